@@ -9,21 +9,24 @@ FAULTS ?= 200
 SEED ?= 0
 SCALE ?= 0.1
 
-.PHONY: build test short faults sweep lint lines sim wounds vuln fuzz fuzz-parsers bench papers screenshots man clean
+.PHONY: build test faults sweep lint comments lines sim mutations vuln fuzz fuzz-parsers bench papers screenshots man clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
 
 # A program with the race detector sleeps a second before it ends, unless told otherwise.
-test: ## everything, with the race detector and a real sshd (installed from Debian's packages when root)
+test: ## tests with a real sshd (installed from Debian's packages when root); LONG=1: all of them, with the race detector
 	@scripts/need-sshd
+ifdef LONG
 	@scripts/slurm-lab install || echo "the test over a real Slurm is left out"
-	@scripts/need-chromium || echo "the test of the report in a browser is left out"
-	@scripts/need-optuna || echo "the test with Optuna is left out"
+	@scripts/need-package chromium which chromium
+	@scripts/need-package python3-optuna /usr/bin/python3 -c 'import optuna'
+	@scripts/need-package python3-cloudpickle /usr/bin/python3 -c 'import cloudpickle'
+	@scripts/need-package snakemake which snakemake
 	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -timeout 20m ./...
-
-short: ## what needs neither sshd nor a minute
-	go test -short ./...
+else
+	DCS_REQUIRE_SSHD=1 go test -short -p 4 -timeout 20m ./... # many tests wait
+endif
 
 faults: ## FAULTS random faults (SEED repeats them) and the targeted ones, on labs of real ssh hosts in namespaces; needs root
 	@scripts/need-faults
@@ -37,14 +40,17 @@ lint: ## gofmt, go vet, staticcheck
 	go vet ./...
 	go run $(STATICCHECK) ./...
 
+comments: ## N comments (100) chosen at random by SEED, to be read against the rules of CONTRIBUTING.md
+	@SEED=$(SEED) scripts/comments
+
 lines: ## lines of each package, with and without tests, and the totals
 	@scripts/lines
 
 sim: ## simulate worlds with about 50 faults each, and a fifth as many whose journals end early: make sim SEEDS=100000 FIRST=1
 	go test ./dispatch/sim -run 'TestSeeds|TestCuts' -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
 
-wounds: ## deliberate defects, which the simulator must find; docs/wounds.md is the table
-	go test ./dispatch/sim -run TestWounds -v -count=1 -timeout 30m
+mutations: ## deliberate defects, which the simulator must find; docs/mutations.md is the table
+	go test ./dispatch/sim -run TestMutations -v -count=1 -timeout 30m
 
 vuln: ## known vulnerabilities (needs the vulnerability database)
 	go run $(GOVULNCHECK) ./...
@@ -52,8 +58,8 @@ vuln: ## known vulnerabilities (needs the vulnerability database)
 fuzz: ## every fuzz target for FUZZTIME
 	@scripts/fuzz-all $(FUZZTIME)
 
-fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, templates, what cleans text, and the simulator's tape, for FUZZTIME each
-	@scripts/fuzz-all $(FUZZTIME) '^./(jobs|hosts) FuzzParse$$|FuzzStream|FuzzJournal|FuzzDecode$$|FuzzClean$$|FuzzTape|FuzzRequest|FuzzTemplate'
+fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, templates, what cleans text, and the simulator's choices, for FUZZTIME each
+	@scripts/fuzz-all $(FUZZTIME) '^./(jobs|hosts) FuzzParse$$|FuzzStream|FuzzJournal|FuzzDecode$$|FuzzClean$$|FuzzChoices|FuzzRequest|FuzzTemplate'
 
 bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen; writes bench/
 	@scripts/need-sshd

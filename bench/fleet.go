@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"sync"
 	"syscall"
 	"time"
@@ -84,27 +83,9 @@ func fleet(l *lab, r *report) error {
 	}
 	begin, _ := sample()
 	time.Sleep(warmUp)
-	if l.profile != "" {
-		f, err := os.Create(filepath.Join(l.profile, "fleet.cpu.pprof"))
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
 	before, done := sample()
 	time.Sleep(span)
 	after, all := sample()
-	if l.profile != "" {
-		pprof.StopCPUProfile()
-		if heap, err := os.Create(filepath.Join(l.profile, "fleet.heap.pprof")); err == nil {
-			pprof.Lookup("heap").WriteTo(heap, 0)
-			heap.Close()
-		}
-	}
 	p, err := readProc(os.Getpid())
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func gaps(l *lab, r *report) error {
 	return nil
 }
 
-// gapsOf reads lines of stamp and returns the pauses between neighbours of a slot.
+// gapsOf reads lines of stamp and returns the pauses between neighbors of a slot.
 func gapsOf(text string) []time.Duration {
 	type span struct{ from, to float64 }
 	slots := map[string][]span{}

@@ -101,9 +101,6 @@ func (l *lab) dcs(hosts, slots int, runDir string, extra ...string) *exec.Cmd {
 		"--hosts", l.inventory(hosts, slots), "--run-dir", runDir}, extra...)
 	cmd := exec.Command(l.bin, args...)
 	cmd.Dir = l.dir
-	if l.profile != "" {
-		cmd.Env = append(os.Environ(), "DCS_PROFILE="+l.profile)
-	}
 	return cmd
 }
 

@@ -17,7 +17,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// observe measures what it takes to look at a run (TUI.md, rule 3).
+// observe measures what it takes to look at a run.
 func observe(l *lab, r *report) error {
 	r.table("measure", "goal", "measured")
 	dir := l.runDir()

@@ -104,6 +104,6 @@ func (l *lab) cancel(cmd *exec.Cmd, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, cancelFile), nil, 0o600); err != nil {
 		return err
 	}
-	cmd.Wait() // it says 130: cancelled
+	cmd.Wait() // it says 130: canceled
 	return nil
 }

@@ -23,7 +23,7 @@ type report struct {
 // section is a part of the report, with its heading and where it was measured.
 type section struct{ name, text string }
 
-// measured says when, of what, and where.
+// measured describes when, of what, and where.
 func measured() string {
 	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
 	kernel, _ := exec.Command("uname", "-sr").Output()

@@ -11,7 +11,7 @@ import (
 )
 
 // screen measures the screen at a million jobs, on a pseudo-terminal, and what it sends
-// while jobs end all the time (TUI.md, rule 3).
+// while jobs end all the time.
 func screen(l *lab, r *report) error {
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "Screen", "-benchtime", "1x", "./tui").CombinedOutput()
 	if err != nil {

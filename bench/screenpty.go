@@ -101,7 +101,7 @@ func (s *watched) quiet(d time.Duration) {
 // press sends a key and returns when the first byte of an answer came, and the last.
 func (s *watched) press(key string) (first, last time.Duration, ok bool) {
 	s.quiet(80 * time.Millisecond)
-	time.Sleep(rand.N(40 * time.Millisecond)) // frames are drawn at a beat; nobody types to it
+	time.Sleep(rand.N(40 * time.Millisecond)) // frames are drawn at a heartbeat; nobody types to it
 	s.mu.Lock()
 	s.first = time.Time{}
 	s.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 )
 
 // agent is the goroutine that owns one host's link: it connects when told to,
-// passes orders on, turns what the helper reports into events, and sends the
+// passes commands on, turns what the helper reports into events, and sends the
 // pings that extend the host's lease. It decides nothing.
 type agent struct {
 	d      *Dispatcher
 	name   string
 	host   atomic.Pointer[hosts.Host] // by which it connects
-	mail   chan any                   // orders and requests; bounded, the engine never waits for it
+	mail   chan any                   // commands and requests; bounded, the engine never waits for it
 	ctx    context.Context
 	cancel context.CancelFunc
 	hello  atomic.Pointer[hosts.Hello] // the newest; read by the engine
 	choked chan struct{}               // room for one: an order was dropped
-	// uptime is the host's clock as of the newest sign of life that the core has
+	// uptime is the host's clock as of the newest heartbeat that the core has
 	// taken note of while it held the host for linked; written by the engine. Leases
 	// are counted from it and from nothing later, so that the core, which knows when
 	// it saw that sign, also knows when they have run out.
@@ -49,7 +49,8 @@ type agent struct {
 	dialed   chan dialed
 	greeted  bool // the core has answered HostUp: withdrawals come before the first ping renews the lease
 	pings    int64
-	alive    chan alive // answer of the link's own keepalive, nil if none is under way
+	sent     [8]sentPing // the newest pings that extend a lease of the run
+	alive    chan alive  // answer of the link's own keepalive, nil if none is under way
 	reads    map[int64]readRequest
 	readID   int64
 	serving  int // Wants that are being answered
@@ -77,6 +78,15 @@ type alive struct {
 // is cleaned of what jobs left behind; one that was used is looked for once more
 // if it is not connected.
 type goodbye struct{ end, used bool }
+
+// pingNow asks an agent to ping its host at once.
+type pingNow struct{}
+
+// sentPing is a ping that extends a lease of the run.
+type sentPing struct {
+	seq int64
+	at  time.Duration // Time.Mono
+}
 
 const (
 	pingEvery      = 3 * time.Second
@@ -160,7 +170,7 @@ func (a *agent) run() {
 			a.returned(b)
 		case <-a.choked:
 			a.down(&hosts.Error{Host: a.name, Class: hosts.Broken,
-				Err: fmt.Errorf("more than %d orders wait for it: it takes none", mailbox)})
+				Err: fmt.Errorf("it does not accept commands: more than %d are waiting", mailbox)})
 		case <-ping.C:
 			if a.greeted {
 				a.ping()
@@ -222,6 +232,10 @@ func (a *agent) obey(o any) {
 		a.say(&o)
 	case readRequest:
 		a.read(o)
+	case pingNow:
+		if a.greeted {
+			a.ping()
+		}
 	case goodbye:
 		a.leave(&o)
 	}
@@ -245,7 +259,7 @@ func (a *agent) say(m hosts.Message) {
 }
 
 // ping keeps the helper alive and extends the lease to lost_after (or the
-// buffer time) after the newest sign of life that we have had.
+// buffer time) after the newest heartbeat that we have had.
 func (a *agent) ping() {
 	a.pings++
 	lease := a.clock()
@@ -253,10 +267,25 @@ func (a *agent) ping() {
 		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault())
 	}
 	a.tellChanges()
-	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
+	p := &hosts.Ping{Seq: a.pings, LeaseUptime: lease}
+	if c := a.d.copies.Load(); c != nil {
+		p.Lease, p.Copies = sched.RunLease, *c
+		a.sent[p.Seq%int64(len(a.sent))] = sentPing{p.Seq, time.Since(a.d.start)}
+	}
+	a.say(p)
 }
 
-// keepAlive asks the link itself for a sign of life: answered without beats, a
+// leased tells the core of a lease of the run that a heartbeat confirms.
+func (a *agent) leased(b *hosts.Beat) {
+	if b.Leased < 1 || b.Copies.N == 0 {
+		return
+	}
+	if s := a.sent[b.Leased%int64(len(a.sent))]; s.seq == b.Leased {
+		a.tell(sched.Leased{Host: a.name, Pinged: s.at, Copies: b.Copies})
+	}
+}
+
+// keepAlive asks the link itself for a heartbeat: answered without heartbeats, a
 // helper is stuck; unanswered, the host or the link is gone.
 func (a *agent) keepAlive() {
 	if a.worker == nil || a.alive != nil {

@@ -30,7 +30,7 @@ func (a *answers) put(names []string) {
 	a.more = make(chan struct{})
 }
 
-// Answered reports whether the answer to a request is durable, be it that an earlier
+// Answered reports whether the answer to a request is durable, even if an earlier
 // dispatcher gave it. more is closed when further answers are.
 func (d *Dispatcher) Answered(name string) (answered bool, more <-chan struct{}) {
 	a := d.answers

@@ -3,7 +3,7 @@ package dispatch
 import (
 	"time"
 
-	"dcs-tui/dispatch/ring"
+	"dcs-tui/dispatch/commit"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -12,14 +12,14 @@ import (
 
 // Journal is where facts become durable; jobs/journal implements it.
 type Journal interface {
-	ring.Journal
+	commit.Journal
 	// Fenced returns the epoch of a dispatcher that took the run over, 0 if none.
 	Fenced() (int, error)
 	// Beat shows other dispatchers that this one is alive.
 	Beat() error
 }
 
-// Config says what a dispatcher needs. Table is the folded journal (empty for a
+// Config describes what a dispatcher needs. Table is the folded journal (empty for a
 // new run); the dispatcher owns it from Start on.
 type Config struct {
 	RunUID  string
@@ -34,8 +34,8 @@ type Config struct {
 	Table     *jobs.Table
 	// StoreSpecs makes accepted jobs durable before the core hears of them.
 	StoreSpecs func([]*jobs.Spec) error
-	// Look says what the run directory, as this machine sees it, shows of another
-	// host's attempts (X2). It may hang as long as the mount does. nil: nothing can be seen.
+	// Look returns what the run directory, as this machine sees it, shows of another
+	// host's attempts. It may hang as long as the mount does. nil: nothing can be seen.
 	Look func(host string, attempts []jobs.AttemptID) *hosts.Looked
 	// Deleted reports whether the run directory was deleted. It is called when the
 	// journal cannot be found, and may block as long as the mount does. nil: never deleted.
@@ -43,24 +43,27 @@ type Config struct {
 	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
 	// and Epoch filled in for it.
 	Open hosts.Open
-	// Files says what travels with jobs to hosts and back.
+	// Files describes what travels with jobs to hosts and back.
 	Files Files
 	// HostDirs says of hosts that do not share the run directory where their
 	// attempts' files are, "host:dir", as far as earlier sessions knew. May be nil.
 	HostDirs map[string]string
-	// Provide carries out the core's orders about instances, apart from the caller, which is
+	// Provide carries out the core's commands about instances, apart from the caller, which is
 	// the dispatcher's goroutine: it must not block. The answers go to Do. nil: there are no
 	// providers.
-	Provide func(sched.Order)
-	// Notify is told of everything that a person may want to read, in order,
+	Provide func(sched.Command)
+	// Protected is called when the run's voters have agreed on the mirror id, or that the journal
+	// need not wait for any (""), from the dispatcher's goroutine: it must not block. May be nil.
+	Protected func(id string)
+	// Notify receives everything that a person may want to read, in order,
 	// from the dispatcher's goroutine: it must not block. May be nil.
 	Notify func(Notice)
-	// Ended is told results whose records are durable, and Reported the end of what a running
-	// job has written to DCS_REPORT, from the dispatcher's goroutine: they must not block. May
-	// be nil.
+	// Ended receives results whose records are durable, and Reported the end of what a running
+	// job has written to DCS_REPORT; it returns what shall be kept of that as events of the job.
+	// They are called from the dispatcher's goroutine and must not block. May be nil.
 	Ended    func([]*Result)
-	Reported func(job jobs.ID, text string)
-	// InventoryAsked is told what a person asked for a host beside the inventory file, from
+	Reported func(job jobs.ID, text string) []string
+	// InventoryAsked receives what a person asked for a host beside the inventory file, from
 	// the dispatcher's goroutine: it must not block. The answer is SetHosts. May be nil.
 	InventoryAsked func(host string, q jobs.HostRequest)
 }
@@ -84,7 +87,7 @@ type Snapshot struct {
 	Retries  int                   // failed attempts of this dispatcher whose jobs were retried
 	More     bool                  // more jobs may come (standard input is open)
 	Hosts    []sched.HostView
-	Rate     float64       // finished jobs a second, smoothed over the last minute
+	Rate     float64       // finished jobs per second, smoothed over the last minute
 	ETA      time.Duration // until the queue is done; 0: not known
 	Paused   bool
 	Problem  string // the journal cannot be written, …: "" if all is well

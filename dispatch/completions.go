@@ -26,7 +26,7 @@ func (c *completions) put(rs []*Result) {
 	c.changed()
 }
 
-// end says that the run is over: consumers get what is left, then io.EOF.
+// end records that the run is over: consumers get what is left, then io.EOF.
 func (c *completions) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,6 +17,10 @@ func (a *agent) connect() {
 	a.dial, a.dialed = cancel, answer
 	h := a.host.Load()
 	open := openFor(a.d.cfg.Open, h)
+	open.Copies.Home = a.d.cfg.Sched.Copy
+	if c := a.d.copies.Load(); c != nil {
+		open.Lease, open.Copies = sched.RunLease, *c
+	}
 	go func() {
 		w, err := a.d.cfg.Connector.Connect(ctx, h, open)
 		if err == nil && ctx.Err() != nil { // nobody waits for it any more
@@ -70,7 +74,7 @@ func (a *agent) connected(r dialed) {
 	a.keepAlive()
 }
 
-// ended notes that the helper has gone: as asked, or by itself.
+// ended records that the helper has gone: as asked, or by itself.
 func (a *agent) ended(err error) {
 	if a.bye == nil {
 		a.down(err)
@@ -98,7 +102,7 @@ func (a *agent) leave(g *goodbye) {
 	}
 }
 
-// down notes that the link or the helper is gone and tells the core.
+// down records that the link or the helper is gone and tells the core.
 func (a *agent) down(err error) {
 	a.hangUp()
 	a.tell(sched.HostDown{Host: a.name, Err: err})

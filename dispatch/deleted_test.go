@@ -78,7 +78,7 @@ func TestADeletedRunDirectoryComesBack(t *testing.T) {
 	})
 }
 
-// A run directory that merely cannot be seen is waited for, and a stop still ends the
+// A run directory that merely cannot be seen is awaited, and a stop still ends the
 // dispatcher.
 func TestAMissingRunDirectoryIsNotCalledDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
@@ -23,7 +25,9 @@ type Dispatcher struct {
 	here     *rundir.FileReader
 	returns  returns
 	signals  signals
-	last     liveView // at the end; written by the engine before done is closed
+	start    time.Time                    // Time.Mono counts from here
+	copies   atomic.Pointer[hosts.Copies] // that hosts are to record; nil: the run has no voters
+	last     liveView                     // at the end; written by the engine before done is closed
 
 	submit    sync.Mutex // one submitter at a time: ids follow each other
 	submitted int        // jobs handed to the core, guarded by submit
@@ -48,6 +52,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		answers:   newAnswers(cfg.Table.Requests),
 		here:      rundir.NewFileReader(),
 		signals:   newSignals(),
+		start:     time.Now(),
 		submitted: len(cfg.Table.Specs), // the core accepts what is stored
 	}
 	e := newEngine(d)
@@ -89,7 +94,7 @@ func (d *Dispatcher) SubmitNumbered(specs []*jobs.Spec, last bool, number func(f
 // Results that an earlier dispatcher had not had acknowledged come first.
 func (d *Dispatcher) Next(ctx context.Context) (*Result, error) { return d.results.next(ctx) }
 
-// Ack says that the consumer has every result up to seq.
+// Ack records that the consumer has every result up to seq.
 func (d *Dispatcher) Ack(seq int64) { d.send(input{ev: sched.Acked{Seq: seq}}) }
 
 // Epoch returns the epoch of this dispatcher.

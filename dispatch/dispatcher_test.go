@@ -148,8 +148,8 @@ func TestEveryJobComesBackOnce(t *testing.T) {
 	})
 }
 
-// DESIGN 3.3: when the journal cannot be written nothing is launched, it is
-// said, and the run goes on when there is space again.
+// when the journal cannot be written nothing is launched, it is
+// said, and the run continues when there is space again.
 func TestNothingIsLaunchedWithoutJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
@@ -185,7 +185,7 @@ func TestAFencedDispatcherStops(t *testing.T) {
 	})
 }
 
-// B1, D6, P2: a link that breaks costs no job; what ran meanwhile is counted
+// B1, D6, P2: a link that breaks costs no job; what ran in the meantime is counted
 // and nothing is launched twice (the fake host fails the test if it is).
 func TestALinkThatBreaksLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestALinkThatBreaksLosesNothing(t *testing.T) {
 	})
 }
 
-// DESIGN 8: stopping leaves running jobs running, and the next dispatcher
+// stopping leaves running jobs running, and the next dispatcher
 // adopts them: no second launch, every result once.
 func TestStopAndResumeAdopts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestUnacknowledgedResultsComeAgain(t *testing.T) {
 	})
 }
 
-// K9: cancelling ends running jobs through their host and queued ones at once.
+// K9: canceling ends running jobs through their host and queued ones at once.
 func TestCancelAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Hour, "a")
@@ -261,7 +261,7 @@ func TestCancelAll(t *testing.T) {
 		r.d.Do(sched.Cancel{All: true, Why: "test"})
 		res := r.drain()
 		for _, x := range res {
-			if x.State != jobs.Cancelled {
+			if x.State != jobs.Canceled {
 				t.Errorf("job %d is %s", x.Job, x.State)
 			}
 		}

@@ -1,8 +1,8 @@
-// Package dispatch runs the ring: one goroutine owns the core (sched.Core) and
+// Package dispatch runs the commit loop: one goroutine owns the core (sched.Core) and
 // takes events, steps the core, appends the records to the journal, fsyncs once,
-// and only then releases the orders to the host agents, one goroutine a host.
+// and only then releases the commands to the host agents, one goroutine per host.
 //
-// It is a completion service (D1): Submit jobs, take results with Next in the
+// It is a completion service: Submit jobs, take results with Next in the
 // order in which they complete. Producing is decoupled from consuming.
 //
 //	d, err := dispatch.Start(cfg)

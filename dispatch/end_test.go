@@ -73,7 +73,7 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 	a := newAgent(&Dispatcher{cfg: Config{Open: hosts.Open{Setup: "run setup"}}}, h)
 	var o sched.Launch
 	for i := range 10 {
-		o.Jobs = append(o.Jobs, sched.Placed{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1), N: 1},
+		o.Jobs = append(o.Jobs, sched.LaunchItem{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1), N: 1},
 			Spec: &jobs.Spec{Command: strings.Repeat("x", 300<<10), Options: &jobs.Options{Setup: "job setup"}}})
 	}
 	n := 0
@@ -125,7 +125,7 @@ func TestInsaneNumbersAreBounded(t *testing.T) {
 	}
 }
 
-// The lease a host is given is counted from a sign of life that the core has
+// The lease a host is given is counted from a heartbeat that the core has
 // seen, not from what the agent happens to have heard since.
 func TestLeaseFollowsTheCore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

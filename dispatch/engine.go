@@ -3,7 +3,7 @@ package dispatch
 import (
 	"time"
 
-	"dcs-tui/dispatch/ring"
+	"dcs-tui/dispatch/commit"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -24,10 +24,11 @@ type engine struct {
 	d      *Dispatcher
 	cfg    *Config
 	core   *sched.Core
-	ring   *ring.Ring
+	loop   *commit.Loop
 	agents map[string]*agent
 	mount  mount // looks at the shared directory from here
 	start  time.Time
+	drift  time.Duration // of the wall clock, as it was last seen, before the monotonic one
 	rate   rate
 	past   past
 	ahead  map[string]time.Duration // by host: what its clock is ahead of ours, as it came up
@@ -59,12 +60,12 @@ type engine struct {
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
-	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), agents: map[string]*agent{}, ahead: map[string]time.Duration{}, more: true}
+	e := &engine{d: d, cfg: &d.cfg, start: d.start, ownedAt: time.Now(), agents: map[string]*agent{}, ahead: map[string]time.Duration{}, more: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
-	e.ring = ring.New(e.core, d.cfg.Journal)
+	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
-	e.ring.See = e.see
-	e.ring.Tell = func(text string) {
+	e.loop.See = e.see
+	e.loop.Tell = func(text string) {
 		e.tell(Notice{At: time.Now(), Text: text})
 	}
 	e.mount = newMount(d)
@@ -92,7 +93,7 @@ func (e *engine) now() sched.Time {
 }
 
 // run is the loop: wait, drain what waits, step each, append, fsync once, then
-// let results and orders go.
+// let results and commands go.
 func (e *engine) run() {
 	defer func() {
 		e.d.last = e.liveView()
@@ -135,10 +136,10 @@ func (e *engine) run() {
 	e.close()
 }
 
-// wait says how long nothing needs to be done if nothing happens.
+// wait returns how long nothing needs to be done if nothing happens.
 func (e *engine) wait() time.Duration {
 	wait := time.Hour
-	if at, ok := e.ring.Next(); ok {
+	if at, ok := e.loop.Next(); ok {
 		wait = max(0, at-e.now().Mono)
 	}
 	if e.leaving {
@@ -147,7 +148,24 @@ func (e *engine) wait() time.Duration {
 	return wait
 }
 
+// maxDrift is how far wall clock and monotonic clock may drift apart between two inputs:
+// by more, the machine may have slept, or a person has set the clock.
+const maxDrift = time.Second
+
+// noteSleep tells the core when the machine may have slept.
+func (e *engine) noteSleep() {
+	if len(e.core.Table().Voters) == 0 {
+		return
+	}
+	now := e.now()
+	was := e.drift
+	if e.drift = time.Duration(now.Wall) - now.Mono; (e.drift-was).Abs() > maxDrift && was != 0 {
+		e.step(sched.Slept{})
+	}
+}
+
 func (e *engine) take(in input) {
+	e.noteSleep()
 	switch in.ev.(type) {
 	case sched.AttemptsStarted, sched.AttemptsEnded:
 		e.reports = append(e.reports, in.ev)
@@ -173,7 +191,7 @@ func (e *engine) stepReports() {
 		return
 	}
 	if e.fencedBy == 0 { // else nothing that this dispatcher decides counts any more
-		e.ring.Step(e.now(), e.reports...)
+		e.loop.Step(e.now(), e.reports...)
 		signal(e.d.signals.changed)
 	}
 	clear(e.reports)
@@ -210,7 +228,7 @@ func (e *engine) step(ev sched.Event) {
 	if e.fencedBy > 0 { // nothing that this dispatcher decides counts any more
 		return
 	}
-	e.ring.Step(e.now(), ev)
+	e.loop.Step(e.now(), ev)
 	switch ev.(type) {
 	case sched.Tick, sched.Acked:
 	case sched.HostBeat:
@@ -241,16 +259,18 @@ func (e *engine) reported(ev sched.HostBeat) {
 			continue
 		}
 		if a := e.core.Table().Attempt(id); a != nil && a.Host == ev.Host && a.State.Open() {
-			e.cfg.Reported(id.Job, text)
+			for _, why := range e.cfg.Reported(id.Job, text) {
+				e.loop.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(time.Now()), Job: id.Job, Reason: why})
+			}
 		}
 	}
 }
 
-// confirm lets a host's leases be counted from a sign of life that the core has
-// seen, unless the core has given the link up meanwhile, or the run may not be ours
-// any more: the next dispatcher counts on leases that run out.
+// confirm lets a host's leases be counted from a heartbeat that the core has
+// seen, unless the core has given the link up in the meantime, or the run may not be ours
+// any more, or that its voters do not lease it to us: the next dispatcher counts on leases that run out.
 func (e *engine) confirm(host string, uptime time.Duration) {
-	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor {
+	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor && e.core.Holds() {
 		a.uptime.Store(int64(uptime))
 	}
 }
@@ -260,13 +280,13 @@ func (e *engine) note(n Notice) {
 	if n.At.IsZero() {
 		n.At = time.Now()
 	}
-	e.ring.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text})
+	e.loop.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text})
 	e.past.told(n.Host, n.Text)
 	signal(e.d.signals.changed)
 	e.tell(n)
 }
 
-// commit ends a turn: what was decided goes to the journal, results and orders go
+// commit ends a turn: what was decided goes to the journal, results and commands go
 // when it has their records.
 func (e *engine) commit() {
 	e.stepReports()
@@ -274,22 +294,22 @@ func (e *engine) commit() {
 		return
 	}
 	now := e.now()
-	if batch, ok := e.ring.Flush(now); ok {
+	if batch, ok := e.loop.Flush(now); ok {
 		e.showing = append(e.showing, e.shown...)
 		e.answered = append(e.answered, e.answers...)
 		e.shown, e.answers = nil, nil
 		e.writer.write(batch)
 	}
-	e.release(e.ring.Idle(now))
+	e.release(e.loop.Idle(now))
 }
 
-// written hears how a batch fared.
+// written handles the result of writing a batch.
 func (e *engine) written(err error) {
 	e.writer.busy = false
 	if e.fencedBy > 0 {
 		return
 	}
-	out := e.ring.Flushed(e.now(), err)
+	out := e.loop.Flushed(e.now(), err)
 	signal(e.d.signals.durable)
 	if out.FencedBy > 0 {
 		e.fenced(out.FencedBy)

@@ -61,7 +61,7 @@ func (j *fakeJournal) set(fail error, fenced int) {
 	j.fail, j.fenced = fail, fenced
 }
 
-// intended says whether the launching record of an attempt is durable.
+// intended reports whether the launching record of an attempt is durable.
 func (j *fakeJournal) intended(id jobs.AttemptID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -73,7 +73,7 @@ func (j *fakeJournal) intended(id jobs.AttemptID) bool {
 	return false
 }
 
-// ended says whether the end of an attempt is durable.
+// ended reports whether the end of an attempt is durable.
 func (j *fakeJournal) ended(id jobs.AttemptID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -220,7 +220,7 @@ func (w *fakeWorker) launch(m *hosts.Launch) {
 			if w.f.exit != nil {
 				exit = w.f.exit(job.Attempt)
 			}
-			w.finish(job.Attempt, jobs.Outcome{Exit: exit, Files: w.f.files, Started: 1, Ended: 1 + jobs.Stamp(w.f.run)})
+			w.finish(job.Attempt, jobs.Outcome{Exit: exit, Files: int32(w.f.files), Started: 1, Ended: 1 + jobs.Stamp(w.f.run)})
 		})
 	}
 }

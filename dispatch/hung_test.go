@@ -88,9 +88,9 @@ func (r *rig) told(part string) (n int) {
 	return n
 }
 
-// DESIGN 3.8, issue 3.6: a run directory that hangs does not take the dispatcher
+// a run directory that hangs does not take the dispatcher
 // along: it is said on one line, nothing is launched, hosts and people are heard,
-// and all goes on when it answers.
+// and all continues when it answers.
 func TestAHungRunDirectoryIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow := slowRig(t, 20*time.Second)
@@ -99,7 +99,7 @@ func TestAHungRunDirectoryIsSaid(t *testing.T) {
 		gate := make(chan struct{})
 		slow.hang(gate)
 		time.Sleep(time.Minute)
-		if n := r.hosts.launches; n > 6 { // those handed over ahead of need may have been more than four
+		if n := r.hosts.launches; n > 6 { // those sent ahead of need may have been more than four
 			t.Errorf("%d launches", n)
 		}
 		s := r.d.Snapshot() // answers
@@ -112,7 +112,7 @@ func TestAHungRunDirectoryIsSaid(t *testing.T) {
 		slow.hang(nil)
 		close(gate)
 		res := r.drain()
-		if len(res) != 8 || r.told("the run goes on") != 1 {
+		if len(res) != 8 || r.told("the run continues") != 1 {
 			t.Errorf("%d results", len(res))
 		}
 		for _, x := range res {
@@ -125,7 +125,7 @@ func TestAHungRunDirectoryIsSaid(t *testing.T) {
 }
 
 // Promise 5: a run directory that was removed is said on one line and stops
-// launching; when it is there again all goes on.
+// launching; when it is there again all continues.
 func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow := slowRig(t, time.Second)
@@ -159,7 +159,7 @@ func TestAHungRunDirectoryIsSaidWhileJobsRun(t *testing.T) {
 		slow.hang(nil)
 		close(gate)
 		time.Sleep(10 * time.Second)
-		if s := r.d.Snapshot(); s.Problem != "" || r.told("the run goes on") != 1 {
+		if s := r.d.Snapshot(); s.Problem != "" || r.told("the run continues") != 1 {
 			t.Errorf("problem %q", s.Problem)
 		}
 		r.drain()

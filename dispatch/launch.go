@@ -37,7 +37,7 @@ func (a *agent) launches(o sched.Launch) []*hosts.Launch {
 	return all
 }
 
-func (a *agent) launchJob(p sched.Placed) hosts.LaunchJob {
+func (a *agent) launchJob(p sched.LaunchItem) hosts.LaunchJob {
 	s := p.Spec
 	j := hosts.LaunchJob{
 		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params,

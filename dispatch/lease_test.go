@@ -62,7 +62,7 @@ func TestNoLeaseOfAnotherBoot(t *testing.T) {
 			if got := a.clock(); got != 0 {
 				t.Errorf("leases are counted from %v", got)
 			}
-			l := a.launches(sched.Launch{Host: "a", Jobs: []sched.Placed{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: specs(1)[0]}}})
+			l := a.launches(sched.Launch{Host: "a", Jobs: []sched.LaunchItem{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: specs(1)[0]}}})
 			if l[0].ExpireUptime != 0 {
 				t.Errorf("a launch may be taken until %v", l[0].ExpireUptime)
 			}

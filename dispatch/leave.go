@@ -39,7 +39,7 @@ func (e *engine) leave() {
 // had an attempt, unless the run was over, and cleaned up, before we came.
 func (e *engine) used() map[string]bool {
 	used := map[string]bool{}
-	if !e.ring.Ended() && e.core.Table().Ended {
+	if !e.loop.Ended() && e.core.Table().Ended {
 		return used
 	}
 	t := e.core.Table()
@@ -70,7 +70,7 @@ func (e *engine) goodbyeTime() time.Duration {
 	return farewell + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second))
 }
 
-// left notes that an agent has ended, and whether its host was left clean.
+// left records that an agent has ended, and whether its host was left clean.
 func (e *engine) left(a *agent, clean bool) {
 	if e.agents[a.name] != a {
 		if e.parting--; !clean && e.fencedBy == 0 {
@@ -84,13 +84,13 @@ func (e *engine) left(a *agent, clean bool) {
 	}
 }
 
-// over says whether the loop may end: everybody has gone, or it took too long.
+// over reports whether the loop may end: everybody has gone, or it took too long.
 func (e *engine) over() bool {
 	return e.leaving && (e.gone == len(e.agents) && e.parting == 0 || !time.Now().Before(e.deadline))
 }
 
 // close ends what is left of the agents, writes down the end of the run if
-// nothing of it is left anywhere, and says how it ended.
+// no host has anything of it left, and reports how it ended.
 func (e *engine) close() {
 	for _, a := range e.agents {
 		a.cut()
@@ -109,7 +109,7 @@ func (e *engine) close() {
 			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})
 	}
-	out, err := e.ring.End(e.now(), len(e.unclean) == 0, e.howEnded())
+	out, err := e.loop.End(e.now(), len(e.unclean) == 0, e.howEnded())
 	if out.FencedBy > 0 {
 		e.fenced(out.FencedBy)
 	} else if out.Durable {

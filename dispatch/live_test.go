@@ -185,7 +185,7 @@ func TestLiveSize(t *testing.T) {
 	if len(s.Progress) < 1000 || len(s.Hosts[0].History) != samples || s.Hosts[0].Note == "" {
 		t.Errorf("progress of %d attempts, host %+v", len(s.Progress), s.Hosts[0])
 	}
-	// Texts cannot make it too large to be read.
+	// Long texts cannot make it larger than a reader accepts.
 	for i := range v.hosts {
 		v.hosts[i].Note, v.hosts[i].Reason = strings.Repeat("ü", 500), strings.Repeat("ü", 500)
 	}

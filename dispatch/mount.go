@@ -4,7 +4,7 @@ import (
 	"dcs-tui/dispatch/sched"
 )
 
-// mount looks at the shared directory through this machine's own mount (X2). A
+// mount looks at the shared directory through this machine's own mount. A
 // mount can hang for as long as its server is gone, so each question is asked from a
 // goroutine of its own, and none while one hangs: the core asks again.
 type mount struct {

@@ -81,7 +81,7 @@ func (d *Dispatcher) Attempt(ctx context.Context, id jobs.AttemptID) (*jobs.Atte
 	return <-found, nil
 }
 
-// Why says in a sentence why a job is not running, or what it is doing. known reports
+// Why explains in a sentence why a job is not running, or what it is doing. known reports
 // whether the run has that job.
 func (d *Dispatcher) Why(ctx context.Context, id jobs.ID) (text string, known bool, err error) {
 	said := make(chan string, 1)
@@ -167,7 +167,7 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 	}
 }
 
-// maxHostReads bounds the pieces that a host is asked for and has not given yet,
+// maxHostReads bounds the pieces that a host is requested and has not given yet,
 // whoever still waits for them: its beats and results come over the same link.
 const maxHostReads = 8
 

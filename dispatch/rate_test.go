@@ -11,7 +11,7 @@ import (
 )
 
 // The rate counts a job when it ended: what a resumed dispatcher, or one whose host was
-// away, hears of late was not done just now (TUI.md: header).
+// away, hears of late was not done just now (header).
 func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a")

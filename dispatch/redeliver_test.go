@@ -23,9 +23,9 @@ func TestResultsOfPastRoundsAreDeliveredAgain(t *testing.T) {
 			{Kind: jobs.KindAccepted, Job: 1, Count: 2},
 			{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
 			{Kind: jobs.KindExited, Job: 1, N: 1, Host: "a", Next: jobs.Succeeded, Seq: 1, Outcome: ok},
-			{Kind: jobs.KindJob, Job: 2, Next: jobs.Cancelled, Seq: 2},
+			{Kind: jobs.KindJob, Job: 2, Next: jobs.Canceled, Seq: 2},
 			{Kind: jobs.KindRound, Job: 1},
-			{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 3},
+			{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 3},
 		} {
 			if err := jobs.Fold(table, &r); err != nil {
 				t.Fatal(err)
@@ -38,7 +38,7 @@ func TestResultsOfPastRoundsAreDeliveredAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		res := r.drain()
-		want := []jobs.JobState{jobs.Succeeded, jobs.Cancelled, jobs.Cancelled}
+		want := []jobs.JobState{jobs.Succeeded, jobs.Canceled, jobs.Canceled}
 		if len(res) != len(want) {
 			t.Fatalf("%d results, want %d", len(res), len(want))
 		}
@@ -62,8 +62,8 @@ func TestResultsWithHugeNumbersAreDeliveredAgain(t *testing.T) {
 		}
 		for _, r := range []jobs.Record{
 			{Kind: jobs.KindAccepted, Job: 1, Count: 2},
-			{Kind: jobs.KindJob, Job: 2, Next: jobs.Cancelled, Seq: 1 << 20},
-			{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1 << 60},
+			{Kind: jobs.KindJob, Job: 2, Next: jobs.Canceled, Seq: 1 << 20},
+			{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1 << 60},
 		} {
 			if err := jobs.Fold(table, &r); err != nil {
 				t.Fatal(err)

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"dcs-tui/dispatch/ring"
+	"dcs-tui/dispatch/commit"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -36,8 +37,8 @@ func (e *engine) see(r *jobs.Record) {
 	case jobs.KindInstance:
 		e.past.told(r.Host, r.InstanceText())
 		e.tell(Notice{At: r.At.Time(), Host: r.Host, Text: r.InstanceText()})
-	case jobs.KindCancelling:
-		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: "being cancelled: " + r.Reason})
+	case jobs.KindCanceling:
+		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: "being canceled: " + r.Reason})
 	case jobs.KindLost:
 		e.tell(Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
 			Text: fmt.Sprintf("attempt %s lost: %s; the job is %s", r.Attempt(), r.Reason, r.Next)})
@@ -104,9 +105,21 @@ func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
 	})
 }
 
-// release carries orders out.
-func (e *engine) release(out ring.Out) {
-	for _, o := range out.Orders {
+// setCopies lets all hosts know which directories may go on with the run. One that waited
+// for the journal may come after a newer one.
+func (e *engine) setCopies(c hosts.Copies) {
+	if was := e.d.copies.Load(); was != nil && was.N > c.N {
+		return
+	}
+	e.d.copies.Store(&c)
+	for _, a := range e.agents {
+		a.give(pingNow{})
+	}
+}
+
+// release carries commands out.
+func (e *engine) release(out commit.Out) {
+	for _, o := range out.Commands {
 		a := e.agents[o.To()]
 		switch o := o.(type) {
 		case sched.Configure:
@@ -133,6 +146,12 @@ func (e *engine) release(out ring.Out) {
 			if o.Via == "" {
 				e.mount.look(o)
 			}
+		case sched.SetCopies:
+			e.setCopies(o.Copies)
+		case sched.Protected:
+			if e.cfg.Protected != nil {
+				e.cfg.Protected(o.ID)
+			}
 		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
 			if e.cfg.Provide != nil {
 				e.cfg.Provide(o)
@@ -141,7 +160,7 @@ func (e *engine) release(out ring.Out) {
 	}
 }
 
-// end notes that the core has nothing left to do.
+// end records that the core has nothing left to do.
 func (e *engine) end(f sched.Finish) {
 	if e.finish == nil && e.core.Outdated(f) {
 		return
@@ -163,12 +182,12 @@ func (e *engine) fenced(by int) {
 	e.fencedBy = by
 	why := fmt.Sprintf("another dispatcher has taken this run over (epoch %d); this one stops and changes nothing more", by)
 	e.tell(Notice{At: time.Now(), Text: why})
-	e.ring.Fence()
+	e.loop.Fence()
 	e.shown, e.showing = nil, nil
 	e.end(sched.Finish{How: sched.Fenced, Why: why, Epoch: by})
 }
 
-// ownerEvery is how often the owner file gets a sign of life.
+// ownerEvery is how often the owner file gets a heartbeat.
 const ownerEvery = 10 * time.Second
 
 // housekeeping shows that we are alive and looks whether we still own the run, apart
@@ -179,8 +198,8 @@ func (e *engine) housekeeping() {
 	}
 	e.step(sched.Tick{}) // the core takes a longer pause for a stall of ours
 	if !e.keeping.IsZero() {
-		if now := e.now(); time.Since(e.keeping) >= ring.HungAfter && e.ring.Problem(now) == nil {
-			e.ring.Obstruct(now, errors.New("the run directory has not answered for some seconds"))
+		if now := e.now(); time.Since(e.keeping) >= commit.HungAfter && e.loop.Problem(now) == nil {
+			e.loop.Obstruct(now, errors.New("the run directory has not answered for some seconds"))
 		}
 		return
 	}
@@ -203,7 +222,7 @@ func (e *engine) housekeeping() {
 	}()
 }
 
-// kept takes in what housekeeping found.
+// kept handles what housekeeping found.
 func (e *engine) kept(by int, err, unbeaten error) {
 	began := e.keeping
 	e.keeping = time.Time{}
@@ -214,10 +233,10 @@ func (e *engine) kept(by int, err, unbeaten error) {
 	if err == nil {
 		e.ownedAt = began
 	}
-	if err == nil || e.ring.Problem(e.now()) == nil {
-		e.ring.Obstruct(e.now(), err)
+	if err == nil || e.loop.Problem(e.now()) == nil {
+		e.loop.Obstruct(e.now(), err)
 	}
-	if unbeaten != nil && e.ring.Problem(e.now()) == nil {
+	if unbeaten != nil && e.loop.Problem(e.now()) == nil {
 		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", unbeaten)})
 	}
 }
@@ -244,7 +263,7 @@ func (e *engine) lookedFor(deleted bool) {
 	if e.missed++; e.missed == deletedAfter {
 		e.deleted = true
 		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
-			"running jobs go on, and their results are lost unless the directory is put back; Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir)})
+			"running jobs continue, and their results are lost unless the directory is restored; Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir)})
 		signal(e.d.signals.changed)
 	}
 }
@@ -254,5 +273,5 @@ func (e *engine) problem(now sched.Time) error {
 	if e.deleted {
 		return fmt.Errorf("the run directory %s was deleted or moved", e.cfg.RunDir)
 	}
-	return e.ring.Problem(now)
+	return e.loop.Problem(now)
 }

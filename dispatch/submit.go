@@ -6,9 +6,9 @@ import (
 )
 
 // SubmitRequested submits the jobs of a request: stored first, each with the name of
-// the request in it, so that whoever dispatches next can see that they are there; then
+// the request in it, so that anyone who dispatches next can see that they are there; then
 // the record that the request was taken in. The numbers in After count from the first of
-// the jobs. An error says that they could not be stored; the same call may be tried again.
+// the jobs. An error means that they could not be stored; the same call may be tried again.
 func (d *Dispatcher) SubmitRequested(r sched.Request, specs []*jobs.Spec) error {
 	d.submit.Lock()
 	defer d.submit.Unlock()

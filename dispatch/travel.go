@@ -19,14 +19,14 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Files says what travels with jobs to hosts and back. The zero value: nothing.
+// Files describes what travels with jobs to hosts and back. The zero value: nothing.
 type Files struct {
 	Source *files.Source // nil: no job gets or returns anything
 	Base   string        // what the paths of jobs are relative to here
 	Notes  string        // directory for notes of what is under way (files.Place)
 	Send   []string      // what every job gets
 	Return []string      // patterns of what every job returns
-	// Any says that jobs are known to get or to return something. Then the directory that
+	// Any reports whether jobs are known to get or to return something. Then the directory that
 	// others run in need not exist on a host.
 	Any bool
 }
@@ -100,7 +100,7 @@ func (a *agent) readWanted(m *hosts.Want) (b []byte, size int64, err error) {
 	return text[min(m.Offset, size):min(m.Offset+int64(limit), size)], size, nil
 }
 
-// manifest returns the text of a manifest. It is made when its beginning is asked for, and
+// manifest returns the text of a manifest. It is made when its beginning is requested, and
 // kept until its end was.
 func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
 	if m.Offset > 0 {
@@ -265,7 +265,7 @@ type bring struct {
 
 const (
 	bringRetry = 2 * time.Second
-	// bringBytes is how much of a file is asked for at once: what beats and exits wait behind.
+	// bringBytes is how much of a file is requested at once: what beats and exits wait behind.
 	bringBytes = 128 << 10
 )
 
@@ -314,7 +314,7 @@ func (a *agent) begin(j hosts.ExitedJob) {
 	}()
 }
 
-// end lets other attempts of the job go on.
+// end cancels the transfer, and allows other attempts of the job to transfer files.
 func (b *bring) end() {
 	b.cancel()
 	if b.release != nil {
@@ -373,7 +373,7 @@ func (a *agent) bringFiles(ctx context.Context, b *bring) {
 		}
 		if text := err.Error(); text != told {
 			told = text
-			a.noticeOf(id.Job, fmt.Sprintf("the files that job %d returns cannot be brought now: %s; it is tried again, and the job does not end before", id.Job, text))
+			a.noticeOf(id.Job, fmt.Sprintf("the files that job %d returns cannot be copied now: %s; this is tried again, and the job counts as running until then", id.Job, text))
 		}
 		select {
 		case <-time.After(bringRetry):
@@ -448,7 +448,7 @@ func (a *agent) tryBring(ctx context.Context, b *bring) error {
 	return err
 }
 
-// tellRepeats says which files another job has returned before.
+// tellRepeats reports which files another job has returned before.
 func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
 	r := &a.d.returns
 	first, by, n := "", jobs.ID(0), 0
@@ -471,7 +471,7 @@ func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
 		if n > 1 {
 			more = fmt.Sprintf(" and %d more", n-1)
 		}
-		a.noticeOf(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; let each job return files of its own", by, id.Job, first, more, by))
+		a.noticeOf(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; let each job return a file with its own name", by, id.Job, first, more, by))
 	}
 }
 
@@ -523,6 +523,7 @@ func (e *engine) letGo(results []*Result) {
 			}
 			of[r.Host] = append(of[r.Host], r.Attempt)
 			e.d.returns.forget(r.Attempt)
+			go files.Settle(e.d.cfg.Files.Notes, r.Attempt.String()) // the disk may hang
 		}
 	}
 	for host, ids := range of {

@@ -45,7 +45,7 @@ func returning(t *testing.T, host *returner) (r *rig, file string) {
 }
 
 // T1: a job that returns files is running until they are here, whatever becomes of the link
-// meanwhile. Then it succeeds, once, and when that is durable the host may remove its files.
+// in the meantime. Then it succeeds, once, and when that is durable the host may remove its files.
 func TestSuccessWaitsForFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &returner{text: "made"}
@@ -108,7 +108,7 @@ func TestKillEndsTheReturn(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		r.d.Do(sched.Cancel{Jobs: []jobs.ID{1}})
 		res, err := r.d.Next(t.Context())
-		if err != nil || res.State != jobs.Cancelled {
+		if err != nil || res.State != jobs.Canceled {
 			t.Errorf("%+v, %v", res, err)
 		}
 		if _, err := os.Stat(file); err == nil {

@@ -27,7 +27,7 @@ type inputSource struct {
 	linked bool // each value belongs to that of the same position in the source before
 }
 
-// The separators before values, and before names of files with a value a line. One with +
+// The separators before values, and before names of files with one value per line. One with +
 // is linked to the source before it.
 var separators = []string{":::", ":::+", "::::", "::::+"}
 
@@ -80,7 +80,7 @@ func ParseArguments(command string, words []string, stdin io.Reader) (*Arguments
 	return a, nil
 }
 
-// readValueLines reads a file with a value a line.
+// readValueLines reads a file with one value per line.
 func readValueLines(file string, stdin io.Reader) ([]string, error) {
 	if file != "-" {
 		f, err := os.Open(file)

@@ -6,7 +6,7 @@ import (
 )
 
 // BenchmarkJobs makes jobs: of a plain grid, of one with a filter that keeps half,
-// and of a sample. ns and bytes a job.
+// and of a sample. Results are in ns and bytes per job.
 func BenchmarkJobs(b *testing.B) {
 	const head = "./simulate -T [T] --seed [seed] --out 'run [T] [seed].csv'\n[T] 0..1 step 0.001\n[seed] 1..1000\n"
 	for name, text := range map[string]string{
@@ -30,7 +30,7 @@ func BenchmarkJobs(b *testing.B) {
 	}
 }
 
-// BenchmarkFilter looks at points that are left out: ns a point.
+// BenchmarkFilter looks at points that are left out: ns per point.
 func BenchmarkFilter(b *testing.B) {
 	tmpl, err := Parse(strings.NewReader("a [x] [y]\n[x] 1..1000\n[y] 1..10000\n@where x * y > 20000000 and y != x"), "t.txt")
 	if err != nil {

@@ -178,14 +178,14 @@ func (p *parser) check(l *line, used []bool) {
 		case r.form != "" && r.form != formQuoted:
 			p.wrong.at(l, r.from, "%s: there is no form :%s; [%s] is the value as text, [%s:q] quoted for the shell", written, r.form, r.name, r.name)
 		case r.form != "" && quotes[r.from] != 0 && !nests(l.text):
-			p.doubt.at(l, r.from, "%s stands in quotes and brings its own: take it out of them, or write [%s]", written, r.name)
+			p.doubt.at(l, r.from, "%s adds its own quotes: remove the quotes around it, or write [%s]", written, r.name)
 		case r.array:
 			p.doubt.at(l, r.from, "%s is replaced by the value of the parameter; write \\%s if it is an index of the shell", written, written)
 		}
 	}
 }
 
-// unknownReference is told of [name] where there is no such parameter. It stays as
+// unknownReference is called for [name] where there is no such parameter. It stays as
 // it is where it may be the shell's own; names says that the command has parameters.
 func (p *parser) unknownReference(l *line, r reference, names bool) {
 	written := l.text[r.from:r.to]
@@ -205,7 +205,7 @@ func (p *parser) unknownReference(l *line, r reference, names bool) {
 	}
 }
 
-// refused says whether a reference to no parameter is an error. An index, a[1], is
+// refused reports whether a reference to no parameter is an error. An index, a[1], is
 // none; nor is one in a command that names no parameter, unless it begins the command, is
 // near to one, or no command names any.
 func (p *parser) refused(r reference, names bool) bool {
@@ -215,12 +215,12 @@ func (p *parser) refused(r reference, names bool) bool {
 	return names || p.unnamed || r.from == 0 || allDigits(r.name) && p.numbered() || jobs.Nearest(r.name, p.names) != ""
 }
 
-// numbered says whether there are parameters whose names are numbers.
+// numbered reports whether there are parameters whose names are numbers.
 func (p *parser) numbered() bool {
 	return slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
 }
 
-// named says whether one of the references names a parameter.
+// named reports whether one of the references names a parameter.
 func (p *parser) named(refs []reference) bool {
 	return slices.ContainsFunc(refs, func(r reference) bool {
 		_, ok := p.known[r.name]

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// comparison is an @hardness line whose command says which settings are harder (E2): the
+// comparison is an @hardness line whose command says which settings are harder: the
 // settings are the values that its parameters take together. The command is asked
 // about each pair once, when the template is read. Its answers become tuples, so that
 // nobody needs the command any more: what is stored of a job says all.
@@ -41,7 +41,7 @@ func (p *parser) compare(ctx context.Context) {
 	}
 	fail := func(format string, args ...any) { p.wrong.at(c.line, c.command.offset, format, args...) }
 	if most := p.t.Most(); most > DefaultLimit {
-		fail("a command can compare the settings of %s jobs at most, and these may be %s: narrow the values, or name parameters without a command", thousands(DefaultLimit), thousands(most))
+		fail("a command can compare the settings of at most %s jobs, and there may be %s: narrow the values, or name parameters without a command", thousands(DefaultLimit), thousands(most))
 		return
 	}
 	keys, settings, err := p.settings(c)

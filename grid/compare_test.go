@@ -87,8 +87,8 @@ func TestCommandComparesAll(t *testing.T) {
 func TestCommandComparesBadly(t *testing.T) {
 	const head = "a [x]\n[x] 1 2 3\n"
 	for _, c := range []struct{ text, at, words string }{
-		{head + "@hardness command:", "t.txt:3:19", "which command compares?"},
-		{head + "@hardness x:up command: c", "t.txt:3:11", "name x alone"},
+		{head + "@hardness command:", "t.txt:3:19", "the command that compares is missing"},
+		{head + "@hardness x:up command: c", "t.txt:3:11", "name only x"},
 		{head + "@hardness x, command: c", "t.txt:3:13", "ends in a comma"},
 		{head + "@hardness y command: c", "t.txt:3:11", "no parameter y"},
 		{head + "@hardness x x command: c", "t.txt:3:13", "twice"},
@@ -102,7 +102,7 @@ func TestCommandComparesBadly(t *testing.T) {
 		{head + "@hardness command: printf '=\\n?\\n=\\n'", "t.txt:3:20", "contradicts itself: (1) = (2) and (2) = (3), but (1) ? (3)"},
 		{head + "@hardness command: sleep 1000", "t.txt:3:20", "did not end within 300ms and was stopped; it printed nothing"},
 		{"a [x]\n[x] 1..1001\n@hardness command: c", "t.txt:3:20", "more than 1,000 settings"},
-		{"a [x]\n[x] 1..2000000\n@where x < 3\n@hardness command: c", "t.txt:4:20", "settings of 1,000,000 jobs at most"},
+		{"a [x]\n[x] 1..2000000\n@where x < 3\n@hardness command: c", "t.txt:4:20", "settings of at most 1,000,000 jobs"},
 		{"a [x]\n[x] 1 'a\tb'\n@hardness command: c", "t.txt:3:20", `the value "a b" of [x] holds a tab`},
 	} {
 		_, err := Config{Timeout: 300 * time.Millisecond}.Parse(context.Background(), strings.NewReader(c.text), "t.txt")

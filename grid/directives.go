@@ -54,7 +54,7 @@ func (p *parser) paramAt(l *line, name string, offset int) (int, bool) {
 	return i, ok
 }
 
-// unknown says that there is no such parameter, and what to do.
+// unknown explains that there is no such parameter, and what to do.
 func (p *parser) unknown(name string) string {
 	if near := jobs.Nearest(name, p.names); near != "" {
 		return fmt.Sprintf("there is no parameter %s: did you mean %s?", name, near)
@@ -106,13 +106,13 @@ func (p *parser) result(l *line, from int) {
 	_, isParam := p.known[name]
 	switch {
 	case name == "":
-		p.wrong.at(l, at, "which result? Write @result acc, or @result acc json:accuracy")
+		p.wrong.at(l, at, "the name of the result is missing: write @result acc, or @result acc json:accuracy")
 		return
 	case isParam:
 		p.wrong.at(l, at, "%s is a parameter already: choose another name for the result", name)
 		return
 	case slices.ContainsFunc(p.t.Results, func(o Result) bool { return o.Name == name }):
-		p.wrong.at(l, at, "the result %s is there twice", name)
+		p.wrong.at(l, at, "the result %s is given twice", name)
 		return
 	}
 	check := p.CheckResult
@@ -133,7 +133,54 @@ func (p *parser) result(l *line, from int) {
 func checkResult(name, from string) error {
 	kind, arg, _ := strings.Cut(from, ":")
 	if from != "" && (arg == "" || !slices.Contains([]string{"json", "re", "key", "file"}, kind)) {
-		return fmt.Errorf("where does %s come from? Write json:FIELD, re:EXPRESSION, key:NAME or file:PATH, or nothing for lines %s=value", name, name)
+		return fmt.Errorf("the source of %s is missing: write json:FIELD, re:EXPRESSION, key:NAME or file:PATH, or nothing for lines %s=value", name, name)
 	}
 	return nil
+}
+
+// resultFile is PATH of an @result line that reads file:PATH or file:PATH:HOW.
+func resultFile(from string) (path string, ok bool) {
+	rest, ok := strings.CutPrefix(from, "file:")
+	path, _, _ = strings.Cut(rest, ":")
+	return path, ok
+}
+
+// resultFileNames refuses a parameter that there is not in the name of a file, which begins
+// at an offset of the line: no job would have such a file.
+func (p *parser) resultFileNames(l *line, path string, offset int) {
+	for _, r := range references(path) {
+		if _, ok := p.known[r.name]; ok {
+			continue
+		}
+		if !allDigits(r.name) || p.numbered() {
+			p.wrong.at(l, offset+r.from, "%s", p.unknown(r.name))
+		} else {
+			p.doubt.at(l, offset+r.from, "%s is left as it is: there is no parameter %s", path[r.from:r.to], r.name)
+		}
+	}
+	for i := range path {
+		name, _, ok := strings.Cut(path[i+1:], "}")
+		if path[i] != '{' || !ok || !validName(name) || name == "id" || name == "attempt" || name == "run" {
+			continue
+		}
+		hint := "there are {id}, {attempt} and {run}"
+		if _, ok := p.known[name]; ok {
+			hint = "write [" + name + "] for the parameter"
+		}
+		p.doubt.at(l, offset+i, "{%s} is left as it is: %s", name, hint)
+	}
+}
+
+// sharedFiles doubts a file that bears the same name for all jobs: each would have the
+// figure of whoever wrote it last.
+func (p *parser) sharedFiles() {
+	if p.t.points*len(p.t.commands) < 2 {
+		return
+	}
+	for _, r := range p.t.Results {
+		path, ok := resultFile(r.From)
+		if ok && !p.named(references(path)) && !strings.Contains(path, "{id}") && !strings.Contains(path, "{attempt}") {
+			p.doubt.add(r.Line, r.Column, "%s is the same file for all jobs, so each shows the metric of the last job that wrote it: put a parameter or {id} into its name (the job sees DCS_JOB_ID)", path)
+		}
+	}
 }

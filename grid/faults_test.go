@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Issue 5: a bad template gets a clear line with file, line and column, and starts
+// a bad template gets a clear line with file, line and column, and starts
 // nothing. Each case: the template, where the error is, and words of it.
 func TestFaults(t *testing.T) {
 	const ok = "a [C]\n[C] 1 2\n"
@@ -82,15 +82,15 @@ func TestFaults(t *testing.T) {
 		{"a [C]\n[C] 10..1 step 2", "t.txt:2:5", "write step -2"},
 		{"a [C]\n[C] 0..1 step", "t.txt:2:10", "a number must follow step"},
 		{"a [C]\n[C] 0..1 step x", "t.txt:2:5", "not a number"},
-		{"a [C]\n[C] 0.1..0.9", "t.txt:2:5", "Write a step"},
+		{"a [C]\n[C] 0.1..0.9", "t.txt:2:5", "needs a step: write"},
 		{"a [C]\n[C] ..9", "t.txt:2:5", "no beginning"},
 		{"a [C]\n[C] 1..x", "t.txt:2:5", "x is not a number"},
 		{"a [C]\n[C] 1...9", "t.txt:2:5", "two dots stand between its ends, 1..9"},
 		{"a [C]\n[C] 1..9 by 2", "t.txt:2:10", "write 1..9 step 2"},
 		{"a [C]\n[C] 1..9..2", "t.txt:2:5", "1..9, and step 2 behind it"},
 		{"a [C]\n[C] 1..9 x5", "t.txt:2:10", "lin 1..9 x5"},
-		{"a [C]\n[C] log 1..9", "t.txt:2:5", "how many values"},
-		{"a [C]\n[C] log 1..9, x3", "t.txt:2:5", "how many values"},
+		{"a [C]\n[C] log 1..9", "t.txt:2:5", "needs a number of values"},
+		{"a [C]\n[C] log 1..9, x3", "t.txt:2:5", "needs a number of values"},
 		{"a [C]\n[C] log 0..9 x3", "t.txt:2:5", "cannot reach or cross 0"},
 		{"a [C]\n[C] log -1..9 x3", "t.txt:2:5", "cannot reach or cross 0"},
 		{"a [C]\n[C] log 1..9 x1", "t.txt:2:5", "at least 2"},
@@ -122,7 +122,7 @@ func TestFaults(t *testing.T) {
 		{ok + "@zip C, D", "t.txt:3:9", "no parameter D"},
 		{ok + "[D] 1 2 3\n@zip C D", "t.txt:4:1", "[C] has 2 and [D] has 3"},
 		{ok + "[D] 1 2\n@zip C D\n@zip D C", "t.txt:5:6", "zipped already, in line 4"},
-		{ok + "@sample", "t.txt:3:8", "how many points?"},
+		{ok + "@sample", "t.txt:3:8", "the number of points is missing"},
 		{ok + "@sample 0", "t.txt:3:9", "not a number of points"},
 		{ok + "@sample ten", "t.txt:3:9", "not a number of points"},
 		{ok + "@sample 2 seed", "t.txt:3:11", "must follow seed"},
@@ -132,15 +132,15 @@ func TestFaults(t *testing.T) {
 		{ok + "@sample 2 of D", "t.txt:3:14", "no parameter D"},
 		{ok + "@sample 2 C", "t.txt:3:11", "of C, gamma"},
 		{ok + "[D] 1 2\n@sample 3 latin of D", "t.txt:4:1", "only 2 points"},
-		{ok + "[D] 1 2\n@sample 2 latin of D\n@where C = D", "t.txt:4:1", "do not go together"},
+		{ok + "[D] 1 2\n@sample 2 latin of D\n@where C = D", "t.txt:4:1", "cannot be combined"},
 		{ok + "@sample 2\n@sample 1", "t.txt:4:1", "in line 3"},
-		{ok + "@sample 2 latin\n@where C=1", "t.txt:3:1", "do not go together"},
+		{ok + "@sample 2 latin\n@where C=1", "t.txt:3:1", "cannot be combined"},
 		{ok + "@sample 3 latin", "t.txt:3:1", "only 2 points"},
-		{ok + "@result", "t.txt:3:8", "which result?"},
+		{ok + "@result", "t.txt:3:8", "the name of the result is missing"},
 		{ok + "@result C", "t.txt:3:9", "a parameter already"},
 		{ok + "@result r\n@result r", "t.txt:4:9", "twice"},
-		{ok + "@result r  xml:a", "t.txt:3:12", "where does r come from?"},
-		{ok + "@result r json:", "t.txt:3:11", "where does r come from?"},
+		{ok + "@result r  xml:a", "t.txt:3:12", "the source of r is missing"},
+		{ok + "@result r json:", "t.txt:3:11", "the source of r is missing"},
 		{ok + "@hardness", "t.txt:3:10", "needs parameters"},
 		{ok + "@hardness D", "t.txt:3:11", "no parameter D"},
 		{ok + "@hardness C, C", "t.txt:3:14", "twice"},
@@ -172,7 +172,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Several errors are told at once, in the order of the file, at most ten.
+// Several errors are reported together, in the order of the file, at most ten.
 func TestSeveralFaults(t *testing.T) {
 	_, err := Parse(strings.NewReader("a [D] [E]\n[C] 1,,2\n[F] 1..\n@foo\n"), "t.txt")
 	var at []string
@@ -203,7 +203,7 @@ func TestSeveralFaults(t *testing.T) {
 	}
 }
 
-// What is doubtful is said, with its place, and stops nothing.
+// A doubtful line causes a warning with its position, and stops nothing.
 func TestWarnings(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"a [C] x[1]\n[C] 1", "t.txt:1:8: [1] is left as it is"},
@@ -211,14 +211,14 @@ func TestWarnings(t *testing.T) {
 		{"a ${b[1]}\nb [C]\n[C] 1", ""},
 		{"a [ -f x ] [[ -d y ]] [a-z] b[1]\nb [C]\n[C] 1", ""},
 		{"a ${x[i]}\n[i] 1", `t.txt:1:6: [i] is replaced by the value of the parameter; write \[i]`},
-		{"a \"[C:q]\"\n[C] 1", "t.txt:1:4: [C:q] stands in quotes"},
+		{"a \"[C:q]\"\n[C] 1", "t.txt:1:4: [C:q] adds its own quotes"},
 		{"a [C]\n[C] 1\n[s] 1..3", "t.txt:3:1: [s] stands in no command: each job is repeated"},
 		{"a [C] $DCS_PARAM_s\n[C] 1\n[s] 1..3", ""},
 		{"a [C]\n[C] 1 2 1", "t.txt:2:1: [C] has the value \"1\" more than once"},
 		{"a [C]\n[C] 1..3 2", "t.txt:2:1: [C] has the value \"2\" more than once"},
 		{"a [C]\n[C] 1..3 lin 3..4 x3", "t.txt:2:1: [C] has the value \"3\" more than once"},
 		{"a [C]\n[C] log(1..9) x3", "t.txt:2:5: log(1..9) is taken as a text: ranges are written"},
-		{"a [C]\n[C] 1;2;3", "t.txt:2:5: 1;2;3 is taken as a text: between values stand commas or blanks"},
+		{"a [C]\n[C] 1;2;3", "t.txt:2:5: 1;2;3 is taken as a text: separate values with commas or blanks"},
 		{"a [C]\n[C] 1:10:2", "t.txt:2:5: 1:10:2 is taken as a text: a range is written 1..10 step 2"},
 		{"a [C]\n[C] a..e", "t.txt:2:5: a..e is taken as a text"},
 		{"a [C]\n[C] 1 2\n@sample 5", "t.txt:3:1: @sample 5: there are only 2 points"},

@@ -64,7 +64,7 @@ func TestOrdersAreKeptApart(t *testing.T) {
 }
 
 // The example with hardness is read without a doubt, and its first job is one of the
-// hardest variant (E2, issue 5 point 2).
+// hardest variant.
 func TestAssignmentExample(t *testing.T) {
 	f, err := os.Open("../examples/assignment.txt")
 	if err != nil {

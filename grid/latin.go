@@ -2,7 +2,7 @@ package grid
 
 import "errors"
 
-// errCrowded says that a Latin hypercube could not be made without repeats.
+// errCrowded reports that a Latin hypercube could not be made without repeats.
 var errCrowded = errors.New("no Latin hypercube of so many points without repeats was found: take fewer points, or leave out latin")
 
 // hypercube makes the table of a Latin hypercube: for each axis the places of n
@@ -47,50 +47,36 @@ func spread(table [][]int, axes []int, r *random) error {
 	if len(axes) == 0 {
 		return nil
 	}
-	n := len(table[0])
-	stride := make([]int, len(axes))
-	for a, s := len(axes)-1, 1; a >= 0; a-- {
-		stride[a] = s
-		s *= axes[a]
+	n, times := len(table[0]), map[int]int{}
+	key := func(i int) (k int) {
+		for a, m := range axes {
+			k = k*m + table[a][i]
+		}
+		return k
 	}
-	key, times := make([]int, n), make(map[int]int, n)
 	for i := range n {
-		for a := range axes {
-			key[i] += table[a][i] * stride[a]
-		}
-		times[key[i]]++
+		times[key(i)]++
 	}
-	try := func(i int) {
-		j, a := r.below(n), r.below(len(axes))
-		by := (table[a][j] - table[a][i]) * stride[a]
-		if by == 0 {
-			return
-		}
-		was := extra(times, key[i]) + extra(times, key[j])
-		times[key[i]]--
-		times[key[j]]--
-		times[key[i]+by]++
-		times[key[j]-by]++
-		if extra(times, key[i]+by)+extra(times, key[j]-by) > was {
-			times[key[i]+by]--
-			times[key[j]-by]--
-			times[key[i]]++
-			times[key[j]]++
-			return
-		}
-		key[i], key[j] = key[i]+by, key[j]-by
+	repeats := func(i, j int) int { return min(times[key(i)], 2) + min(times[key(j)], 2) }
+	exchange := func(a, i, j int) {
+		times[key(i)]--
+		times[key(j)]--
 		table[a][i], table[a][j] = table[a][j], table[a][i]
+		times[key(i)]++
+		times[key(j)]++
 	}
 	for left := spreadMost + spreadEach*n; left > 0; {
 		whole := true
 		for i := range n {
-			for range spreadTries {
-				if times[key[i]] == 1 {
-					break
+			for try := 0; try < spreadTries && times[key(i)] > 1; try++ {
+				j, a := r.below(n), r.below(len(axes))
+				before := repeats(i, j)
+				exchange(a, i, j)
+				if repeats(i, j) > before {
+					exchange(a, i, j)
 				}
 				whole = false
 				left--
-				try(i)
 			}
 		}
 		if whole {
@@ -99,6 +85,3 @@ func spread(table [][]int, axes []int, r *random) error {
 	}
 	return errCrowded
 }
-
-// extra says whether a point is there more than once.
-func extra(times map[int]int, key int) int { return min(max(times[key]-1, 0), 1) }

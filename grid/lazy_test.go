@@ -3,6 +3,7 @@ package grid
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -55,7 +56,7 @@ func TestFilterAgreesWithKeeps(t *testing.T) {
 	}
 }
 
-// Issue 5: a product of 10^7 and more with a filter yields its first job at once, and
+// a product of 10^7 and more with a filter yields its first job at once, and
 // holds nothing of the rest.
 func TestLazy(t *testing.T) {
 	tmpl := parse(t, "a [x] [y] [z]\n[x] 1..100000\n[y] 1..100000\n[z] 1..100000\n@where x >= 99999 and y > z")
@@ -130,7 +131,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// A command for values that does not end, or prints without end, is ended.
+// A command for values that does not end, or prints forever, is ended.
 func TestSourcesAreEnded(t *testing.T) {
 	for text, want := range map[string]string{
 		"echo waiting >&2; sleep 1000; echo": "did not end within 200ms and was stopped: waiting",
@@ -158,4 +159,30 @@ func TestFaultyTemplateRunsNothing(t *testing.T) {
 	if _, err := c.Parse(context.Background(), strings.NewReader("a [f] [g]\n[f] command: x\n"), "t.txt"); err == nil || ran {
 		t.Error(err, ran)
 	}
+}
+
+// Parse reads a template without options.
+func Parse(r io.Reader, name string) (*Template, error) {
+	return Config{}.Parse(context.Background(), r, name)
+}
+
+// Commands is how many command lines there are: so many jobs has each point.
+func (t *Template) Commands() int { return len(t.commands) }
+
+// Job is the job k of the whole product, from 0, before filter and sample.
+func (t *Template) Job(k int) *jobs.Spec {
+	params := t.params(t.point(k / len(t.commands)))
+	return t.spec(t.commands[k%len(t.commands)], jobs.ID(k+1), params, newTuples(t))
+}
+
+// Point is the point k of the whole product, from 0.
+func (t *Template) Point(k int) []jobs.Param { return t.params(t.point(k)) }
+
+// Keeps reports whether the filter keeps the point k.
+func (t *Template) Keeps(k int) bool { return t.keeps(t.point(k), len(t.axes)) }
+
+func (t *Template) point(k int) []int {
+	ix := make([]int, len(t.axes))
+	t.place(k, ix)
+	return ix
 }

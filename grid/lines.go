@@ -74,7 +74,7 @@ func (l *line) finish(joined string) {
 	l.skip = len(joined) - len(l.text)
 }
 
-// continues says whether a line ends in a backslash that is not itself escaped.
+// continues reports whether a line ends in a backslash that is not itself escaped.
 func continues(s string) bool {
 	return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
 }
@@ -87,7 +87,7 @@ func (p *parser) strayBlank(l *line) bool {
 	if p.Again || bare == raw || !continues(bare) {
 		return false
 	}
-	p.wrong.add(l.no+len(l.raw)-1, utf8.RuneCountInString(bare)+1, `a blank follows the \ at the end of this line, so it does not go on in the next: take the blank away`)
+	p.wrong.add(l.no+len(l.raw)-1, utf8.RuneCountInString(bare)+1, `a blank follows the \ at the end of this line, so the line does not continue: remove the blank`)
 	return true
 }
 

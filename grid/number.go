@@ -42,7 +42,7 @@ func cutAny(s, chars string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// isNumber says whether a text is written as a number: 3, -0.5, .5, 1e-3.
+// isNumber reports whether a text is written as a number: 3, -0.5, .5, 1e-3.
 func isNumber(s string) bool {
 	if s == "" || s[0] > '9' {
 		return false // most texts

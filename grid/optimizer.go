@@ -195,7 +195,7 @@ func (o *optimizer) Close(past []search.Trial) {
 func readProposal(line []byte, params []search.Param) ([]float64, error) {
 	var p proposal
 	if err := json.Unmarshal(line, &p); err != nil {
-		return nil, fmt.Errorf("the optimizer wrote %s, which is no proposal: %w", quoteText(string(line)), err)
+		return nil, fmt.Errorf("the optimizer wrote %s, which is not a proposal: %w", quoteText(string(line)), err)
 	}
 	if p.Stop {
 		return nil, io.EOF

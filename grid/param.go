@@ -1,7 +1,10 @@
 package grid
 
 import (
+	"context"
+	"slices"
 	"strconv"
+	"strings"
 
 	"dcs-tui/jobs/query"
 )
@@ -112,4 +115,163 @@ func (p *Param) value(k int) query.Value {
 func toFloat(s string) float64 {
 	f, _ := strconv.ParseFloat(s, 64) // of a text that isNumber; beyond the range it is infinite
 	return f
+}
+
+// isParam reports whether a line gives a parameter's values: [name] and then a blank.
+// What looks like one and is wrong is a fault, and counts as one.
+func (p *parser) isParam(l *line) bool {
+	if l.text[0] != '[' || strings.HasPrefix(l.text, "[[") {
+		return false
+	}
+	first := l.text
+	if end := strings.IndexAny(first, blanks); end >= 0 {
+		first = first[:end]
+	}
+	if first == "[" {
+		return false // test
+	}
+	end := strings.IndexByte(first, ']')
+	name := first[1:max(end, 1)]
+	behind := first[max(end, 0):]
+	switch {
+	case end < 0:
+		p.wrong.at(l, 0, "a parameter's line begins with its name in brackets, [name], but the ] is missing; a name has no blanks or commas, @zip a, b ties two together")
+	case (behind == "]:" || behind == "]=") && validName(name):
+		p.wrong.at(l, end+1, "a blank must follow [%s], not %s: write [%s] and then the values", name, behind[1:], name)
+	case behind != "]" || isReference(first):
+		return false // a command that begins with a parameter: [prog]/bin/run
+	case !validName(name):
+		p.wrong.at(l, 0, "%q cannot be the name of a parameter: write a number, or letters, digits and _ (the job sees it as DCS_PARAM_<name>)", name)
+	default:
+		return true
+	}
+	return false
+}
+
+// param reads the line of a parameter.
+func (p *parser) param(l *line) {
+	end := strings.IndexByte(l.text, ']')
+	name := l.text[1:end]
+	no, column := l.place(0)
+	if i, ok := p.known[name]; ok {
+		p.wrong.at(l, 0, "[%s] has values already, in line %d; a command that begins with it is written [%s:q] …", name, p.t.Params[i].Line, name)
+		return
+	}
+	if len(p.t.Params) == maxParams {
+		p.wrong.at(l, 0, "there are more than %d parameters", maxParams)
+		return
+	}
+	param := &Param{Name: name, Line: no, Column: column}
+	p.known[name] = len(p.t.Params)
+	p.names = append(p.names, name)
+	p.t.Params = append(p.t.Params, param)
+	p.params = append(p.params, l)
+	p.sources = append(p.sources, nil)
+	if s, ok := cutSource(l.text, len(l.text)-len(strings.TrimLeft(l.text[end+1:], blanks))); ok {
+		if s.text == "" {
+			p.wrong.at(l, min(s.offset, len(l.text)), "the source of the values of [%s] is missing: write [%s] file: PATH or [%s] command: ls *.csv", name, name, name)
+		}
+		p.sources[len(p.sources)-1] = &s
+		return
+	}
+	words, at, err := splitWords(l.text, end+1)
+	if err == nil {
+		param.values, at, err = readValues(words, p.continuous, func(w word, format string, args ...any) {
+			p.doubt.at(l, w.offset, format, args...)
+		})
+	}
+	switch {
+	case err != nil:
+		p.wrong.at(l, at, "%v", err)
+	case len(words) == 0:
+		p.wrong.at(l, end+1, "[%s] has no values: write them behind it, [%s] 0.1, 1, 10", name, name)
+	default:
+		p.values(param, l)
+	}
+}
+
+// maxParams bounds the parameters of a template.
+const maxParams = 1000
+
+// maxValue keeps NAME=value under what Linux hands to a program, 128 KiB.
+const maxValue = 127 << 10
+
+// values looks at the values of a parameter, once they are there.
+func (p *parser) values(param *Param, l *line) {
+	for _, part := range param.values.parts {
+		list, _ := part.(texts)
+		for _, v := range list {
+			if len(v) > maxValue {
+				p.wrong.at(l, 0, "a value of [%s] is longer than %d KiB, more than Linux hands to a program", param.Name, maxValue>>10)
+				return
+			}
+		}
+	}
+	if v, ok := param.twice(); ok {
+		p.doubt.at(l, 0, "[%s] has the value %s more than once; its jobs will run as often", param.Name, quoteText(v))
+	}
+	param.look()
+}
+
+// fetch gets the values that come from files and commands.
+func (p *parser) fetch(ctx context.Context) {
+	for i, s := range p.sources {
+		if s == nil {
+			continue
+		}
+		list, err := p.read(*s, ctx, p.Config)
+		if err != nil {
+			p.wrong.at(p.params[i], s.offset, "[%s] %v", p.t.Params[i].Name, err)
+			continue
+		}
+		param := p.t.Params[i]
+		param.values.add(list)
+		p.values(param, p.params[i])
+		p.unquoted(i, list)
+	}
+}
+
+// frozen is the template with the values that came from files and commands written
+// into it, so that reading it again gives the same jobs.
+func (p *parser) frozen() string {
+	from := map[*line]int{}
+	for i, s := range p.sources {
+		if s != nil {
+			from[p.params[i]] = i
+		}
+	}
+	var b strings.Builder
+	for _, l := range p.all {
+		i, ok := from[l]
+		for n, raw := range l.raw {
+			if ok {
+				raw = ""
+			}
+			if ok && n == 0 {
+				param := p.t.Params[i]
+				b.WriteString("[" + param.Name + "]")
+				for k := range param.Len() {
+					b.WriteString(" " + quoteValue(param.Value(k)))
+				}
+			}
+			writeLine(&b, raw)
+		}
+	}
+	return b.String()
+}
+
+// unquoted doubts a reference that makes shell text of what a file or a command gave.
+func (p *parser) unquoted(i int, list texts) {
+	n := slices.IndexFunc(list, meansSomething)
+	if n < 0 {
+		return
+	}
+	for _, l := range p.calls {
+		for _, r := range references(l.text) {
+			if r.name == p.t.Params[i].Name && r.form == "" && !r.escaped() {
+				p.doubt.at(l, r.from, "the value %s of [%s] means something to the shell: write [%s:q] to have it quoted", quoteText(list[n]), r.name, r.name)
+				return
+			}
+		}
+	}
 }

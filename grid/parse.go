@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Config says how a template is read; the zero value is good.
+// Config describes how a template is read; the zero value is good.
 type Config struct {
 	Dir        string        // paths and commands that give values are relative to it; "": where we are
 	Limit      int           // jobs that a template may have without a filter; 0: DefaultLimit
 	Timeout    time.Duration // for each command that gives values; 0: 30 s
 	OtherShell bool          // the jobs' shell has quotes of its own: those of commands are not checked
 
-	// Again says that the template was accepted once, perhaps by an older program: what is
+	// Again reports whether the template was accepted once, perhaps by an older program: what is
 	// only probably a slip is not refused any more.
 	Again bool
 
 	// Search is a further @search line; "": there is none.
 	Search string
 
-	// CheckResult says what is wrong with an @result line; nil: only its kind is looked at.
+	// CheckResult returns what is wrong with an @result line; nil: only its kind is looked at.
 	CheckResult func(name, from string) error
 
 	// In place of source.read and runCommand, for tests.
@@ -42,11 +42,6 @@ const (
 	maxTemplate = 64 << 20
 	maxPoints   = 1 << 60
 )
-
-// Parse reads a template; the name stands in messages. See Config.Parse.
-func Parse(r io.Reader, name string) (*Template, error) {
-	return Config{}.Parse(context.Background(), r, name)
-}
 
 // Parse reads a template, and the files and the output of the commands that it takes
 // values from; ctx ends such a command. The error has a line for each of up to ten
@@ -74,7 +69,7 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 	p := &parser{Config: c, t: &Template{File: name}, known: map[string]int{}}
 	p.wrong.file, p.doubt.file = name, name
 	if c.Search != "" {
-		b = append(b, "\n\n"+c.Search+"\n"...) // the blank line ends a line that goes on
+		b = append(b, "\n\n"+c.Search+"\n"...) // the blank line ends a line that continues
 	}
 	if p.text(string(b)) {
 		p.continuous = slices.ContainsFunc(p.all, isSearch)

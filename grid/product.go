@@ -50,7 +50,7 @@ func (p *parser) product() {
 	}
 }
 
-// tooLarge refuses the product, where the longest list of values is.
+// tooLarge refuses the product, at the position of the longest list of values.
 func (p *parser) tooLarge(format string, args ...any) {
 	var longest Param
 	for _, param := range p.t.Params {
@@ -144,7 +144,7 @@ func (p *parser) draw() {
 // tears refuses a filter by a parameter of a Latin hypercube.
 func (p *parser) tears(f filter, param *Param) {
 	if s := p.t.sample; s != nil && s.latin && param.axis < s.axes {
-		p.wrong.at(p.sampled, 0, "a Latin hypercube and a filter of its parameters do not go together: the filter would tear holes into the strata; leave out latin, or the @where in line %d", f.line.no)
+		p.wrong.at(p.sampled, 0, "a Latin hypercube cannot be combined with a filter of its parameters, which would leave strata empty: leave out latin, or the @where in line %d", f.line.no)
 	}
 }
 

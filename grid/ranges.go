@@ -129,7 +129,7 @@ func newInterval(kind, word string) (part, error) {
 	return v, nil
 }
 
-// looksLikeRange says that a bare word is meant as a range, rightly written or not.
+// looksLikeRange reports whether a bare word is meant as a range, rightly written or not.
 func looksLikeRange(s string) bool {
 	a, b, ok := strings.Cut(s, "..")
 	return ok && (isNumber(a) || a == "" && isNumber(b))
@@ -175,7 +175,7 @@ func newSteps(word, stepText string) (part, error) {
 			return nil, fmt.Errorf("the step %q is not a number", stepText)
 		}
 	case !whole:
-		return nil, fmt.Errorf("how far apart are the values of %s? Write a step behind it, for example %s step 0.1", word, word)
+		return nil, fmt.Errorf("the range %s needs a step: write for example %s step 0.1", word, word)
 	}
 	e := min(a.e, b.e, step.e, 0)
 	from, ok1 := a.scaled(e)
@@ -200,7 +200,7 @@ func newSteps(word, stepText string) (part, error) {
 	return s, nil
 }
 
-// keepZeros says that an end of a range of whole numbers is written with zeros
+// keepZeros reports whether an end of a range of whole numbers is written with zeros
 // before it, as in 01..10.
 func keepZeros(words ...string) bool {
 	for _, w := range words {
@@ -224,7 +224,7 @@ func newSpread(kind, word, times string) (part, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(times, "x"))
 	if times == "" || times[0] != 'x' || err != nil {
-		return nil, fmt.Errorf("how many values shall %s %s have? Write for example %s %s x6; a text is put in quotes", kind, word, kind, word)
+		return nil, fmt.Errorf("%s %s needs a number of values: write for example %s %s x6, or put a text in quotes", kind, word, kind, word)
 	}
 	if n < 2 || n > 1<<40 {
 		return nil, fmt.Errorf("%s %s x%d: the number of values must be at least 2, for the two ends", kind, word, n)
@@ -240,7 +240,7 @@ func newSpread(kind, word, times string) (part, error) {
 		if fa == 0 || fb == 0 || (fa < 0) != (fb < 0) {
 			return nil, fmt.Errorf("log %s: a logarithmic range cannot reach or cross 0", word)
 		}
-		// Six digits are for people; where they would not tell neighbours apart there are more.
+		// Six digits are for people; where they would not tell neighbors apart there are more.
 		apart := math.Abs(math.Log(fb/fa)) / float64(n-1)
 		if math.IsInf(fb/fa, 0) || fb/fa == 0 {
 			apart = 1

@@ -65,7 +65,7 @@ func wordByte(b byte) bool {
 // maxName keeps DCS_PARAM_<name> readable.
 const maxName = 100
 
-// validName says whether a parameter may be called so: a number, or letters, digits
+// validName reports whether a parameter may be called so: a number, or letters, digits
 // and _ that do not begin with a digit. It becomes a part of the variable
 // DCS_PARAM_<name>.
 func validName(s string) bool {
@@ -82,13 +82,13 @@ type piece struct {
 	quoted bool
 }
 
-// isReference says whether a word is [name:form].
+// isReference reports whether a word is [name:form].
 func isReference(word string) bool {
 	refs := references(word)
 	return len(refs) == 1 && refs[0].from == 0 && refs[0].to == len(word) && refs[0].form != ""
 }
 
-// escaped says that a backslash takes the meaning of a parameter away.
+// escaped reports whether a backslash takes the meaning of a parameter away.
 func (r *reference) escaped() bool { return r.slashes%2 == 1 }
 
 // pieces cuts a text at the references to known parameters. The backslash is taken

@@ -186,7 +186,7 @@ func (r *relation) groups() []int {
 	return group
 }
 
-// tells says whether x must stand in a chain: whether something of its group is at least
+// tells reports whether x must stand in a chain: whether something of its group is at least
 // as hard as all that is easier than x, and not as x. Of the equally hard the first speaks.
 func (r *relation) tells(x int, group []int) bool {
 	above := newSet(len(r.up))

@@ -25,7 +25,7 @@ func points(t *testing.T, tmpl *Template) []string {
 	return all
 }
 
-// Issue 5: a sample has the points asked for, each once, of the filtered product.
+// a sample has the points asked for, each once, of the filtered product.
 func TestSampleHasNoRepeats(t *testing.T) {
 	for _, n := range []int{1, 7, 50, 999, 1000, 2000} {
 		text := fmt.Sprintf("a [x] [y] [z]\n[x] 1..10\n[y] 1..10\n[z] 1..10\n@sample %d seed 3\n", n)
@@ -46,7 +46,7 @@ func TestSampleHasNoRepeats(t *testing.T) {
 	}
 }
 
-// Issue 5: the same seed means the same jobs on every machine and in every version;
+// the same seed means the same jobs on every machine and in every version;
 // another seed others; and a larger sample begins as a smaller one does.
 func TestSampleIsRepeatable(t *testing.T) {
 	sampleOf := func(how string) string {
@@ -93,9 +93,9 @@ func TestShuffle(t *testing.T) {
 	}
 }
 
-// Issue 5: a Latin hypercube is really stratified: an axis with as many values as
+// a Latin hypercube is really stratified: an axis with as many values as
 // points or more has one point in each of n equal strata, one with fewer has each
-// value n/m times, rounded up or down; and no point is there twice.
+// value n/m times, rounded up or down; and no point is given twice.
 func TestLatinHypercubeIsStratified(t *testing.T) {
 	for _, c := range []struct {
 		axes []int
@@ -117,7 +117,7 @@ func TestLatinHypercubeIsStratified(t *testing.T) {
 					key += fmt.Sprint(table[a][i], " ")
 				}
 				if seen[key] {
-					t.Fatalf("%v %d seed %d: %s is there twice", c.axes, c.n, seed, key)
+					t.Fatalf("%v %d seed %d: %s is given twice", c.axes, c.n, seed, key)
 				}
 				seen[key] = true
 			}
@@ -139,7 +139,7 @@ func TestLatinHypercubeIsStratified(t *testing.T) {
 	}
 }
 
-// Issue 5: a sample of some parameters has each of its points, random or Latin, with all
+// a sample of some parameters has each of its points, random or Latin, with all
 // values of the others that the filter leaves, one after the other; the points are
 // those that a sample of these parameters alone has.
 func TestSampleOfSomeParameters(t *testing.T) {

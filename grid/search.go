@@ -30,7 +30,7 @@ const Ask = "ask"
 // SearchMethods are the methods that --search has.
 var SearchMethods = []string{search.Random, search.Latin, search.Halton, search.Halving, search.TPE}
 
-// searchForm says how an @search line is written.
+// searchForm describes how an @search line is written.
 const searchForm = "write @search tpe trials 100 minimize loss, and seed 7 behind it as you like"
 
 // The bounds of a search.
@@ -88,7 +88,7 @@ func (p *parser) search(l *line, from int) {
 	s.Command = strings.TrimSpace(command)
 	words, at, err := splitWords(l.text[:from+len(head)], from)
 	if err == nil && len(words) == 0 {
-		at, err = from, fmt.Errorf("which method? %s", searchForm)
+		at, err = from, fmt.Errorf("the method is missing: %s", searchForm)
 	}
 	if err != nil {
 		p.wrong.at(l, at, "%v", err)
@@ -119,7 +119,7 @@ func (p *parser) search(l *line, from int) {
 func (s *Search) set(word, value string) (err error) {
 	count := func(n *int, least, most int) {
 		if *n, err = strconv.Atoi(value); err != nil || *n < least || *n > most {
-			err = fmt.Errorf("%s %s: a whole number from %d to %d is wanted", word, quoteText(value), least, most)
+			err = fmt.Errorf("%s %s: write a whole number from %d to %d", word, quoteText(value), least, most)
 		}
 	}
 	switch word {
@@ -131,7 +131,7 @@ func (s *Search) set(word, value string) (err error) {
 		count(&s.Factor, 2, 1000)
 	case "minimize", "maximize":
 		if s.Metric != "" {
-			return errors.New("one metric can be minimized or maximized")
+			return errors.New("only one metric can be minimized or maximized")
 		}
 		s.Metric, s.Maximize = value, word == "maximize"
 	case "seed":
@@ -148,9 +148,9 @@ func (s *Search) set(word, value string) (err error) {
 func (s *Search) check(asks bool) error {
 	switch {
 	case s.Trials == 0:
-		return fmt.Errorf("how many trials? %s", searchForm)
+		return fmt.Errorf("the number of trials is missing: %s", searchForm)
 	case s.Metric == "" && (s.Learns() || s.Method == search.Halving):
-		return fmt.Errorf("%s learns from results: which metric? %s", s.Method, searchForm)
+		return fmt.Errorf("%s learns from results and needs a metric: %s", s.Method, searchForm)
 	case asks != (s.Method == Ask) || asks && s.Command == "":
 		return errors.New("ask takes a command at the end of the line, and no other method does: @search ask trials 100 minimize loss command: ./optimizer")
 	}

@@ -49,7 +49,7 @@ func TestSearchSpace(t *testing.T) {
 			t.Errorf("the jobs of a search that learns: %v", err)
 		}
 	}
-	if _, err := Parse(strings.NewReader(searchText), "s.txt"); err == nil || !strings.Contains(err.Error(), "how many values shall log") {
+	if _, err := Parse(strings.NewReader(searchText), "s.txt"); err == nil || !strings.Contains(err.Error(), "log 1e-3..1e2 needs a number of values") {
 		t.Errorf("without a search: %v", err)
 	}
 }
@@ -97,11 +97,11 @@ func TestSearchDesign(t *testing.T) {
 func TestSearchFaults(t *testing.T) {
 	const ok = "a [x]\n[x] 0..1\n"
 	for _, c := range []struct{ text, at, words string }{
-		{ok + "@search", "t.txt:3:8", "which method?"},
+		{ok + "@search", "t.txt:3:8", "the method is missing"},
 		{ok + "@search best", "t.txt:3:9", "there is no method"},
-		{ok + "@search tpe minimize loss", "t.txt:3:1", "how many trials?"},
+		{ok + "@search tpe minimize loss", "t.txt:3:1", "the number of trials is missing"},
 		{ok + "@search tpe trials 0", "t.txt:3:20", "from 1 to"},
-		{ok + "@search tpe trials 9", "t.txt:3:1", "which metric?"},
+		{ok + "@search tpe trials 9", "t.txt:3:1", "needs a metric"},
 		{ok + "@search tpe trials", "t.txt:3:13", "something must follow"},
 		{ok + "@search tpe trials 9 minimize a maximize b", "t.txt:3:42", "one metric"},
 		{ok + "@search random trials 9 seed x", "t.txt:3:30", "is not a seed"},
@@ -178,11 +178,11 @@ ended
 	}
 }
 
-// What is wrong with an optimizer is said, and nothing of it is left.
+// A failure of the optimizer is reported, and none of its processes is left.
 func TestOptimizerFaults(t *testing.T) {
 	for script, words := range map[string]string{
 		"echo it is broken >&2; exit 3":                                      "it is broken",
-		"read a; read b; echo nonsense; cat":                                 "is no proposal",
+		"read a; read b; echo nonsense; cat":                                 "is not a proposal",
 		`read a; read b; echo '{"params":{"x":3,"k":"a"}}'; cat`:             "x=\"3\"",
 		`read a; read b; echo '{"params":{"x":1}}'; cat`:                     "no value of k",
 		`read a; read b; head -c 2000000 /dev/zero | tr '\0' x; echo; cat`:   "token too long",

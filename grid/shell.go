@@ -10,7 +10,7 @@ func quoteForShell(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// meansSomething says whether a shell does not read a text as one plain word.
+// meansSomething reports whether a shell does not read a text as one plain word.
 func meansSomething(s string) bool {
 	return s == "" || strings.ContainsAny(s, " \t*?[]~#&|;<>()$`\"'\\!{}")
 }
@@ -47,7 +47,7 @@ func shellQuotes(text string, visit func(i int, quote byte)) int {
 	return opened
 }
 
-// nests says that quotes of a command may stand within others, in a way that
+// nests reports whether quotes of a command may stand within others, in a way that
 // shellQuotes cannot follow.
 func nests(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<<") || strings.Contains(text, "${")

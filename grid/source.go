@@ -17,7 +17,7 @@ import (
 )
 
 // source is where a parameter's values come from when they do not stand in its
-// line: a file, or what a command prints, a value a line.
+// line: a file, or what a command prints, one value per line.
 type source struct {
 	kind, text string // file or command; its path or the command
 	offset     int
@@ -60,7 +60,7 @@ func (s source) read(ctx context.Context, c Config) (texts, error) {
 		return nil, err
 	}
 	if bytes.IndexByte(b, 0) >= 0 {
-		return nil, fmt.Errorf("%s gives no text: there is a NUL byte in it", what)
+		return nil, fmt.Errorf("%s contains a NUL byte and is not text", what)
 	}
 	var list texts
 	for l := range strings.Lines(strings.TrimPrefix(string(b), "\ufeff")) {
@@ -69,10 +69,10 @@ func (s source) read(ctx context.Context, c Config) (texts, error) {
 		}
 	}
 	if len(list) == 0 && s.kind == fromFile {
-		return nil, fmt.Errorf("%s has no value: write one a line", what)
+		return nil, fmt.Errorf("%s has no value: write one per line", what)
 	}
 	if len(list) == 0 {
-		return nil, errors.New("the command printed no value: it should print one a line")
+		return nil, errors.New("the command printed no value: it should print one per line")
 	}
 	return list, nil
 }
@@ -136,7 +136,7 @@ func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byt
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; write its output to a file and take file: PATH", c.Timeout, errs.said())
 	case errors.Is(err, exec.ErrWaitDelay):
-		return nil, errors.New("the command has ended and left something behind that keeps its output open; that was stopped")
+		return nil, errors.New("the command has ended, but a process that it left kept its output open and was killed")
 	}
 	return nil, fmt.Errorf("the command failed (%w)%s", err, errs.said())
 }

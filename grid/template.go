@@ -1,7 +1,13 @@
 package grid
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"iter"
+	"strings"
+	"unicode/utf8"
 
 	"dcs-tui/grid/search"
 	"dcs-tui/jobs"
@@ -50,16 +56,13 @@ type Hardness struct {
 // written into it: read again it gives the same jobs, on any machine, unless it is Compared.
 func (t *Template) Text() string { return t.text() }
 
-// Compared says that a command compares the jobs (@hardness); only the jobs keep its answers.
+// Compared reports whether a command compares the jobs (@hardness); only the jobs keep its answers.
 func (t *Template) Compared() bool { return t.comparison != nil }
 
 // Points is how many points the product has, before filter and sample, or a search trials.
 func (t *Template) Points() int { return t.points }
 
-// Commands is how many command lines there are: so many jobs has each point.
-func (t *Template) Commands() int { return len(t.commands) }
-
-// Filtered says that a filter decides which points are kept, so that Count has to
+// Filtered reports whether a filter decides which points are kept, so that Count has to
 // look at them.
 func (t *Template) Filtered() bool { return len(t.filter) > 0 }
 
@@ -86,7 +89,7 @@ func (t *Template) Most() int {
 	return t.points * len(t.commands)
 }
 
-// Jobs gives the jobs in order, numbered from 1, each when it is asked for: the last
+// Jobs gives the jobs in order, numbered from 1, each when it is requested: the last
 // parameter runs fastest, and the commands of a point follow one another. An error
 // ends them. Equal options are one shared value.
 func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
@@ -111,24 +114,6 @@ func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 	}
 }
 
-// Job is the job k of the whole product, from 0, before filter and sample.
-func (t *Template) Job(k int) *jobs.Spec {
-	params := t.params(t.point(k / len(t.commands)))
-	return t.spec(t.commands[k%len(t.commands)], jobs.ID(k+1), params, newTuples(t))
-}
-
-// Point is the point k of the whole product, from 0.
-func (t *Template) Point(k int) []jobs.Param { return t.params(t.point(k)) }
-
-// Keeps says whether the filter keeps the point k.
-func (t *Template) Keeps(k int) bool { return t.keeps(t.point(k), len(t.axes)) }
-
-func (t *Template) point(k int) []int {
-	ix := make([]int, len(t.axes))
-	t.place(k, ix)
-	return ix
-}
-
 // place writes down where on each axis the point k is.
 func (t *Template) place(k int, ix []int) {
 	for a := len(t.axes) - 1; a >= 0; a-- {
@@ -137,7 +122,7 @@ func (t *Template) place(k int, ix []int) {
 	}
 }
 
-// keeps says whether the conditions hold that the first axes decide.
+// keeps reports whether the conditions hold that the first axes decide.
 func (t *Template) keeps(ix []int, axes int) bool {
 	for _, conditions := range t.filter[:min(axes, len(t.filter))] {
 		for _, holds := range conditions {
@@ -181,4 +166,69 @@ next:
 		}
 	}
 	return true
+}
+
+// Pull returns a function that yields the jobs of a template, and then io.EOF.
+func (t *Template) Pull() func() (*jobs.Spec, error) {
+	next, _ := iter.Pull2(t.Jobs()) // not stopped when the run ends before it
+	return func() (*jobs.Spec, error) {
+		s, err, ok := next()
+		if !ok {
+			return nil, io.EOF
+		}
+		return s, err
+	}
+}
+
+// keptTemplate is a template in run.toml (rundir.OptionSource). It includes the values
+// that files and commands gave, so that resume makes the same jobs on any machine, and
+// the @result and @hardness lines.
+type keptTemplate struct {
+	V     int    `json:"v"`
+	File  string `json:"file"`
+	Limit int    `json:"limit"`
+	Text  string `json:"text,omitempty"`
+	Bytes []byte `json:"bytes,omitempty"` // in the place of Text if that is not UTF-8
+}
+
+// Source returns a template as run.toml keeps it (rundir.OptionSource). limit is that of its
+// Config.
+func (t *Template) Source(limit int) string {
+	k := keptTemplate{V: 1, File: t.File, Limit: limit, Text: t.Text()}
+	if !utf8.ValidString(k.Text) {
+		k.Text, k.Bytes = "", []byte(t.Text())
+	}
+	b, _ := json.Marshal(k) // texts and numbers: it cannot fail
+	return string(b)
+}
+
+// ReadSource reads what Source has returned.
+func ReadSource(source string) (*Template, error) {
+	var k keptTemplate
+	if err := json.Unmarshal([]byte(source), &k); err != nil || k.V != 1 {
+		return nil, fmt.Errorf("run.toml holds no template that this version of dcs-tui reads")
+	}
+	if k.Bytes != nil {
+		k.Text = string(k.Bytes)
+	}
+	// The shell is not known here, so its quotes are not checked again.
+	return Config{Limit: k.Limit, OtherShell: true, Again: true}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
+}
+
+// Rest returns a function that yields the jobs of a source, without the first have ones, and
+// then io.EOF.
+func Rest(source string, have int) (func() (*jobs.Spec, error), error) {
+	t, err := ReadSource(source)
+	if err != nil {
+		return nil, err
+	}
+	next := t.Pull()
+	return func() (*jobs.Spec, error) {
+		for ; have > 0; have-- {
+			if _, err := next(); err != nil {
+				return nil, err
+			}
+		}
+		return next()
+	}, nil
 }

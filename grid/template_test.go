@@ -60,7 +60,7 @@ func TestBeanstalks(t *testing.T) {
 	}
 }
 
-// Issue 5: every form of a template, with all commands it gives.
+// every form of a template, with all commands it gives.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -128,7 +128,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Issue 5: parameters reach the job as DCS_PARAM_<name>, all of them, also those that
+// parameters reach the job as DCS_PARAM_<name>, all of them, also those that
 // stand in no command.
 func TestParamsStandInTheSpec(t *testing.T) {
 	tmpl := parse(t, "a [C]\n[C] 0.10 'x y'\n[seed] 1..2\n")

@@ -120,15 +120,15 @@ func unquote(s string) (text string, end int) {
 	return "", 0
 }
 
-// mistaken says what is wrong with a list that is written as in some other language.
+// mistaken returns what is wrong with a list that is written as in some other language.
 func mistaken(words []word) (at int, err error) {
 	for i, w := range words {
 		switch {
 		case w.quoted:
 		case w.text == "#":
-			return w.offset, fmt.Errorf("a comment stands in a line of its own; the value # is put in quotes")
+			return w.offset, fmt.Errorf("a comment must be on a line of its own; put the value # in quotes")
 		case i == 0 && (w.text == "=" || w.text == ":" || w.text == ":="):
-			return w.offset, fmt.Errorf("the values follow the name without %s; the value %s is put in quotes", w.text, w.text)
+			return w.offset, fmt.Errorf("write the values after the name without %s; put the value %s in quotes", w.text, w.text)
 		case w.text == ".." && i > 0 && i+1 < len(words) && isNumber(words[i-1].text) && isNumber(words[i+1].text):
 			return words[i-1].offset, fmt.Errorf("a range has no blanks in it: %s..%s", words[i-1].text, words[i+1].text)
 		case strings.HasPrefix(w.text, "$(") || strings.Count(w.text, "`")%2 == 1:
@@ -136,7 +136,7 @@ func mistaken(words []word) (at int, err error) {
 		case i > 0 && w.text == "by" && looksLikeRange(words[i-1].text) && i+1 < len(words) && isNumber(words[i+1].text):
 			return w.offset, fmt.Errorf("write %s step %s", words[i-1].text, words[i+1].text)
 		case i == 0 && strings.ContainsAny(w.text[:1], "[({") && strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
-			return w.offset, fmt.Errorf("the values stand without %s %s around them; a value with brackets is put in quotes", w.text[:1], closing[w.text[:1]])
+			return w.offset, fmt.Errorf("write the values without %s %s around them; put a value with brackets in quotes", w.text[:1], closing[w.text[:1]])
 		case strings.Count(w.text, "(") != strings.Count(w.text, ")"):
 			return w.offset, fmt.Errorf("a parenthesis is missing in %s: a value with commas or blanks is put in quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
 		}
@@ -147,7 +147,7 @@ func mistaken(words []word) (at int, err error) {
 var closing = map[string]string{"[": "]", "(": ")", "{": "}"}
 
 // readValues makes values of the words of a parameter's line. continuous says that ranges
-// without steps are meant as they are. doubt is told of what is perhaps not meant so.
+// without steps are meant as they are. doubt collects what is perhaps not meant so.
 func readValues(words []word, continuous bool, doubt func(w word, format string, args ...any)) (v values, at int, err error) {
 	// bare is the word i, if it is not in quotes and belongs to the one before it.
 	bare := func(i int) string {
@@ -200,7 +200,7 @@ func readValues(words []word, continuous bool, doubt func(w word, format string,
 	return v, 0, nil
 }
 
-// likeness says what a text was perhaps meant to be, "" for most texts.
+// likeness describes what a text was perhaps meant to be, "" for most texts.
 func likeness(s string) string {
 	if a, b, ok := strings.Cut(s, ".."); ok && len(a) == 1 && len(b) == 1 {
 		return "ranges are of numbers"
@@ -209,7 +209,7 @@ func likeness(s string) string {
 		return "values come from a " + kind + " if it stands first and a blank follows, " + kind + ": " + rest
 	}
 	if s[0] == '#' {
-		return "a comment stands in a line of its own"
+		return "a comment must be on a line of its own"
 	}
 	if a, b, ok := strings.Cut(s, "-"); ok && allDigits(a) && allDigits(b) {
 		return "a range is written " + a + ".." + b
@@ -224,7 +224,7 @@ func likeness(s string) string {
 		return "ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6"
 	}
 	if strings.ContainsAny(s, ";|") {
-		return "between values stand commas or blanks"
+		return "separate values with commas or blanks"
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ func holding(t *testing.T, values, filter string) string {
 	return strings.Join(all, " ")
 }
 
-// Issue 5: the filter's language.
+// the filter's language.
 func TestWhere(t *testing.T) {
 	for _, c := range []struct{ values, filter, want string }{
 		{"1..5", "x = 3", "3"},
@@ -73,7 +73,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// What is wrong with a filter is told with its place.
+// An error in a filter is reported with its position.
 func TestWhereFaults(t *testing.T) {
 	for _, c := range []struct {
 		filter string

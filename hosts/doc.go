@@ -1,10 +1,8 @@
-// Package hosts says which machines there are and how to talk to them: the
-// inventory (hosts.toml), the type Host, the classes of errors, the messages
-// that travel between dispatcher and host, and the two seams.
+// Package hosts describes the machines and how to reach them: the inventory
+// (hosts.toml), the type Host, the classes of errors, the messages that travel between
+// dispatcher and host, and the seams Link, which moves bytes to one host (hosts/link), and
+// Worker, which is what the dispatcher sees of a helper that answers over a Link
+// (hosts/helper). It runs the commands of a provider, which create and end hosts.
 //
-// The first seam is Link: it moves bytes to one host (sshlink, locallink,
-// cmdlink). The second is Provider: it makes and ends hosts. Worker is what the
-// dispatcher sees of a helper that answers over a Link (hosts/helper/client).
-//
-// The package opens no connection itself and decides nothing about jobs.
+// The package opens no connection itself and decides nothing about jobs or instances.
 package hosts

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Class says what kind of trouble a link error is, decided where the knowledge
+// Class describes what kind of trouble a link error is, decided where the knowledge
 // is (the Link), used where the decision is (dispatch/sched).
 type Class uint8
 
@@ -23,13 +23,13 @@ var classNames = [...]string{"unreachable", "denied", "host key", "misconfigured
 // String names the class.
 func (c Class) String() string { return classNames[c] }
 
-// Permanent says that trying again by itself will not help.
+// Permanent reports whether trying again by itself will not help.
 func (c Class) Permanent() bool { return c == Denied || c == HostKey || c == Misconfigured }
 
-// ErrUnanswered says that a person who was asked for something has not answered within the
+// ErrUnanswered reports that a person who was asked for something has not answered within the
 // time of one connection attempt. It is Unreachable: the question stands, and the next
 // attempt may find the answer.
-var ErrUnanswered = errors.New("nobody has typed it yet")
+var ErrUnanswered = errors.New("nobody has entered it yet")
 
 // Error is trouble with one host. Its text names the host and says what to do.
 type Error struct {
@@ -59,3 +59,41 @@ func ClassOf(err error) Class {
 	}
 	return Broken
 }
+
+// ExitError is what Stream.Wait returns when the command ran and did not exit
+// with 0. Any other error of Wait means that nobody knows how it ended.
+type ExitError struct {
+	Code   int    // exit code; -1 when a signal ended the command
+	Signal string // "SIGKILL"; "" when it exited by itself
+}
+
+// Error describes how it ended.
+func (e *ExitError) Error() string {
+	if e.Signal != "" {
+		return "ended by " + e.Signal
+	}
+	return fmt.Sprintf("exit code %d", e.Code)
+}
+
+// FencedError reports that a host knows a higher epoch of this run: another
+// dispatcher has taken it over, and this one may start nothing more anywhere.
+type FencedError struct {
+	Host string // inventory name
+	By   int    // the higher epoch
+}
+
+// Error gives one line.
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("%s: another dispatcher has taken this run over (its epoch is %d)", e.Host, e.By)
+}
+
+// LeasedError reports that a host leases the run to another dispatcher, or that the voters
+// may have agreed on run directories without this one's.
+type LeasedError struct {
+	Host   string
+	Copies Copies // as the host has recorded them
+	Why    string
+}
+
+// Error gives one line.
+func (e *LeasedError) Error() string { return e.Host + ": " + e.Why }

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
+	"strconv"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -38,7 +41,7 @@ func FindInventory(flag string) (string, error) {
 		case err == nil:
 			return file, nil
 		case !errors.Is(err, fs.ErrNotExist):
-			return "", fmt.Errorf("inventory file: %w", err) // there, but not for us: not the same as none
+			return "", fmt.Errorf("inventory file: %w", err) // it exists and cannot be read, which is an error
 		}
 	}
 	return "", nil
@@ -78,7 +81,7 @@ func Load(path string) (*Inventory, []string, error) {
 }
 
 // Local is the inventory of this machine alone, for use when there is no
-// file: one host over the local link, a core left free (P1, K5).
+// file: one host over the local link, a core left free.
 func Local() *Inventory {
 	h := defaultHost()
 	h.Name, h.Link = "local", "local"
@@ -96,7 +99,7 @@ func defaultHost() Host {
 	return Host{Yield: true, Nice: 10, GPUs: -1, Weight: 1, Link: "ssh"}
 }
 
-// Has says whether the host carries every one of the tags.
+// Has reports whether the host carries every one of the tags.
 func (h *Host) Has(tags []string) bool {
 	return !slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(h.Tags, t) })
 }
@@ -121,4 +124,200 @@ func (inv *Inventory) TokensWith(commandLine []jobs.Token) []jobs.Token {
 		}
 	}
 	return all
+}
+
+// Add returns the host of a name that is not in the inventory, with the defaults of the
+// inventory and options as on the command line: "slots=4 tags=gpu,big address=10.0.0.5".
+func (inv *Inventory) Add(name, options string) (*Host, error) {
+	n := &notes{file: "host " + name}
+	values := map[string]any{"name": name}
+	for word := range strings.FieldsSeq(options) {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok || key == "name" {
+			return nil, fmt.Errorf("%q is not an option of a host, such as slots=4 or tags=gpu", word)
+		}
+		values[key] = optionValue(value)
+	}
+	def := inv.defaults
+	if def == nil {
+		def = &draft{host: defaultHost()}
+	}
+	r := &reader{notes: n, at: locate(nil), seen: map[string]int{}}
+	r.host(def, 0, values)
+	switch err := n.err(); {
+	case err != nil:
+		return nil, err
+	case len(r.hosts) != 1:
+		return nil, fmt.Errorf("%s stands for %d hosts; add them one by one", name, len(r.hosts))
+	}
+	h := r.hosts[0]
+	h.File, h.Line = "", 0
+	return h, nil
+}
+
+// optionValue returns the value of an option as a value of TOML.
+func optionValue(s string) any {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil {
+		return f
+	}
+	if s == "true" || s == "false" {
+		return s == "true"
+	}
+	if strings.Contains(s, ",") {
+		var list []any
+		for part := range strings.SplitSeq(s, ",") {
+			list = append(list, part)
+		}
+		return list
+	}
+	return s
+}
+
+// TOML returns the text of an inventory in the form to which AddedText can be appended: that
+// of its file, unless it has none or is a list of logins.
+func (inv *Inventory) TOML() string {
+	if inv.Text != "" && !isLogins([]byte(inv.Text)) {
+		return inv.Text
+	}
+	var b strings.Builder
+	for _, h := range inv.Hosts {
+		options := "link=" + h.Link
+		if h.Slots.Fixed > 0 {
+			options += fmt.Sprintf(" slots=%d", h.Slots.Fixed)
+		}
+		if h.User != "" {
+			options += " user=" + h.User
+		}
+		if h.Port > 0 {
+			options += fmt.Sprintf(" port=%d", h.Port)
+		}
+		b.WriteString(AddedText(h.Name, options))
+	}
+	return b.String()
+}
+
+// AddedText returns the [[host]] of a host that Add accepts, for an inventory file.
+func AddedText(name, options string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n[[host]]\nname = %q\n", name)
+	for word := range strings.FieldsSeq(options) {
+		key, value, _ := strings.Cut(word, "=")
+		switch v := optionValue(value).(type) {
+		case string:
+			fmt.Fprintf(&b, "%s = %q\n", key, v)
+		case []any:
+			fmt.Fprintf(&b, "%s = [%q", key, v[0])
+			for _, one := range v[1:] {
+				fmt.Fprintf(&b, ", %q", one)
+			}
+			b.WriteString("]\n")
+		default:
+			fmt.Fprintf(&b, "%s = %v\n", key, v)
+		}
+	}
+	return b.String()
+}
+
+// With returns the hosts that a run uses: those of the inventory that people did not
+// remove, those that they added, and those of providers. added are those that it made, and
+// errs tells of those that could not be made.
+func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) (list, added []*Host, errs []error) {
+	names := map[string]bool{}
+	add := func(h *Host) {
+		if !names[h.Name] && !asked[h.Name].Removed {
+			names[h.Name] = true
+			list = append(list, h)
+		}
+	}
+	for _, h := range inv.Hosts {
+		add(h)
+	}
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		if names[name] || asked[name].Removed {
+			continue
+		}
+		h, err := inv.Add(name, asked[name].Options)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("the host %s, which was added on request, is not used: %w", name, err))
+			continue
+		}
+		added = append(added, h)
+		add(h)
+	}
+	for _, h := range provided {
+		add(h)
+	}
+	return list, added, errs
+}
+
+// Problem is one thing wrong with an inventory file.
+type Problem struct {
+	File string
+	Line int // from 1; 0: the file as a whole
+	Text string
+}
+
+// String gives "file:line: text".
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.File + ": " + p.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+}
+
+// Problems is everything wrong with an inventory file, in order of lines.
+type Problems []Problem
+
+// maxShown bounds the text of Problems: a wrong file can be wrong 10,000 times.
+const maxShown = 20
+
+// Error gives a line a problem, at most 20 of them.
+func (p Problems) Error() string {
+	var b strings.Builder
+	for i, one := range p {
+		if i == maxShown {
+			fmt.Fprintf(&b, "\n%s: and %d more", one.File, len(p)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(one.String())
+	}
+	return b.String()
+}
+
+// notes collects problems and warnings while a file is read.
+type notes struct {
+	file     string
+	problems Problems
+	warnings Problems
+}
+
+func (n *notes) bad(line int, format string, args ...any) {
+	n.problems = append(n.problems, Problem{n.file, line, fmt.Sprintf(format, args...)})
+}
+
+func (n *notes) warn(line int, format string, args ...any) {
+	n.warnings = append(n.warnings, Problem{n.file, line, fmt.Sprintf(format, args...)})
+}
+
+func (n *notes) err() error {
+	if len(n.problems) == 0 {
+		return nil
+	}
+	sort.SliceStable(n.problems, func(i, j int) bool { return n.problems[i].Line < n.problems[j].Line })
+	return n.problems
+}
+
+func (n *notes) warningLines() []string {
+	sort.SliceStable(n.warnings, func(i, j int) bool { return n.warnings[i].Line < n.warnings[j].Line })
+	var lines []string
+	for _, w := range n.warnings {
+		lines = append(lines, w.String())
+	}
+	return lines
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Unknown keys, bad values and duplicates are errors with file and line (DESIGN 8).
+// Unknown keys, bad values and duplicates are errors with file and line.
 func TestErrorsNameFileAndLine(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "f: no [[host]]"},
@@ -29,7 +29,7 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[provider]]\nname='a'\ncreat='x'\n", `f:3: unknown key "creat"; did you mean "create"?`},
 		{"[[provider]]\nname='a'\ncreate=3\n", "f:3: create: must be a command in quotes, not a whole number"},
 		{"[[provider]]\nname='a'\ncreate=' '\n", "f:3: create: must not be empty"},
-		{"[[provider]]\nname='a b'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\n", "f:2: name: the host name \"a b\" contains"},
+		{"[[provider]]\nname='a b'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\n", "f:2: the host name \"a b\" contains"},
 		{"[[provider]]\nname='a'\nmax=0\n", "f:3: max: must be from 1 to 1000"},
 		{"[[provider]]\nname='a'\nidle='0s'\n", "f:3: idle: "},
 		{"[[provider]]\nname='a'\nstartup='soon'\n", "f:3: startup: "},
@@ -51,19 +51,19 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='a'\ngpu_ids='all'\n", "f:3: gpu_ids: must be numbers of devices, such as [0, 2]; all is none"},
 		{"[[host]]\nname=1\n", "f:2: name: must be a text in quotes, not a whole number"},
 		{"[[host]]\nname=''\n", "f:2: name: must not be empty"},
-		{"[[host]]\nname='a b'\n", `f:2: name: the host name "a b" contains ' '`},
-		{"[[host]]\nname='ä'\n", `f:2: name: the host name "ä" contains 'ä'`},
-		{"[[host]]\nname='../x'\n", "f:2: name: "},
-		{"[[host]]\nname='a/b'\n", "f:2: name: "},
-		{"[[host]]\nname='-o'\n", "f:2: name: "},
-		{"[[host]]\nname='..'\n", "f:2: name: "},
+		{"[[host]]\nname='a b'\n", `f:2: the host name "a b" contains ' '`},
+		{"[[host]]\nname='ä'\n", `f:2: the host name "ä" contains 'ä'`},
+		{"[[host]]\nname='../x'\n", "f:2: the host name "},
+		{"[[host]]\nname='a/b'\n", "f:2: the host name "},
+		{"[[host]]\nname='-o'\n", "f:2: the host name "},
+		{"[[host]]\nname='..'\n", "f:2: the host name "},
 		{"[[host]]\nname=\"a\\u0000\"\n", "f:2: name: contains the control character"},
-		{"[[host]]\nname='" + strings.Repeat("x", 64) + "'\n", "f:2: name: the host name xxxxxxxxxxxxxxxxxxxx… has 64"},
+		{"[[host]]\nname='" + strings.Repeat("x", 64) + "'\n", "f:2: the host name xxxxxxxxxxxxxxxxxxxx… has 64"},
 		{"[[host]]\nname='a[2-1]'\n", `f:2: name: "a[2-1]": the range [2-1] runs backwards`},
 		{"[[host]]\nname='a[1-99999]'\n", "f:2: name: "},
-		{"[[host]]\nname='a'\n[[host]]\nport=1\nname='a'\n", "f:5: the host a is there twice, first on line 2"},
-		{"[[host]]\nname='n[1-3]'\n[[host]]\nname='n3'\n", "f:4: the host n3 is there twice, first on line 2"},
-		{"[[host]]\nname='n[1,1]'\n", "f:2: the host n1 is there twice"},
+		{"[[host]]\nname='a'\n[[host]]\nport=1\nname='a'\n", "f:5: the host a is given twice, first on line 2"},
+		{"[[host]]\nname='n[1-3]'\n[[host]]\nname='n3'\n", "f:4: the host n3 is given twice, first on line 2"},
+		{"[[host]]\nname='n[1,1]'\n", "f:2: the host n1 is given twice"},
 		{"[[host]]\nname='n[1-3]'\naddress='x[1-2]'\n", "f:3: address: x[1-2] stands for 2 addresses, but the name n[1-3] for 3 hosts"},
 		{"[[host]]\nname='a'\naddress='b:22'\n", "f:3: address: \"b:22\": the port goes into `port`"},
 		{"[[host]]\nname='a'\naddress='[fe80::1]:22'\n", "f:3: address: "},
@@ -179,7 +179,7 @@ func TestWarnings(t *testing.T) {
 		"[[host]]\nname='a[1-2]'\naddress='b'\n":             "f:3: all 2 hosts of a[1-2] have the same address b",
 		"[[host]]\nname='a'\nlink='local'\naddress='b'\n":    "f:4: address does nothing here: link is local",
 		"[[host]]\nname='a'\nlink=['x']\n\nuser='b'\n":       "f:5: user does nothing here: link is a command, whose words must say how",
-		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after under 15s",
+		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after below 15s",
 	} {
 		_, warnings, err := Parse([]byte(text), "f")
 		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {

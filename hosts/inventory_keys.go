@@ -1,8 +1,10 @@
 package hosts
 
 import (
+	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,11 +42,11 @@ type inventoryKey struct {
 
 // inventoryKeys is every key there is; hosts.toml.example documents them.
 var inventoryKeys = map[string]inventoryKey{
-	"name":          {set: text(func(d *draft, s string) error { d.name = s; return nil }), own: true},
+	"name":          {set: str(func(d *draft, s string) error { d.name = s; return nil }), own: true},
 	"address":       {set: list(setAddress), own: true},
 	"port":          {set: number(1, 65535, func(d *draft, n int) { d.host.Port = n })},
-	"user":          {set: text(setUser)},
-	"identity":      {set: text(setIdentity)},
+	"user":          {set: str(setUser)},
+	"identity":      {set: str(setIdentity)},
 	"jump":          {set: list(setJump)},
 	"slots":         {set: setSlots},
 	"reserve":       {set: number(0, jobs.MaxSlots, func(d *draft, n int) { d.reserve = &n })},
@@ -53,8 +55,8 @@ var inventoryKeys = map[string]inventoryKey{
 	"min_mem_free":  {set: size(func(d *draft, n int64) { d.host.MinMemFree = n })},
 	"min_disk_free": {set: size(func(d *draft, n int64) { d.host.MinDiskFree = n })},
 	"quiet":         {set: list(setQuiet)},
-	"owner":         {set: text(setOwner)},
-	"owner_idle":    {set: span(setOwnerIdle)},
+	"owner":         {set: str(setOwner)},
+	"owner_idle":    {set: span(time.Second, 0, func(d *draft, t time.Duration) { d.host.OwnerIdle = t })},
 	"nice":          {set: number(0, 19, func(d *draft, n int) { d.host.Nice = n })},
 	"tags":          {set: list(setTags)},
 	"queues":        {set: list(setQueues)},
@@ -62,19 +64,19 @@ var inventoryKeys = map[string]inventoryKey{
 	"gpu_ids":       {set: setGPUIDs},
 	"mem_limit":     {set: boolean(func(d *draft, b bool) { d.host.NoMemLimit = !b })},
 	"weight":        {set: decimal(false, func(d *draft, f float64) { d.host.Weight = f })},
-	"work_dir":      {set: text(setWorkDir)},
-	"share_dir":     {set: text(setShareDir)},
+	"work_dir":      {set: str(setWorkDir)},
+	"share_dir":     {set: str(setShareDir)},
 	"setup":         {set: setSetup},
 	"send":          {set: list(func(d *draft, items []string) error { d.host.Send = items; return nil })},
-	"lost_after":    {set: span(setLostAfter)},
+	"lost_after":    {set: span(time.Second, 0, func(d *draft, t time.Duration) { d.host.LostAfter = t })},
 	"link":          {set: setLink},
-	"type":          {set: text(setType), own: true, provider: true},
+	"type":          {set: str(setType), own: true, provider: true},
 	"create":        {set: command(func(p *Provider, s string) { p.Create = s }), own: true, provider: true},
 	"list":          {set: command(func(p *Provider, s string) { p.List = s }), own: true, provider: true},
 	"terminate":     {set: command(func(p *Provider, s string) { p.Terminate = s }), own: true, provider: true},
 	"max":           {set: number(1, MaxInstances, func(d *draft, n int) { d.provider.Max = n }), own: true, provider: true},
-	"startup":       {set: span(setStartup), own: true, provider: true},
-	"idle":          {set: span(setIdle), own: true, provider: true},
+	"startup":       {set: span(time.Second, 24*time.Hour, func(d *draft, t time.Duration) { d.provider.Startup = t }), own: true, provider: true},
+	"idle":          {set: span(time.Second, 0, func(d *draft, t time.Duration) { d.provider.Idle = t }), own: true, provider: true},
 	"price":         {set: decimal(true, func(d *draft, f float64) { d.provider.Price = f }), own: true, provider: true},
 }
 
@@ -107,22 +109,6 @@ func command(set func(*Provider, string)) func(*draft, any) error {
 	}
 }
 
-func setStartup(d *draft, t time.Duration) error {
-	if t < time.Second || t > 24*time.Hour {
-		return fmt.Errorf("must be from 1s to 24h, not %s", t)
-	}
-	d.provider.Startup = t
-	return nil
-}
-
-func setIdle(d *draft, t time.Duration) error {
-	if t < time.Second {
-		return fmt.Errorf("must be at least 1s, not %s", t)
-	}
-	d.provider.Idle = t
-	return nil
-}
-
 func setUser(d *draft, s string) error {
 	if s[0] == '-' || strings.ContainsAny(s, " @:/") {
 		return fmt.Errorf("%q is not a user name", s)
@@ -136,7 +122,7 @@ func absolute(s string) bool { return path.IsAbs(s) || s == "~" || strings.HasPr
 
 func setIdentity(d *draft, s string) error {
 	if !absolute(s) && !strings.HasPrefix(s, "%d/") {
-		return fmt.Errorf("%q must be a whole path (/… or ~/…)", s)
+		return fmt.Errorf("%q must be an absolute path (/… or ~/…)", s)
 	}
 	d.host.Identity = s
 	return nil
@@ -144,7 +130,7 @@ func setIdentity(d *draft, s string) error {
 
 func setWorkDir(d *draft, s string) error {
 	if !absolute(s) {
-		return fmt.Errorf("%q must be a whole path on the host (/… or ~/…)", s)
+		return fmt.Errorf("%q must be an absolute path on the host (/… or ~/…)", s)
 	}
 	d.host.WorkDir = path.Clean(s)
 	return nil
@@ -152,7 +138,7 @@ func setWorkDir(d *draft, s string) error {
 
 func setShareDir(d *draft, s string) error {
 	if !path.IsAbs(s) {
-		return fmt.Errorf("%q must be a whole path on the host (/…)", s)
+		return fmt.Errorf("%q must be an absolute path on the host (/…)", s)
 	}
 	d.host.ShareDir = path.Clean(s)
 	return nil
@@ -223,14 +209,6 @@ func setOwner(d *draft, s string) error {
 	return nil
 }
 
-func setOwnerIdle(d *draft, t time.Duration) error {
-	if t < time.Second {
-		return fmt.Errorf("must be at least 1s, not %s", t)
-	}
-	d.host.OwnerIdle = t
-	return nil
-}
-
 func setTags(d *draft, items []string) error {
 	var tags []string
 	for _, item := range items {
@@ -263,14 +241,6 @@ func setGPUIDs(d *draft, v any) error {
 	}
 	slices.Sort(d.host.GPUIDs)
 	d.host.GPUIDs = slices.Compact(d.host.GPUIDs)
-	return nil
-}
-
-func setLostAfter(d *draft, t time.Duration) error {
-	if t < time.Second {
-		return fmt.Errorf("must be at least 1s, not %s", t)
-	}
-	d.host.LostAfter = t
 	return nil
 }
 
@@ -312,4 +282,153 @@ func setLink(d *draft, v any) error {
 	}
 	d.host.Link, d.host.Command, d.host.Shells = "command", argv, RemoteShells(argv)
 	return nil
+}
+
+// Kept is what a host keeps for the jobs of a queue: slots, GPUs, or, if both are 0, all
+// of it.
+type Kept struct {
+	Queue       string
+	Slots, GPUs int
+}
+
+// String returns k as it is written in the inventory.
+func (k Kept) String() string {
+	s := k.Queue
+	if k.Slots > 0 {
+		s += fmt.Sprintf(" slots=%d", k.Slots)
+	}
+	if k.GPUs > 0 {
+		s += fmt.Sprintf(" gpus=%d", k.GPUs)
+	}
+	return s
+}
+
+// keptForm is an item of `queues`.
+var keptForm = regexp.MustCompile(`^(.*?\S)(?: slots=([1-9]\d{0,3}))?(?: gpus=([1-9]\d{0,3}))?$`)
+
+// setQueues reads `queues`.
+func setQueues(d *draft, items []string) error {
+	d.host.Queues = nil
+	for _, item := range items {
+		m := keptForm.FindStringSubmatch(item)
+		if m == nil || strings.Contains(m[1], "slots=") || strings.Contains(m[1], "gpus=") {
+			return fmt.Errorf(`%q is none of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
+		}
+		slots, _ := strconv.Atoi(m[2])
+		gpus, _ := strconv.Atoi(m[3])
+		d.host.Queues = append(d.host.Queues, Kept{m[1], slots, gpus})
+		if slices.ContainsFunc(d.host.Queues[:len(d.host.Queues)-1], func(k Kept) bool { return k.Queue == m[1] }) {
+			return fmt.Errorf("the queue %s is given twice", m[1])
+		}
+	}
+	return nil
+}
+
+// checkQueues returns why a host cannot keep what its queues ask for, as far as is known.
+func (h *Host) checkQueues() error {
+	slots, gpus := h.KeptFrom("")
+	switch {
+	case h.Slots.Fixed > 0 && slots > h.Slots.Fixed:
+		return fmt.Errorf("%s are kept, and the host has %d", jobs.Plural(slots, "slot"), h.Slots.Fixed)
+	case h.GPUs >= 0 && gpus > h.GPUs:
+		return fmt.Errorf("%s are kept, and the host has %d", jobs.Plural(gpus, "GPU"), h.GPUs)
+	}
+	return nil
+}
+
+// IsOpenTo reports whether jobs of a queue may run on the host.
+func (h *Host) IsOpenTo(queue string) bool {
+	open := true
+	for _, k := range h.Queues {
+		if k.Queue == queue {
+			return true
+		}
+		open = open && k.Slots+k.GPUs > 0
+	}
+	return open
+}
+
+// KeptFrom returns how many slots and GPUs of the host are kept for other queues than this.
+func (h *Host) KeptFrom(queue string) (slots, gpus int) {
+	for _, k := range h.Queues {
+		if k.Queue != queue {
+			slots += k.Slots
+			gpus += k.GPUs
+		}
+	}
+	return slots, gpus
+}
+
+// KeptText names the queues that the host, or a part of it, is kept for: "urgent, late slots=2".
+func (h *Host) KeptText() string {
+	var names []string
+	for _, k := range h.Queues {
+		names = append(names, k.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// setSlots takes 8, "8", "cores" or "cores-1".
+func setSlots(d *draft, v any) error {
+	var s string
+	switch v := v.(type) {
+	case int64:
+		s = strconv.FormatInt(v, 10)
+	case string:
+		s = strings.ReplaceAll(v, " ", "")
+	default:
+		return wrongKind(v, `a whole number, "cores" or "cores-1"`)
+	}
+	if s == "cores" {
+		d.slots = &slotsWord{bare: true}
+		return nil
+	}
+	digits, less := strings.CutPrefix(s, "cores-")
+	n, err := strconv.Atoi(digits)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), less && n < 0:
+		return fmt.Errorf(`must be a whole number, "cores" or "cores-1", not %q`, s)
+	case n > jobs.MaxSlots:
+		return fmt.Errorf("must be at most %d, not %s", jobs.MaxSlots, digits)
+	case less:
+		d.slots = &slotsWord{less: n}
+	case n < 1:
+		return fmt.Errorf("must be at least 1; to leave a host out, remove it from the file")
+	default:
+		d.slots = &slotsWord{fixed: n}
+	}
+	return nil
+}
+
+// slotRule settles `slots` and `reserve` of a host, own, over those of
+// [defaults], def. Without either a core is left for people. A warning or
+// an error concerns the host's own `reserve`.
+func slotRule(def, own *draft) (rule SlotRule, warning string, err error) {
+	slots, reserve := own.slots, own.reserve
+	if slots == nil {
+		slots = def.slots
+	}
+	if reserve == nil {
+		reserve = def.reserve
+	}
+	switch {
+	case slots != nil && slots.fixed > 0:
+		if own.reserve != nil {
+			warning = fmt.Sprintf("reserve does nothing here: slots is the number %d", slots.fixed)
+		}
+		return SlotRule{Fixed: slots.fixed}, warning, nil
+	case slots != nil && !slots.bare:
+		if own.reserve == nil {
+			return SlotRule{Less: slots.less}, "", nil
+		}
+		if own.slots != nil && *own.reserve != slots.less {
+			return SlotRule{}, "", fmt.Errorf("reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.less)
+		}
+		return SlotRule{Less: *own.reserve}, "", nil
+	case reserve != nil:
+		return SlotRule{Less: *reserve}, "", nil
+	case slots != nil: // "cores", all of them
+		return SlotRule{}, "", nil
+	}
+	return SlotRule{Less: 1}, "", nil
 }

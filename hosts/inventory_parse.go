@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -167,7 +169,7 @@ func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
 			if err := k.set(d, values[key]); err != nil {
 				r.bad(line, "%s: %v", key, err)
 			} else if key == "lost_after" && d.host.LostAfter < 15*time.Second {
-				r.warn(line, "lost_after under 15s: a short hiccup of the network gives a host up")
+				r.warn(line, "lost_after below 15s: a short failure of the network gives a host up")
 			}
 		}
 	}
@@ -226,33 +228,38 @@ func (r *reader) draft(def *draft, table string, n int, values map[string]any, r
 }
 
 func (r *reader) expand(h Host, own *draft, n int) {
-	nameLine := r.at.line("host", n, "name")
+	line := r.at.line("host", n, "name")
 	names, err := Expand(own.name)
 	if err != nil {
-		r.bad(nameLine, "name: %v", err)
-		return
-	}
-	if len(r.hosts)+len(names) > MaxHosts {
-		if !r.full {
-			r.bad(nameLine, "more than %d hosts in one inventory", MaxHosts)
-		}
-		r.full = true
+		r.bad(line, "name: %v", err)
 		return
 	}
 	addresses, ok := r.addresses(h, own, names, n)
 	if !ok {
 		return
 	}
+	r.addHosts(line, names, addresses, h)
+}
+
+// addHosts adds the hosts of a line, which differ in their names and addresses.
+func (r *reader) addHosts(line int, names []string, addresses [][]string, h Host) {
+	if len(r.hosts)+len(names) > MaxHosts {
+		if !r.full {
+			r.bad(line, "more than %d hosts in one inventory", MaxHosts)
+		}
+		r.full = true
+		return
+	}
 	for i, name := range names {
 		if p := nameProblem(name); p != "" {
-			r.bad(nameLine, "name: %s", p)
+			r.bad(line, "%s", p)
 			return // the others of a range would be wrong in the same way
 		}
 		if first, dup := r.seen[name]; dup {
-			r.bad(nameLine, "the host %s is there twice, first on line %d", name, first)
+			r.bad(line, "the host %s is given twice, first on line %d", name, first)
 			continue
 		}
-		r.seen[name] = nameLine
+		r.seen[name] = line
 		one := h
 		one.Name, one.Addresses = name, addresses[i]
 		one.Jump, one.Tags, one.Quiet, one.Queues = slices.Clone(h.Jump), slices.Clone(h.Tags), slices.Clone(h.Quiet), slices.Clone(h.Queues)
@@ -325,4 +332,100 @@ func sortedKeys(m map[string]any) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// places knows on which line of a TOML text the tables and keys stand: the TOML
+// library says so for errors of syntax only. It is built over a text that the
+// library has accepted, so it need not judge, only find. A key that it does not
+// find (inside an inline table, say) has the line of the table.
+type places struct {
+	tables map[string][]int   // lines of [name] and [[name]], in order
+	keys   map[placeOfKey]int // first line of each key
+}
+
+// placeOfKey is the n-th table of that name, from 0; the root is "" and 0.
+type placeOfKey struct {
+	table string
+	n     int
+	key   string
+}
+
+// line returns where a key stands, else where its table starts, else 1.
+func (p *places) line(table string, n int, key string) int {
+	if l, ok := p.keys[placeOfKey{table, n, key}]; ok {
+		return l
+	}
+	return p.table(table, n)
+}
+
+// table returns where the n-th table of that name starts, else 1.
+func (p *places) table(table string, n int) int {
+	if lines := p.tables[table]; n < len(lines) {
+		return lines[n]
+	}
+	if l, ok := p.keys[placeOfKey{"", 0, table}]; ok {
+		return l // host = [{…}, {…}]
+	}
+	return 1
+}
+
+// tomlToken is a string of any kind, a comment, a bare word, or a single character.
+var tomlToken = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)"""(?:\\.|.)*?"{3,5}|'''.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\w-]+|.`)
+})
+
+// locate reads through the text once.
+func locate(text []byte) *places {
+	p := &places{tables: map[string][]int{}, keys: map[placeOfKey]int{}}
+	var parts []string // of the key or the name of the table with which the statement begins
+	table, n := "", 0
+	line, at, depth := 1, 1, 0
+	inKey, isTable := true, false
+	for _, token := range tomlToken().FindAllString(string(text)+"\n", -1) {
+		switch token[0] {
+		case '[', '{':
+			depth++
+			isTable = isTable || inKey
+		case ']', '}':
+			depth--
+		case '=':
+			inKey = false
+		case '\n':
+			if depth > 0 {
+				break
+			}
+			switch {
+			case len(parts) == 0:
+			case isTable && len(parts) > 1: // [host.x]: key x of the last host
+				n = max(0, len(p.tables[parts[0]])-1)
+				p.note(placeOfKey{parts[0], n, parts[1]}, at)
+				table = strings.Join(parts, ".")
+			case isTable:
+				table, n = parts[0], len(p.tables[parts[0]])
+				p.tables[table] = append(p.tables[table], at)
+			default:
+				p.note(placeOfKey{table, n, parts[0]}, at)
+				if table == "" && len(parts) > 1 { // defaults.port = 22
+					p.note(placeOfKey{parts[0], 0, parts[1]}, at)
+				}
+			}
+			parts, inKey, isTable = nil, true, false
+		case ' ', '\t', '\r', '.', '#':
+		default:
+			if inKey {
+				if len(parts) == 0 {
+					at = line
+				}
+				parts = append(parts, strings.Trim(token, `"'`))
+			}
+		}
+		line += strings.Count(token, "\n")
+	}
+	return p
+}
+
+func (p *places) note(k placeOfKey, line int) {
+	if _, seen := p.keys[k]; !seen {
+		p.keys[k] = line
+	}
 }

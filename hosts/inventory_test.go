@@ -6,9 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 func parse(t *testing.T, text string) (*Inventory, []string) {
@@ -20,7 +24,7 @@ func parse(t *testing.T, text string) (*Inventory, []string) {
 	return inv, warnings
 }
 
-// Every default of DESIGN 8 and K5 (n - 1 slots on n cores).
+// Every default (n - 1 slots on n cores).
 func TestDefaultsOfAHost(t *testing.T) {
 	inv, warnings := parse(t, "[[host]]\nname = \"melon4\"\n")
 	want := &Host{
@@ -254,5 +258,341 @@ func TestLoadFromAPipe(t *testing.T) {
 	inv, _, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd()))
 	if err != nil || len(inv.Hosts) != 1 || inv.Text != text {
 		t.Errorf("%+v, %v", inv, err)
+	}
+}
+
+// hosts.toml.example parses as it is, harmless to copy, and also with everything
+// taken out of its comments; it documents every key.
+func TestExampleFile(t *testing.T) {
+	const file = "../hosts.toml.example"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commented := regexp.MustCompile(`(?m)^#([a-z_]+ = |\[\[)`)
+	for _, c := range []struct {
+		text  []byte
+		hosts int
+	}{{text, 4}, {commented.ReplaceAll(text, []byte("$1")), 21}} {
+		inv, warnings, err := Parse(c.text, file)
+		if err != nil || len(warnings) > 0 || len(inv.Hosts) != c.hosts {
+			t.Fatalf("%v %v %v", inv, err, warnings)
+		}
+	}
+	for key := range inventoryKeys {
+		if !regexp.MustCompile(`(?m)^#?` + key + ` = .`).Match(text) {
+			t.Errorf("the key %s is not in %s", key, file)
+		}
+	}
+}
+
+func TestParseQuiet(t *testing.T) {
+	for s, want := range map[string]Quiet{
+		"22:00-06:00":   {22 * time.Hour, 6 * time.Hour},
+		"8:30 - 17:45":  {8*time.Hour + 30*time.Minute, 17*time.Hour + 45*time.Minute},
+		"00:00-24:00":   {0, 24 * time.Hour},
+		"23:59 - 00:00": {23*time.Hour + 59*time.Minute, 0},
+	} {
+		if got, err := parseQuiet(s); err != nil || got != want {
+			t.Errorf("parseQuiet(%q) = %v, %v; want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "22-06", "22:00", "25:00-06:00", "22:60-06:00", "22:00-22:00", "24:01-01:00", "24:00-06:00", "-1:00-02:00", "22:0-06:00"} {
+		if got, err := parseQuiet(s); err == nil {
+			t.Errorf("parseQuiet(%q) = %v; want an error", s, got)
+		}
+	}
+}
+
+// A command link is split as a shell would split it; what only a shell could do is refused.
+func TestSplitWords(t *testing.T) {
+	for s, want := range map[string]string{
+		`docker exec -i web`:     `docker|exec|-i|web`,
+		`  a   b	c `:             `a|b|c`,
+		`a 'b c' "d e"`:          `a|b c|d e`,
+		`a b\ c`:                 `a|b c`,
+		`a "x\"y\\z\n" 'q\'`:     `a|x"y\z\n|q\`,
+		`a '' ""`:                `a||`,
+		`sh -c 'cd x && exec y'`: `sh|-c|cd x && exec y`,
+		`a"b"'c'd`:               `abcd`,
+		``:                       ``,
+	} {
+		if got, err := splitWords(s); err != nil || strings.Join(got, "|") != want {
+			t.Errorf("splitWords(%q) = %q, %v; want %s", s, got, err, want)
+		}
+	}
+	for s, want := range map[string]string{
+		`a 'b`: "not closed", `a "b`: "not closed", `a\`: "backslash",
+		`a | b`: "no shell", `a > b`: "no shell", `a $HOME`: "no shell", `a; b`: "no shell",
+	} {
+		if got, err := splitWords(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("splitWords(%q) = %q, %v; want %q", s, got, err, want)
+		}
+	}
+}
+
+// A size, a duration and a number mean the same in a jobs file and in hosts.toml, or
+// are refused in both.
+func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
+	type reading struct {
+		value any
+		err   error
+	}
+	job := func(option, text string, value func(*jobs.Spec) any) (r reading) {
+		specs, err := jobs.Parse(strings.NewReader(fmt.Sprintf("#DCS %s=%s\ntrue\n", option, text)), "jobs", false, 1)
+		if r.err = err; err == nil {
+			r.value = value(specs[0])
+		}
+		return r
+	}
+	host := func(key, text string, value func(*Host) any) (r reading) {
+		inv, _, err := Parse(fmt.Appendf(nil, "[[host]]\nname = 'a'\n%s = %s\n", key, text), "hosts.toml")
+		if r.err = err; err == nil {
+			r.value = value(inv.Hosts[0])
+		}
+		return r
+	}
+	for _, c := range []struct {
+		option, key string
+		job         func(*jobs.Spec) any
+		host        func(*Host) any
+		texts       string
+		numbers     bool // texts without quotes
+	}{
+		{"mem", "min_mem_free", func(s *jobs.Spec) any { return s.MemBytes }, func(h *Host) any { return h.MinMemFree },
+			"8G 512M 1T 1.5k 1048576 100B 2GB 2GiB 2Gi 7b 1p 16 1048575 G 8X 8GG -1 0.5 1e3 9999999P 0x10 NaN", false},
+		{"mem", "min_disk_free", func(s *jobs.Spec) any { return s.MemBytes }, func(h *Host) any { return h.MinDiskFree },
+			"16 1048575 1048576 4294967296 -1", true},
+		{"timeout", "lost_after", func(s *jobs.Spec) any { return s.Timeout }, func(h *Host) any { return h.LostAfter },
+			"60s 5m 1.5h 1d 2w 1d12h 90 1500ms 5x 5m3 -5m +5m 1e3 5M 0 0s 999999w soon", false},
+		{"timeout", "lost_after", func(s *jobs.Spec) any { return s.Timeout }, func(h *Host) any { return h.LostAfter },
+			"90 0 -1", true},
+		{"slots", "slots", func(s *jobs.Spec) any { return s.Slots }, func(h *Host) any { return h.Slots.Fixed },
+			"1 16 4096 4097 65536 100000 0 -1 1.5", true},
+		{"gpus", "gpus", func(s *jobs.Spec) any { return s.GPUs.Devices() }, func(h *Host) any { return h.GPUs },
+			"0 4 64 65 256 257 1024 1025", true},
+	} {
+		accepted := 0
+		for _, text := range strings.Fields(c.texts) {
+			j, quoted := job(c.option, text, c.job), text
+			if !c.numbers {
+				quoted = `"` + text + `"`
+			}
+			h := host(c.key, quoted, c.host)
+			if (j.err == nil) != (h.err == nil) || j.err == nil && j.value != h.value {
+				t.Errorf("%s=%s is %v (%v), %s = %s is %v (%v)", c.option, text, j.value, j.err, c.key, quoted, h.value, h.err)
+			}
+			if j.err == nil {
+				accepted++
+			}
+		}
+		if accepted == 0 {
+			t.Errorf("none of %s=%s is accepted", c.option, c.texts)
+		}
+	}
+	if h := host("min_mem_free", "0", func(h *Host) any { return h.MinMemFree }); h.err != nil || h.value != int64(0) {
+		t.Errorf("0, no such limit: %+v", h)
+	}
+}
+
+// TestQueues holds K10: what a host keeps for queues, and that nonsense is refused with file
+// and line.
+func TestQueues(t *testing.T) {
+	for _, tt := range []struct{ says, kept, wrong string }{
+		{`queues = "urgent"`, "urgent", ""},
+		{`queues = ["urgent", "late night slots=2 gpus=1", "x gpus=1"]`, "urgent, late night slots=2 gpus=1, x gpus=1", ""},
+		{`queues = []`, "", ""},
+		{`queues = ["a slots=3", "b slots=2"]`, "", "hosts.toml:4: queues: 5 slots are kept, and the host has 4"},
+		{`queues = "a gpus=3"`, "", "hosts.toml:4: queues: 3 GPUs are kept, and the host has 2"},
+		{`queues = "a slots=0"`, "", `hosts.toml:4: queues: "a slots=0" is none of "QUEUE"`},
+		{`queues = "a slots=1 slots=2"`, "", "is none of"},
+		{`queues = ["a", "a slots=1"]`, "", "hosts.toml:4: queues: the queue a is given twice"},
+		{`queues = "slots=2"`, "", `hosts.toml:4: queues: "slots=2" is none of`},
+		{`queues = 2`, "", "hosts.toml:4: queues: must be a text or a list of texts"},
+	} {
+		inv, _, err := Parse(fmt.Appendf(nil, "[[host]]\nname = 'a'\nslots = 4\n%s\ngpus = 2\n", tt.says), "hosts.toml")
+		switch {
+		case tt.wrong != "":
+			if err == nil || !strings.Contains(err.Error(), tt.wrong) {
+				t.Errorf("%s: %v, want %s", tt.says, err, tt.wrong)
+			}
+		case err != nil || inv.Hosts[0].KeptText() != tt.kept:
+			t.Errorf("%s: %v, %v", tt.says, inv, err)
+		}
+	}
+}
+
+// TestIsOpenTo: who may use a host, and how much of it.
+func TestIsOpenTo(t *testing.T) {
+	h := &Host{Queues: []Kept{{Queue: "a", Slots: 2}, {Queue: "b", GPUs: 1}}}
+	if !h.IsOpenTo("") || !h.IsOpenTo("a") {
+		t.Error("a host that keeps parts is not open to all queues")
+	}
+	slots, gpus := h.KeptFrom("b")
+	if slots != 2 || gpus != 0 {
+		t.Errorf("%d slots and %d GPUs are kept from b", slots, gpus)
+	}
+	h.Queues = append(h.Queues, Kept{Queue: "c"})
+	if h.IsOpenTo("") || !h.IsOpenTo("a") || !h.IsOpenTo("c") {
+		t.Error("a host that is kept is open to other queues than those that it names")
+	}
+}
+
+// TestInventoryTokens holds T7: the counts of [tokens].
+func TestInventoryTokens(t *testing.T) {
+	text := "[tokens]\nmatlab = 5\nansys = 0\n[[host]]\nname = 'a'\n"
+	inv, _, err := Parse([]byte(text), "hosts.toml")
+	if err != nil || fmt.Sprint(inv.TokensWith([]jobs.Token{{Name: "ansys", Count: 2}})) != "[ansys:2 matlab:5]" {
+		t.Errorf("%+v, %v", inv, err)
+	}
+	for says, wrong := range map[string]string{
+		"matlab = -1": "hosts.toml:2: matlab: must be from 0 to 1000000", "matlab = '5'": "hosts.toml:2: matlab: must be a whole number",
+		"'a b' = 1": `hosts.toml:2: a b: "a b" is not a name of tokens`,
+	} {
+		_, _, err := Parse([]byte(strings.Replace(text, "matlab = 5", says, 1)), "hosts.toml")
+		if err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v, want %s", says, err, wrong)
+		}
+	}
+}
+
+// An inventory may be a plain list in the syntax of GNU parallel's --sshloginfile.
+func TestParseLogins(t *testing.T) {
+	inv, _, err := Parse([]byte("# our room\nws01\n 8/ada@ws02:2222 # big\n\n4/ws[03-04]\n1/:\n"), "nodes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := Local().Hosts[0].Name
+	want := []Host{
+		{Name: "ws01", Addresses: []string{"ws01"}, Slots: SlotRule{Less: 1}, Link: "ssh", Line: 2},
+		{Name: "ws02", Addresses: []string{"ws02"}, Slots: SlotRule{Fixed: 8}, User: "ada", Port: 2222, Link: "ssh", Line: 3},
+		{Name: "ws03", Addresses: []string{"ws03"}, Slots: SlotRule{Fixed: 4}, Link: "ssh", Line: 5},
+		{Name: "ws04", Addresses: []string{"ws04"}, Slots: SlotRule{Fixed: 4}, Link: "ssh", Line: 5},
+		{Name: local, Slots: SlotRule{Fixed: 1}, Link: "local", Line: 6},
+	}
+	if len(inv.Hosts) != len(want) {
+		t.Fatalf("%d hosts, want %d", len(inv.Hosts), len(want))
+	}
+	for i, w := range want {
+		h := inv.Hosts[i]
+		if h.Name != w.Name || !slices.Equal(h.Addresses, w.Addresses) || h.Slots != w.Slots || h.User != w.User || h.Port != w.Port ||
+			h.Link != w.Link || h.Line != w.Line || !h.Yield || h.Nice != 10 || h.GPUs != -1 || h.Weight != 1 {
+			t.Errorf("host %d = %+v\nwant %+v with the defaults", i+1, *h, w)
+		}
+	}
+}
+
+func TestParseLoginsRefused(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"ws01\nssh -p 22 ws02\n", `f:2: "ssh -p 22 ws02" has blanks: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
+		{"0/ws01\n", `f:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},
+		{"ws01\n2/ws01\n", "f:2: the host ws01 is given twice, first on line 1"},
+		{"-oProxyCommand\n", `f:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`},
+		{"-x@ws01\n", `f:1: "-x@ws01" has no user before the @`},
+		{"ws01:0\n", `f:1: "0" is not a port from 1 to 65535`},
+	} {
+		if _, _, err := Parse([]byte(c.text), "f"); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Parse(%q) = %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+// TestAdd: a host that is added on request has the defaults of the inventory and its options,
+// and the text that is kept of it gives the same host.
+func TestAdd(t *testing.T) {
+	inv, _, err := Parse([]byte("[defaults]\nslots = 7\nnice = 3\n[[host]]\nname = \"a\"\n"), "hosts.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, options string
+		want          Host // what it is about
+		wrong         string
+	}{
+		{"b", "", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, Addresses: []string{"b"}}, ""},
+		{"b", "slots=4 address=10.0.0.5 tags=gpu,big", Host{Slots: SlotRule{Fixed: 4}, Nice: 3, Addresses: []string{"10.0.0.5"}, Tags: []string{"big", "gpu"}}, ""},
+		{"b", "  slots=cores-1   nice=0 ", Host{Slots: SlotRule{Less: 1}, Addresses: []string{"b"}}, ""},
+		{"b", "yield=false weight=1.5 tags=one", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, Addresses: []string{"b"}, Tags: []string{"one"}}, ""},
+		{"b", "slot=4", Host{}, `unknown key "slot"; did you mean "slots"?`},
+		{"b", "slots", Host{}, `"slots" is not an option of a host, such as slots=4 or tags=gpu`},
+		{"b", "name=c", Host{}, `"name=c" is not an option of a host`},
+		{"b", "slots=-1", Host{}, "slots"},
+		{"b[1-2]", "", Host{}, "stands for 2 hosts; add them one by one"},
+		{"b/c", "", Host{}, "b/c"},
+	} {
+		h, err := inv.Add(c.name, c.options)
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s %s: error %v, want %q", c.name, c.options, err, c.wrong)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s %s: %v", c.name, c.options, err)
+			continue
+		}
+		if h.Slots != c.want.Slots || h.Nice != c.want.Nice || strings.Join(h.Addresses, " ") != strings.Join(c.want.Addresses, " ") || strings.Join(h.Tags, " ") != strings.Join(c.want.Tags, " ") {
+			t.Errorf("%s %s: %+v, want %+v", c.name, c.options, *h, c.want)
+		}
+		again, _, err := Parse([]byte(inv.Text+AddedText(c.name, c.options)), "hosts.toml")
+		if err != nil {
+			t.Errorf("%s %s: its text: %v", c.name, c.options, err)
+		} else if kept := again.Find("b"); kept == nil || !kept.Same(h) {
+			t.Errorf("%s %s: its text gives %+v, want %+v", c.name, c.options, kept, *h)
+		}
+	}
+}
+
+// TestWith: the set is the file without what people removed, then what they added, then the
+// hosts of providers, each name once.
+func TestWith(t *testing.T) {
+	inv := &Inventory{Hosts: []*Host{{Name: "a"}, {Name: "b"}}}
+	asked := map[string]jobs.HostRequest{"b": {Removed: true}, "d": {Options: "slots=2"}, "c": {}, "a": {Options: "slots=9"}, "bad": {Options: "slot=2"}, "p2": {Removed: true}}
+	list, added, errs := inv.With(asked, []*Host{{Name: "p1"}, {Name: "p2"}, {Name: "a"}})
+	names := func(list []*Host) (all string) {
+		for _, h := range list {
+			all += h.Name + " "
+		}
+		return all
+	}
+	if got := names(list); got != "a c d p1 " {
+		t.Errorf("hosts %q, want a c d p1", got)
+	}
+	if got := names(added); got != "c d " {
+		t.Errorf("added %q, want c d", got)
+	}
+	if list[0] != inv.Hosts[0] {
+		t.Error("a host of the file is not taken from the file, because people added it before")
+	}
+	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "the host bad, which was added on request, is not used: ") {
+		t.Errorf("errors %v, want one about bad", errs)
+	}
+}
+
+// TestTOML: hosts can be appended to a list of logins, and to no file at all.
+func TestTOML(t *testing.T) {
+	logins, _, err := Parse([]byte("# ours\n4/me@ws1:2222\nws[2-3]\n"), "nodes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := Parse([]byte(logins.TOML()+AddedText("ws4", "slots=2")), "nodes")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, logins.TOML())
+	}
+	if len(again.Hosts) != 4 {
+		t.Fatalf("%d hosts, want 4", len(again.Hosts))
+	}
+	for i, h := range logins.Hosts {
+		if !h.Same(again.Hosts[i]) {
+			t.Errorf("%+v, want %+v", *again.Hosts[i], *h)
+		}
+	}
+	alone, _, err := Parse([]byte(Local().TOML()), "hosts.toml")
+	if err != nil || len(alone.Hosts) != 1 || alone.Hosts[0].Link != "local" {
+		t.Errorf("this machine: %v, %+v", err, alone)
+	}
+	text := "[[host]]\nname = \"a\"\n"
+	if inv, _, err := Parse([]byte(text), "hosts.toml"); err != nil || inv.TOML() != text {
+		t.Errorf("the text of a file is not kept: %v", err)
 	}
 }

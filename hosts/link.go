@@ -2,17 +2,21 @@ package hosts
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Link is an open way to one host: it runs a command there and moves bytes.
-// Implementations: sshlink, locallink, cmdlink; hosttest holds the conformance
+// Package link implements it; hosttest holds the conformance
 // suite that each must pass. A Link is safe for concurrent use.
 type Link interface {
 	// Start runs command, a fixed text of ours, with the host's login shell and
-	// returns its standard streams. It honours ctx until the command has started.
+	// returns its standard streams. It honors ctx until the command has started.
 	Start(ctx context.Context, command string) (Stream, error)
-	// KeepAlive asks the far end for a sign of life and waits for the answer, at
+	// KeepAlive asks the far end for a heartbeat and waits for the answer, at
 	// most until ctx is done. An error means that the host or the link is gone.
 	// A link that has no such request returns nil at once.
 	KeepAlive(ctx context.Context) error
@@ -52,8 +56,26 @@ type Worker interface {
 	// Reports delivers what the host says, in order. It is closed when the link
 	// is down or the helper has ended; Err then says why.
 	Reports() <-chan Message
-	// KeepAlive asks the link, not the helper, for a sign of life.
+	// KeepAlive asks the link, not the helper, for a heartbeat.
 	KeepAlive(ctx context.Context) error
 	Err() error
 	Close() error
+}
+
+// Router opens each host's link with the Opener that is registered for the
+// host's kind of link ("ssh", "local", "command"). It is filled in once, by
+// main, so that the dispatcher need not know any of them.
+type Router map[string]Opener
+
+// Open opens a link to h. A kind that nobody registered is Misconfigured.
+func (r Router) Open(ctx context.Context, h *Host) (Link, error) {
+	if o := r[h.Link]; o != nil {
+		return o.Open(ctx, h)
+	}
+	return nil, &Error{
+		Host:   h.Name,
+		Class:  Misconfigured,
+		Err:    fmt.Errorf("no link of the kind %q", h.Link),
+		Advice: "this program knows: " + strings.Join(slices.Sorted(maps.Keys(r)), ", "),
+	}
 }

@@ -23,7 +23,7 @@ func isLogins(data []byte) bool {
 // [SLOTS/][USER@]HOST[:PORT] for each, where HOST may have ranges such as ws[01-30]; a
 // colon for this machine; # begins a comment. The error is of type Problems.
 func ParseLogins(data []byte, file string) (*Inventory, []string, error) {
-	r := &reader{notes: &notes{file: file}, seen: map[string]int{}}
+	r := &reader{notes: &notes{file: file}, at: locate(nil), seen: map[string]int{}}
 	n := 0
 	for line := range strings.Lines(string(data)) {
 		n++
@@ -81,23 +81,6 @@ func (r *reader) login(text string, line int) {
 		r.bad(line, "%v", err)
 		return
 	}
-	for _, name := range names {
-		if p := nameProblem(name); p != "" {
-			r.bad(line, "%s", p)
-			return
-		}
-		if first, twice := r.seen[name]; twice {
-			r.bad(line, "the host %s is there twice, first on line %d", name, first)
-			return
-		}
-		if r.seen[name] = line; len(r.hosts) >= MaxHosts {
-			r.bad(line, "more than %d hosts in one inventory", MaxHosts)
-			return
-		}
-		one := h
-		if one.Name = name; h.Link == "ssh" {
-			one.Addresses = []string{name}
-		}
-		r.hosts = append(r.hosts, &one)
-	}
+	addresses, _ := r.addresses(h, &draft{}, names, 0)
+	r.addHosts(line, names, addresses, h)
 }

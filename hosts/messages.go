@@ -42,17 +42,43 @@ type Open struct {
 	Buffer     time.Duration
 	Owner      string        // OwnerPause, OwnerSuspend, or "": what is done while a person uses the host
 	OwnerIdle  time.Duration // how long a person counts as present after the last use; 0: DefaultOwnerIdle
-	Check      bool          // it only looks: what it sees says nothing of the next time
-	// Sends says that the host is to ask for files that every job gets (Want), before the
+	Check      bool          // it only looks: what it sees says nothing about the next time
+	// Sends reports whether the host is to ask for files that every job gets (Want), before the
 	// first job and after each Resend; KeepFiles that no file of a job is removed.
 	Sends, KeepFiles bool
-	// Reads asks for a helper that answers Read and nothing else, whoever dispatches the
+	// Reads asks for a helper that answers Read and nothing else, anyone who dispatches the
 	// run or has. Of the rest only Version, Run, Host and WorkDir count.
 	Reads bool
 	// Standby asks for a standby dispatcher of the run in RunDir, which the helper starts in
 	// the background. Then the helper ends. Of the rest only Version, Run, Host, Nonce,
 	// WorkDir and Env count; Env is added to the environment of the standby.
 	Standby bool
+	// Lease is how long the host leases the run to this dispatcher from each Ping on; 0: the
+	// run has no voters. A host that leases it to another dispatcher does nothing but say so.
+	Lease time.Duration
+	// Copies names in Home the run directory of the dispatcher, and with Agreed what the
+	// voters have agreed on.
+	Copies Copies
+	// Vote asks for the lease and nothing else: no job is touched, and no earlier dispatcher
+	// is fenced. A Hello without Error grants it. Of the rest only Version, Run, Host, Epoch,
+	// WorkDir, Lease and Copies count.
+	Vote bool
+}
+
+// Copies are the run directories that have all that was launched or acknowledged. Only a
+// dispatcher of one of them may go on with the run. Each voter keeps durably what it was
+// told last.
+type Copies struct {
+	N      int64  // orders what the voters are told; 0: nothing
+	Home   string // id of the dispatcher's
+	Mirror string // id of its standby's; "": there is none
+	Agreed bool   // more than half of the voters have recorded it
+}
+
+// Equal reports whether both say the same, agreed or not.
+func (c Copies) Equal(o Copies) bool {
+	c.Agreed = o.Agreed
+	return c == o
 }
 
 // Ping keeps the helper alive and extends the lease: until LeaseUptime (in the
@@ -60,6 +86,8 @@ type Open struct {
 type Ping struct {
 	Seq         int64
 	LeaseUptime time.Duration
+	Lease       time.Duration // of the run, as in Open; 0: it has no voters
+	Copies      Copies        // to record; N 0: nothing
 }
 
 // Launch hands over attempts, in the order in which they shall start. The
@@ -88,18 +116,18 @@ type LaunchJob struct {
 	Files   *JobFiles      `json:"f,omitempty"` // nil: it runs in Cwd, as it is
 }
 
-// JobFiles says that an attempt runs in a directory of its own. Cwd is relative to that
+// JobFiles reports that an attempt runs in a directory of its own. Cwd is relative to that
 // unless it is absolute.
 type JobFiles struct {
 	Own    bool     `json:"o,omitempty"` // it gets files that others do not get: see Want
 	Return []string `json:"r,omitempty"` // patterns of what it returns
 }
 
-// Limit says how many slots may be busy at once from now on (others' load,
+// Limit describes how many slots may be busy at once from now on (others' load,
 // drain, pause): supervisors beyond it take no new job. 0 takes none at all.
 type Limit struct{ Slots int }
 
-// Share says what the run wants of a host that others use, too.
+// Share describes what the run wants of a host that others use, too.
 type Share struct {
 	Slots  int // that there are for all who share the host
 	Want   int // that the run would use of them
@@ -113,13 +141,13 @@ type Withdraw struct {
 }
 
 // Kill ends running attempts (and withdraws buffered ones): TERM, grace, KILL,
-// repeated until nothing of them is left. Each ends in an Exits or Withdrawn
+// repeated until none of their processes is left. Each ends in an Exits or Withdrawn
 // report; what cannot be ended is named in a Trouble.
 type Kill struct {
 	Epoch    int
 	Attempts []jobs.AttemptID
 	Why      string
-	Warn     bool // only the warning signal of Open is sent; the attempts go on
+	Warn     bool // only the warning signal of Open is sent; the attempts continue
 }
 
 // Probe asks what is known of attempts. Each is answered in Probed.
@@ -129,7 +157,7 @@ type Probe struct {
 }
 
 // Look asks what the directory of this host's attempts shows of attempts that
-// another host has and that cannot be asked now (X2). Answered by one Looked.
+// another host has and that cannot be asked now. Answered by one Looked.
 type Look struct {
 	Host     string // whose they are
 	Attempts []jobs.AttemptID
@@ -160,7 +188,7 @@ const MaxChunk = 256 << 10
 // FileReturned is what an attempt returns (Read).
 const FileReturned jobs.File = "returned"
 
-// Resend says that the files which every job gets may have changed: the helper asks for
+// Resend reports that the files which every job gets may have changed: the helper asks for
 // their manifest again. Jobs that are launched later start with what is new.
 type Resend struct{}
 
@@ -172,7 +200,7 @@ type Piece struct {
 	Bulk []byte `json:"-"`
 }
 
-// Returned says that the outcomes of attempts and the files that they return are durable:
+// Returned reports that the outcomes of attempts and the files that they return are durable:
 // the host may remove their directories.
 type Returned struct{ Attempts []jobs.AttemptID }
 
@@ -213,10 +241,11 @@ type Hello struct {
 	ZoneSeconds int
 	Error       string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
 	Receives    bool   // files that every job gets are not there yet: no job may be launched before a Beat without Receives
+	Copies      Copies // as this host has recorded them
 	Passing     bool   // Error is of a kind that passes (full, quota, read-only, stale handle, I/O error): worth another try
 }
 
-// Owner is who or what asks that a host is left alone.
+// Owner describes who or what asks that a host is left alone.
 type Owner struct {
 	Who     string // in words; "": nobody
 	Suspend bool   // running jobs are suspended
@@ -249,13 +278,18 @@ type Beat struct {
 	Cores      map[string]float64 `json:",omitempty"` // attempt id: cores that it has used since the last beat, of those that used more than one
 	// Reports are the ends of what jobs wrote to DCS_REPORT since the last beat, by attempt id.
 	Reports map[string]string `json:",omitempty"`
+	// While the host leases the run to this dispatcher, Leased is Seq of the newest Ping that
+	// has extended the lease, and Copies what is recorded durably.
+	Leased int64  `json:",omitempty"`
+	Copies Copies `json:",omitzero"`
 }
 
 // Sharing is what other runs and users leave of a host, and who uses what there.
 type Sharing struct {
-	Slots int // that our run may use now
-	Held  int // that other runs hold
-	Users []SharedUser
+	Slots  int   // that our run may use now
+	Held   int   // that other runs hold
+	Memory int64 `json:",omitempty"` // bytes that jobs of other runs may use
+	Users  []SharedUser
 }
 
 // MaxSharedUsers bounds Sharing.Users.
@@ -263,11 +297,12 @@ const MaxSharedUsers = 32
 
 // SharedUser is what a user has on a host.
 type SharedUser struct {
-	Name  string
-	Slots int
-	Want  int      `json:",omitempty"` // slots, those that it has included
-	GPUs  []int    `json:",omitempty"`
-	Runs  []string `json:",omitempty"`
+	Name   string
+	Slots  int
+	Want   int      `json:",omitempty"` // slots, those that it has included
+	Memory int64    `json:",omitempty"` // bytes
+	GPUs   []int    `json:",omitempty"`
+	Runs   []string `json:",omitempty"`
 }
 
 // Started reports attempts that began to run.
@@ -301,7 +336,7 @@ type Withdrawn struct {
 // start here (expired, fenced, spool full). Infrastructure, not the job's fault.
 // With FencedBy it also answers a Kill, Withdraw or Probe that was not carried
 // out, and comes without attempts before a helper that is shut out leaves: then
-// it says nothing of the attempts, only that this dispatcher is fenced.
+// it says nothing about the attempts, only that this dispatcher is fenced.
 type Refused struct {
 	Attempts []jobs.AttemptID
 	Why      string
@@ -348,7 +383,7 @@ type Looked struct {
 	Jobs  []ExitedJob      // those whose whole sentinel is there
 	Runs  []jobs.AttemptID // those without one that the host has claimed: they have started, or are just about to
 	Never []jobs.AttemptID // those with a tombstone: they will never start. Of the others nothing is known.
-	Beat  string           // content of the host's beat file: that it changes is what counts; "" if none is shown
+	Beat  string           // content of the host's heartbeat file: that it changes is what counts; "" if none is shown
 	Why   string           // why the directory could not be read in whole; "" if it could
 }
 
@@ -375,7 +410,7 @@ type Want struct {
 type Trouble struct {
 	Attempt jobs.AttemptID
 	Text    string
-	Fatal   bool // the helper cannot go on
+	Fatal   bool // the helper cannot continue
 }
 
 // Chunk answers a Read. Size is the file's size now; -1 with Why when it

@@ -118,7 +118,7 @@ func rangeNumber(s string) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// nameProblem says what is wrong with a host's name, "" if nothing. Names
+// nameProblem describes what is wrong with a host's name, "" if nothing. Names
 // become directory names on the hosts, so they are kept plain.
 func nameProblem(name string) string {
 	switch {

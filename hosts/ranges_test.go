@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Host ranges of the inventory (DESIGN 8).
+// Host ranges of the inventory.
 func TestExpand(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"melon4":              "melon4",

@@ -25,10 +25,10 @@ type Change struct {
 // MaxCommand bounds a command that is changed, in bytes.
 const MaxCommand = 1 << 20
 
-// Empty says that nothing is to be changed.
+// Empty reports whether nothing is to be changed.
 func (c *Change) Empty() bool { return *c == Change{} }
 
-// Check says what makes the change impossible for every job.
+// Check returns what makes the change impossible for every job.
 func (c *Change) Check() error {
 	if c.Command != nil {
 		switch {
@@ -87,7 +87,7 @@ func (c *Change) Apply(s *Spec) (*Spec, error) { return new(Changer).Apply(c, s)
 type Changer struct {
 	of     *Change
 	shared map[*Options]*Options
-	in     interner
+	in     Interner
 }
 
 // Apply is Change.Apply.
@@ -116,7 +116,7 @@ func (r *Changer) Apply(c *Change, s *Spec) (*Spec, error) {
 		o = changed.Options // none of them changes
 	}
 	if o == nil {
-		o = r.in.share(c.options(changed.Options))
+		o = r.in.Share(c.options(changed.Options))
 		r.shared[changed.Options] = o
 	}
 	changed.Options = o
@@ -143,12 +143,12 @@ func put[T any](to *T, from *T) {
 	}
 }
 
-// Same says whether two specifications of a job ask for the same.
+// Same reports whether two specifications of a job ask for the same.
 func (s *Spec) Same(o *Spec) bool {
 	return s == o || string(AppendSpecJSON(nil, s)) == string(AppendSpecJSON(nil, o))
 }
 
-// String says what is changed, for people and not yet clean: "timeout 2h0m0s, tries 5".
+// String describes what is changed, for people and not yet clean: "timeout 2h0m0s, tries 5".
 func (c *Change) String() string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Fold applies one record to the table. It is the only code that changes the
@@ -43,6 +44,15 @@ func Fold(t *Table, r *Record) error {
 		}
 		t.Paused = r.Count == 1
 		return nil
+	case KindVoters:
+		if len(t.Voters) > 0 {
+			return errors.New("the voters of a run never change")
+		}
+		t.Voters = strings.Fields(r.Reason)
+		return nil
+	case KindMirror:
+		t.Mirror, t.MirrorOn = r.Reason, r.Host
+		return nil
 	case KindEnded:
 		t.Ended = true
 		return nil
@@ -69,6 +79,7 @@ func Fold(t *Table, r *Record) error {
 			t.Requests = map[string]bool{}
 		}
 		t.Requests[r.Request] = true
+		t.CanceledAll = t.CanceledAll || r.How == CanceledAll
 		return nil
 	case KindClosed:
 		t.Closed = Closing{t.Epoch, r.How, r.Reason}
@@ -80,10 +91,11 @@ func Fold(t *Table, r *Record) error {
 	}
 	switch r.Kind {
 	case KindLaunching:
+		t.CanceledAll = false
 		return t.launch(j, r)
 	case KindRunning:
 		return t.running(j, r)
-	case KindExited, KindLost, KindSuperseded, KindCancelled:
+	case KindExited, KindLost, KindSuperseded, KindCanceled:
 		return t.end(j, r)
 	case KindJob:
 		if j.State.Terminal() {
@@ -107,7 +119,7 @@ func Fold(t *Table, r *Record) error {
 		a.Charged = false
 		j.Failures--
 		return nil
-	case KindCancelling:
+	case KindCanceling:
 		// After damage the launch may be what was lost: the wish stands.
 		if j.State != Running && !(t.Damaged && j.State == Queued) {
 			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)
@@ -227,7 +239,7 @@ func (t *Table) relaunch(j *Job, r *Record) bool {
 	return false
 }
 
-// running notes that an attempt has started. One that was given up as lost may
+// running records that an attempt has started. One that was declared lost may
 // come back alive: it is open again, and so is its job's work.
 func (t *Table) running(j *Job, r *Record) error {
 	a := t.Attempt(r.Attempt())
@@ -259,7 +271,7 @@ func (t *Table) end(j *Job, r *Record) error {
 	if a == nil {
 		return fmt.Errorf("%s: there is no attempt %s", r.Kind, r.Attempt())
 	}
-	// An attempt given up as lost may come back with an outcome.
+	// An attempt declared lost may come back with an outcome.
 	late := a.State == AttemptLost && r.Kind != KindLost
 	if !a.State.Open() && !late {
 		return fmt.Errorf("attempt %s is already %s", a.ID, a.State)
@@ -278,8 +290,8 @@ func (t *Table) end(j *Job, r *Record) error {
 		a.State = AttemptLost
 	case KindSuperseded:
 		a.State = AttemptSuperseded
-	case KindCancelled:
-		a.State = AttemptCancelled
+	case KindCanceled:
+		a.State = AttemptCanceled
 	}
 	a.placed(r)
 	a.Reason = r.Reason
@@ -318,4 +330,35 @@ func (t *Table) set(j *Job, s JobState) {
 	t.Counts[j.State]--
 	t.Counts[s]++
 	j.State = s
+}
+
+// edit gives a job another specification. What ran by the old one must be over; it
+// counts for nothing any more, should an attempt that was declared lost come back. A
+// job that has a result keeps that as its earlier round's, with the specification that
+// it had, and begins a new round. All in one record, so that a torn tail leaves neither
+// a result under a command that did not give it nor a new round without the change.
+func (t *Table) edit(j *Job, r *Record) error {
+	switch {
+	case r.Spec == nil || r.Spec.Options == nil || r.Spec.ID != r.Job:
+		return fmt.Errorf("job %d is edited without a specification of its own", r.Job)
+	case j.State == Running:
+		return fmt.Errorf("job %d is %s and cannot be edited", r.Job, j.State)
+	}
+	for _, a := range j.Attempts {
+		if a.State.Open() {
+			return fmt.Errorf("job %d cannot be edited: its attempt %s may be alive", r.Job, a.ID)
+		}
+	}
+	if j.State.Terminal() || t.Damaged && r.Count > int(j.Round) {
+		t.nextRound(j, r.Reason)
+	} else {
+		for _, a := range j.Attempts {
+			if a.Round == j.Round {
+				a.Round = 0
+			}
+		}
+		j.Failures, j.Retry, j.Reason = 0, 0, r.Reason
+	}
+	t.setSpec(j, r.Spec)
+	return nil
 }

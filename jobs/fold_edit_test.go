@@ -35,7 +35,7 @@ func other(t *testing.T, s *jobs.Spec, command string) *jobs.Spec {
 }
 
 // A queued job that is edited runs by its new specification, with all its tries, and
-// what ran by the old one counts for nothing any more (TUI.md key e).
+// what ran by the old one counts for nothing any more.
 func TestFoldEditQueued(t *testing.T) {
 	table, must := threeJobs(t)
 	must(jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "a"})

@@ -20,7 +20,7 @@ func BenchmarkFoldRequeue(b *testing.B) {
 		}
 		must(Record{Kind: KindAccepted, Job: 1, Count: benchmarkRequeued})
 		for i := range benchmarkRequeued {
-			must(Record{Kind: KindJob, Job: ID(benchmarkRequeued - i), Next: Cancelled, Seq: int64(i + 1)})
+			must(Record{Kind: KindJob, Job: ID(benchmarkRequeued - i), Next: Canceled, Seq: int64(i + 1)})
 		}
 		for i := range benchmarkRequeued {
 			must(Record{Kind: KindRound, Job: ID(i + 1)})

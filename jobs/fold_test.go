@@ -39,7 +39,7 @@ func acked(seq int64) jobs.Record { return jobs.Record{Kind: jobs.KindAcked, Seq
 
 // Each script is a history; the last record is the one in question. After it
 // job 1 and its attempts read as given. "refused" means: an error, and the table
-// is as it was (DESIGN section 3, point 2).
+// is as it was.
 func TestFoldTransitions(t *testing.T) {
 	lost := over(jobs.KindLost, 1, 1, jobs.Queued, 0)
 	cases := []struct {
@@ -62,8 +62,8 @@ func TestFoldTransitions(t *testing.T) {
 		{"running", []jobs.Record{accepted(1), launching(1, 1), running(1, 1)}, "running r1 f0 s0 | running"},
 		{"running, never launched", []jobs.Record{accepted(1), running(1, 1)}, "refused"},
 		{"running again after the end", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), running(1, 1)}, "refused"},
-		{"to be ended", []jobs.Record{accepted(1), launching(1, 1), {Kind: jobs.KindCancelling, Job: 1}}, "running r1 f0 s0 | launching"},
-		{"to be ended, not open", []jobs.Record{accepted(1), {Kind: jobs.KindCancelling, Job: 1}}, "refused"},
+		{"to be ended", []jobs.Record{accepted(1), launching(1, 1), {Kind: jobs.KindCanceling, Job: 1}}, "running r1 f0 s0 | launching"},
+		{"to be ended, not open", []jobs.Record{accepted(1), {Kind: jobs.KindCanceling, Job: 1}}, "refused"},
 		{"forgiven", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "queued r1 f0 s0 | exited"},
 		{"forgiven twice", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), {Kind: jobs.KindForgiven, Job: 1, N: 1}, {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
 		{"forgiven, nothing charged", []jobs.Record{accepted(1), launching(1, 1), lost, {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
@@ -89,14 +89,14 @@ func TestFoldTransitions(t *testing.T) {
 		{"a second result of the same state is refused", []jobs.Record{accepted(1), launching(1, 1), launching(1, 2), exited(1, 2, ok, jobs.Succeeded, 1), exited(1, 1, ok, jobs.Succeeded, 2)}, "refused"},
 		{"superseded", []jobs.Record{accepted(1), launching(1, 1), launching(1, 2), exited(1, 1, ok, jobs.Succeeded, 1), over(jobs.KindSuperseded, 1, 2, jobs.Succeeded, 0)}, "succeeded r1 f0 s1 | exited superseded"},
 		{"withdrawn", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindSuperseded, 1, 1, jobs.Queued, 0)}, "queued r1 f0 s0 | superseded"},
-		{"cancelled while running", []jobs.Record{accepted(1), launching(1, 1), running(1, 1), over(jobs.KindCancelled, 1, 1, jobs.Cancelled, 1)}, "cancelled r1 f0 s1 | cancelled"},
-		{"cancelled while queued", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 1)}, "cancelled r1 f0 s1 |"},
+		{"canceled while running", []jobs.Record{accepted(1), launching(1, 1), running(1, 1), over(jobs.KindCanceled, 1, 1, jobs.Canceled, 1)}, "canceled r1 f0 s1 | canceled"},
+		{"canceled while queued", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Canceled, 1)}, "canceled r1 f0 s1 |"},
 		{"skipped", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Skipped, 1)}, "skipped r1 f0 s1 |"},
-		{"cancelled twice", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 2)}, "refused"},
+		{"canceled twice", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Canceled, 1), over(jobs.KindJob, 1, 0, jobs.Canceled, 2)}, "refused"},
 		{"a new round", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1), round(1)}, "queued r2 f0 s1 | exited"},
 		{"a round of an open job", []jobs.Record{accepted(1), round(1)}, "refused"},
 		{"attempts go on counting in a new round", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1), round(1), launching(1, 2), exited(1, 2, ok, jobs.Succeeded, 2)}, "succeeded r2 f0 s2 | exited exited"},
-		{"a charge from an older round does not count", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 1), round(1), exited(1, 1, bad, jobs.Queued, 0)}, "queued r2 f0 s1 | exited"},
+		{"a charge from an older round does not count", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindJob, 1, 0, jobs.Canceled, 1), round(1), exited(1, 1, bad, jobs.Queued, 0)}, "queued r2 f0 s1 | exited"},
 		{"priority", []jobs.Record{accepted(1), {Kind: jobs.KindPriority, Job: 1, Priority: -3}}, "queued r1 f0 s0 p-3 |"},
 		{"priority out of range", []jobs.Record{accepted(1), {Kind: jobs.KindPriority, Job: 1, Priority: math.MaxInt}}, "refused"},
 		{"acknowledged", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Skipped, 1), acked(1)}, "skipped r1 f0 s1 |"},
@@ -134,7 +134,7 @@ func TestFoldTransitions(t *testing.T) {
 func TestFoldKeepsUnacknowledgedResults(t *testing.T) {
 	script := []jobs.Record{
 		accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1), round(1), launching(1, 2),
-		exited(1, 2, ok, jobs.Succeeded, 2), round(1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 3),
+		exited(1, 2, ok, jobs.Succeeded, 2), round(1), over(jobs.KindJob, 1, 0, jobs.Canceled, 3),
 	}
 	table := fold(t, script)
 	if len(table.Past) != 2 {
@@ -269,12 +269,12 @@ func FuzzFold(f *testing.F) {
 // TestFoldWishes: what people asked for is known to the next dispatcher until it is
 // done (K9), and a request is done once.
 func TestFoldWishes(t *testing.T) {
-	table := fold(t, []jobs.Record{accepted(2), launching(1, 1), {Kind: jobs.KindCancelling, Job: 1, Reason: "asked"},
+	table := fold(t, []jobs.Record{accepted(2), launching(1, 1), {Kind: jobs.KindCanceling, Job: 1, Reason: "asked"},
 		{Kind: jobs.KindRequest, Request: "r1"}})
 	if table.Cancels[1].Reason != "asked" || !table.Requests["r1"] || table.Requests["r2"] {
 		t.Errorf("cancels %v, requests %v", table.Cancels, table.Requests)
 	}
-	end := over(jobs.KindCancelled, 1, 1, jobs.Cancelled, 1)
+	end := over(jobs.KindCanceled, 1, 1, jobs.Canceled, 1)
 	if err := jobs.Fold(table, &end); err != nil || len(table.Cancels) != 0 {
 		t.Errorf("afterwards: %v, %v", table.Cancels, err)
 	}
@@ -303,5 +303,26 @@ func TestFoldLaunchAfterDamage(t *testing.T) {
 	}
 	if got := fmt.Sprint(hosts); got != "[ lost b launching  lost  lost a launching]" {
 		t.Errorf("attempts: %s", got)
+	}
+}
+
+// TestFoldPlaceIsNamed: an attempt whose launch was lost to damage gets its host from the
+// next record that tells of it: open without a host, nobody could be asked about it, and
+// another would start beside it (promise 2).
+func TestFoldPlaceIsNamed(t *testing.T) {
+	for _, kind := range []jobs.Kind{jobs.KindRunning, jobs.KindExited, jobs.KindSuperseded} {
+		table := fold(t, []jobs.Record{accepted(1)})
+		table.Damaged = true
+		later := launching(1, 2)
+		later.Host = "b"
+		told := jobs.Record{Kind: kind, Job: 1, N: 1, Host: "a", Next: jobs.Running, Outcome: ok}
+		for _, r := range []jobs.Record{later, told} {
+			if err := jobs.Fold(table, &r); err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+		}
+		if a := table.Job(1).Attempts; a[0].Host != "a" || a[1].Host != "b" {
+			t.Errorf("%s: on hosts %q and %q", kind, a[0].Host, a[1].Host)
+		}
 	}
 }

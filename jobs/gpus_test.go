@@ -26,8 +26,8 @@ func TestGPUs(t *testing.T) {
 	}
 	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":3}`: true, `{"gpus":0.7}`: false, `{"gpus":-1}`: false, `{"gpus":1e9}`: false} {
 		var c jobs.Change
-		if err := json.Unmarshal([]byte(text), &c); err != nil || (c.Check() == nil) != ok {
-			t.Errorf("%s: %v, %v", text, err, c.Check())
+		if err := json.Unmarshal([]byte(text), &c); (err == nil && c.Check() == nil) != ok {
+			t.Errorf("%s: %v, %v, want ok %v", text, err, c.Check(), ok)
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,4 +54,167 @@ func ParseAttemptID(s string) (AttemptID, error) {
 		return AttemptID{}, fmt.Errorf("%q is not an attempt id such as 17.2", s)
 	}
 	return id, nil
+}
+
+// Ranges are jobs by number, ascending, none twice: "3-17,20".
+type Ranges []Range
+
+// Range is the jobs First to Last, both included.
+type Range struct{ First, Last ID }
+
+// ParseRanges reads job numbers and ranges of them, in any order, separated by
+// commas: "3", "3-17", "9,3-5".
+func ParseRanges(s string) (Ranges, error) {
+	var list Ranges
+	for part := range strings.SplitSeq(s, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		a, err1 := jobNumber(first)
+		b, err2 := jobNumber(last)
+		if err1 != nil || err2 != nil || b < a {
+			return nil, fmt.Errorf("%.100q is not a job number such as 3, a range such as 5-9, or several of them with commas between", part)
+		}
+		list = append(list, Range{a, b})
+	}
+	return list.sorted(), nil
+}
+
+func jobNumber(s string) (ID, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err == nil && n == 0 {
+		err = strconv.ErrRange
+	}
+	return ID(n), err
+}
+
+// One returns the ranges of a single job.
+func One(id ID) Ranges { return Ranges{{id, id}} }
+
+// Add appends a job that is higher than all in the ranges.
+func (l *Ranges) Add(id ID) {
+	if n := len(*l); n > 0 && (*l)[n-1].Last == id-1 {
+		(*l)[n-1].Last = id
+		return
+	}
+	*l = append(*l, Range{id, id})
+}
+
+// RangesOf gathers job numbers.
+func RangesOf(ids []ID) Ranges {
+	list := make(Ranges, 0, 16)
+	for _, id := range ids {
+		if n := len(list); n > 0 && list[n-1].Last+1 == id {
+			list[n-1].Last = id
+			continue
+		}
+		list = append(list, Range{id, id})
+	}
+	return list.sorted()
+}
+
+// sorted brings ranges into order and joins those that touch.
+func (l Ranges) sorted() Ranges {
+	slices.SortFunc(l, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
+	kept := l[:0]
+	for _, r := range l {
+		if n := len(kept); n > 0 && r.First <= kept[n-1].Last+1 {
+			kept[n-1].Last = max(kept[n-1].Last, r.Last)
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// Union returns the jobs of both.
+func Union(a, b Ranges) Ranges { return slices.Concat(a, b).sorted() }
+
+// Count returns how many jobs they are.
+func (l Ranges) Count() int {
+	n := 0
+	for _, r := range l {
+		n += int(r.Last-r.First) + 1
+	}
+	return n
+}
+
+// Last returns the highest number, 0 for none.
+func (l Ranges) Last() ID {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[len(l)-1].Last
+}
+
+// Has reports whether the job is in the ranges.
+func (l Ranges) Has(id ID) bool {
+	i, found := slices.BinarySearchFunc(l, id, func(r Range, id ID) int { return cmp.Compare(r.First, id) })
+	return found || i > 0 && id <= l[i-1].Last
+}
+
+// Overlaps reports whether any job from first to last is in the ranges.
+func (l Ranges) Overlaps(first, last ID) bool {
+	i, _ := slices.BinarySearchFunc(l, first, func(r Range, id ID) int { return cmp.Compare(r.Last, id) })
+	return i < len(l) && l[i].First <= last
+}
+
+// IDs returns the jobs one by one, those above most left out, so that a range
+// which somebody wrote by hand cannot fill the memory.
+func (l Ranges) IDs(most ID) []ID {
+	ids := []ID{}
+	for _, r := range l {
+		for id := r.First; id <= min(r.Last, most); id++ {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// String returns the form that ParseRanges reads.
+func (l Ranges) String() string {
+	b := make([]byte, 0, 8*len(l))
+	for i, r := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(r.First), 10)
+		if r.Last > r.First {
+			b = strconv.AppendInt(append(b, '-'), int64(r.Last), 10)
+		}
+	}
+	return string(b)
+}
+
+// MarshalText writes "3-17,20".
+func (l Ranges) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads it.
+func (l *Ranges) UnmarshalText(b []byte) error {
+	list, err := ParseRanges(string(b))
+	if err == nil {
+		*l = list
+	}
+	return err
+}
+
+// File is one of the at most three files of an attempt.
+type File string
+
+// The files of an attempt.
+const (
+	FileStatus File = "status" // its claim and, when it has ended, its sentinel: package attempts
+	FileOut    File = "out"
+	FileErr    File = "err"
+)
+
+// ShardDir returns the directory under attempts/ that holds a job's files:
+// "000" for jobs 1 to 999, "001" from 1000 (job div 1000).
+func ShardDir(id ID) string { return fmt.Sprintf("%03d", int(id)/1000) }
+
+// AttemptFile returns the path of one file of an attempt below dir, the
+// directory that contains attempts/: dir/attempts/000/17.2.status.
+func AttemptFile(dir string, id AttemptID, f File) string {
+	return filepath.Join(dir, "attempts", ShardDir(id.Job), id.String()+"."+string(f))
 }

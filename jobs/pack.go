@@ -345,10 +345,10 @@ func (p *packed) attempt(u *unpacker, a *Attempt, o *Outcome) {
 	o.Ended = o.Started + Stamp(u.integer())
 	o.CPU, o.MaxRSSBytes = time.Duration(u.integer()), u.integer()
 	if bits&outcomeChildren != 0 {
-		o.LeftChildren = int(u.integer())
+		o.LeftChildren = int32(u.integer())
 	}
 	if bits&outcomeFiles != 0 {
-		o.Files = int(u.integer())
+		o.Files = int32(u.integer())
 	}
 	if bits&outcomeSuspended != 0 {
 		o.Suspended = time.Duration(u.integer())

@@ -60,7 +60,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// sameRow compares rows; an empty list is as good as none.
+// sameRow compares rows; an empty list is almost none.
 func sameRow(a, b *jobs.Job) bool {
 	x, y := *a, *b
 	s, u := *x.Spec, *y.Spec

@@ -1,18 +1,21 @@
 package jobs
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxParseErrors is how many errors of one file are shown at once.
 const maxParseErrors = 10
 
-// IsJSONLines says whether a jobs file of that name holds JSON objects.
+// IsJSONLines reports whether a jobs file of that name holds JSON objects.
 func IsJSONLines(name string) bool { return strings.EqualFold(filepath.Ext(name), ".jsonl") }
 
 // ParseFile reads a jobs file: one shell command a line. Blank lines and lines
@@ -61,7 +64,7 @@ func (s *Scanner) all() ([]*Spec, error) {
 		case err == io.EOF && len(faults) > 0:
 			return nil, errors.Join(faults...)
 		case err == io.EOF && len(specs) == 0:
-			return nil, fmt.Errorf("%s: there is no job in it; write one shell command a line", name)
+			return nil, fmt.Errorf("%s: there is no job in it; write one shell command per line", name)
 		case err == io.EOF:
 			return specs, nil
 		case err == nil:
@@ -78,3 +81,181 @@ func (s *Scanner) all() ([]*Spec, error) {
 		}
 	}
 }
+
+// keyValue is one option of a #DCS line.
+type keyValue struct{ key, value string }
+
+// isDirective reports whether a line (without leading blanks) is a #DCS line.
+func isDirective(line []byte) bool { return len(line) >= 4 && string(line[:4]) == "#DCS" }
+
+// parseDirective reads what follows #DCS.
+func parseDirective(text string) (isDefault bool, options []keyValue, err error) {
+	if text != "" && text[0] != ' ' && text[0] != '\t' {
+		return false, nil, fmt.Errorf("a blank must follow #DCS: #DCS key=value")
+	}
+	rest := strings.TrimLeft(text, " \t")
+	if after, ok := strings.CutPrefix(rest, "default"); ok && (after == "" || after[0] == ' ' || after[0] == '\t') {
+		isDefault, rest = true, strings.TrimLeft(after, " \t")
+	}
+	for rest != "" {
+		var kv keyValue
+		if kv, rest, err = nextOption(rest); err != nil {
+			return isDefault, nil, err
+		}
+		for _, earlier := range options {
+			if earlier.key == kv.key {
+				return isDefault, nil, fmt.Errorf("%s is given twice", kv.key)
+			}
+		}
+		options = append(options, kv)
+	}
+	if len(options) == 0 {
+		return isDefault, nil, fmt.Errorf("no option follows: write key=value, for example #DCS timeout=2h")
+	}
+	return isDefault, options, nil
+}
+
+// nextOption cuts one key=value off; s is not empty and starts with no blank.
+func nextOption(s string) (kv keyValue, rest string, err error) {
+	end := strings.IndexAny(s, "= \t")
+	if end < 0 {
+		end = len(s)
+	}
+	kv.key, rest = s[:end], s[end:]
+	if rest == "" || rest[0] != '=' {
+		if strings.HasPrefix(strings.TrimLeft(rest, " \t"), "=") {
+			return kv, "", fmt.Errorf("write %s=value without blanks around the =", kv.key)
+		}
+		return kv, "", fmt.Errorf("unknown directive %q: after #DCS come options as key=value, or the word default and then options", kv.key)
+	}
+	if kv.value, rest, err = nextValue(rest[1:]); err != nil {
+		return kv, "", fmt.Errorf("%s: %w", kv.key, err)
+	}
+	return kv, strings.TrimLeft(rest, " \t"), nil
+}
+
+// nextValue reads a bare word, 'a text' as it stands, or "a text" in which \"
+// and \\ stand for " and \.
+func nextValue(s string) (value, rest string, err error) {
+	if s == "" || s[0] != '\'' && s[0] != '"' {
+		end := strings.IndexAny(s, " \t")
+		if end < 0 {
+			end = len(s)
+		}
+		if strings.ContainsAny(s[:end], `'"`) {
+			return "", "", fmt.Errorf("a quote inside the value %s: put the whole value in quotes", s[:end])
+		}
+		return s[:end], s[end:], nil
+	}
+	quote := s[0]
+	var out []byte
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == quote:
+			if rest = s[i+1:]; rest != "" && rest[0] != ' ' && rest[0] != '\t' {
+				return "", "", fmt.Errorf("a blank must follow the closing quote")
+			}
+			return string(out), rest, nil
+		case quote == '"' && s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+			i++
+		}
+		out = append(out, s[i])
+	}
+	return "", "", fmt.Errorf("the closing %c is missing", quote)
+}
+
+// misspelt reports whether a comment was probably meant as a #DCS line: the
+// letters DCS with other case or blanks, and then an option.
+func misspelt(line []byte) bool {
+	if len(line) > 200 {
+		line = line[:200]
+	}
+	word, rest, _ := strings.Cut(strings.TrimLeft(string(line[1:]), " \t"), " ")
+	next, _, _ := strings.Cut(strings.TrimLeft(rest, " \t"), " ")
+	return strings.EqualFold(word, "DCS") && (next == "default" || strings.IndexByte(next, '=') > 0)
+}
+
+// maxLine bounds a line of a jobs file, so that a file of another kind is not
+// read into memory whole.
+const maxLine = 4 << 20
+
+// lineReader gives the lines of a jobs file, each as soon as it is complete.
+type lineReader struct {
+	r    *bufio.Reader
+	line int    // number of the line last read
+	long []byte // a line that does not fit the reader's buffer
+	skip bool   // the line after one that is too long can be read
+
+	failed bool // the reader itself
+}
+
+// errNotText ends the reading of a file.
+var errNotText = errors.New("this is not a text file: a jobs file has one shell command per line")
+
+// next returns a line without its end (\n or \r\n), valid until the next call.
+// At the end it is io.EOF. Unless the reader failed, the next line can be read after an
+// error.
+func (l *lineReader) next() ([]byte, error) {
+	l.long = l.long[:0]
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if err == nil && len(l.long) == 0 {
+			l.line++
+			return l.clean(part)
+		}
+		l.long = append(l.long, part...)
+		switch {
+		case err == nil || err == io.EOF && len(l.long) > 0:
+			l.line++
+			return l.clean(l.long)
+		case err != bufio.ErrBufferFull:
+			l.failed = err != io.EOF
+			return nil, err
+		case len(l.long) > maxLine:
+			for l.skip && err == bufio.ErrBufferFull {
+				_, err = l.r.ReadSlice('\n')
+			}
+			l.line++
+			return nil, fmt.Errorf("the line is longer than %d MiB; put the work into a script and call that", maxLine>>20)
+		}
+	}
+}
+
+func (l *lineReader) clean(line []byte) ([]byte, error) {
+	if l.line == 1 {
+		if bytes.HasPrefix(line, []byte("\xff\xfe")) || bytes.HasPrefix(line, []byte("\xfe\xff")) {
+			return nil, errors.New("this is UTF-16 text: save it as UTF-8")
+		}
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
+	if bytes.IndexByte(line, 0) >= 0 {
+		return nil, fmt.Errorf("%w; it holds a NUL byte", errNotText)
+	}
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	return bytes.TrimSuffix(line, []byte("\r")), nil
+}
+
+// continues reports whether a line ends in a backslash that is not itself escaped.
+func continues(line []byte) bool {
+	n := 0
+	for n < len(line) && line[len(line)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}
+
+// errStrayBlank is of a line that looks as if it went on in the next.
+var errStrayBlank = errors.New(`a blank follows the \ at the end of this line, so the line does not continue: remove the blank, or put it in quotes if it is meant`)
+
+// strayBlank returns the column of a blank after the \ that a line ends in, which no editor
+// shows; 0 if there is none.
+func strayBlank(line []byte) int {
+	bare := bytes.TrimRight(line, blanks)
+	if len(bare) == len(line) || !continues(bare) {
+		return 0
+	}
+	return utf8.RuneCount(bare) + 1
+}
+
+// blanks may stand before a command, and make an empty line.
+const blanks = " \t\r\v\f"

@@ -45,7 +45,7 @@ func heldBytes(f func() []*Spec) (held int, specs []*Spec) {
 	return int(after.HeapAlloc) - int(before.HeapAlloc), specs
 }
 
-// Issue 2: under 300 bytes of memory a job beyond the text itself.
+// under 300 bytes of memory a job beyond the text itself.
 func TestParseMemory(t *testing.T) {
 	const n = 100_000
 	text := sweep(n)

@@ -4,7 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // object reads one line of a .jsonl jobs file: the keys of #DCS lines, command
@@ -13,47 +19,42 @@ import (
 // In a stream the line may ask for something instead: then no job is returned, and s.ask
 // says what.
 func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
-	c := &s.cursor
-	c.b, c.i = line, 0
-	if c.peek() != '{' {
+	if line[0] != '{' {
 		return nil, errors.New(`a line of a .jsonl jobs file is an object such as {"command": "./sim 1", "timeout": "2h"}`)
 	}
 	var own settings
 	own.File, own.last, own.named = s.name, id-1, s.named
-	spec := Spec{ID: id, Line: at}
-	seen, given := map[string]bool{}, false
-	err := c.members(func(key string) (err error) {
-		if seen[key] {
-			return fmt.Errorf("the key %q is there twice", key)
+	spec := &Spec{ID: id, Line: at}
+	keys := 0 // without v and id
+	err := members(line, func(key string, v jsontext.Value) (err error) {
+		if key != "v" && key != "id" {
+			keys++
 		}
-		seen[key] = true
 		if s.stream && (key == AskCancel || key == AskRequeue) {
-			return s.askFor(key)
+			return s.askFor(key, v)
 		}
 		switch key {
 		case "command":
-			text, err := c.str()
-			if err != nil {
-				return fmt.Errorf("command: %w", err)
+			if v.Kind() != '"' {
+				return errors.New("command: expected a text")
 			}
-			if bytes.IndexByte(text, 0) >= 0 {
-				return errors.New("command holds a NUL byte, which no shell can be given")
-			}
-			given = len(bytes.Trim(text, " \t\r\n")) > 0
-			spec.Command = s.arena.add(text)
-			return nil
+			spec.Command, err = scalar(key, v)
+			return err
 		case "id":
-			spec.Key, err = c.key()
+			spec.Key, err = scalar(key, v)
+			if err == nil && (spec.Key == "" || len(spec.Key) > maxKey || !utf8.ValidString(spec.Key)) {
+				err = fmt.Errorf("id: it must be a text of 1 to %d bytes", maxKey)
+			}
 			return err
 		case "v":
-			if v, err := c.scalar(); err != nil || v != streamVersion {
+			if v, err := scalar(key, v); err != nil || v != streamVersion {
 				return fmt.Errorf("this dcs-tui knows version %s, not %q", streamVersion, v)
 			}
 			return nil
 		case "env":
-			return c.object("env", func(name, v string) error { return own.setEnv(name, v) })
+			return texts("env", v, own.setEnv)
 		case "params":
-			return c.object("params", func(name, v string) error {
+			return texts("params", v, func(name, v string) error {
 				if !validEnvName(name) {
 					return fmt.Errorf("params: %q cannot be a part of the variable DCS_PARAM_…: use letters, digits and _", name)
 				}
@@ -64,21 +65,17 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 				return nil
 			})
 		}
-		return c.option(&own, key)
+		return own.setJSON(key, v)
 	})
 	if s.stream {
 		s.ask.Line, s.ask.ID = at, spec.Key
 	}
-	if err != nil {
-		return nil, err
-	}
-	if c.space(); c.i < len(c.b) {
-		return nil, c.want("the end of the line after the object")
-	}
 	earlier := s.keys[spec.Key]
 	switch {
+	case err != nil:
+		return nil, err
 	case s.stream && s.ask.Do != "":
-		if delete(seen, "v"); len(seen) > 2 || len(seen) == 2 && !seen["id"] {
+		if keys > 1 {
 			return nil, fmt.Errorf("a line with %s has no other key but id", s.ask.Do)
 		}
 		return nil, nil
@@ -87,109 +84,113 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 		return nil, nil
 	case earlier != 0:
 		return nil, fmt.Errorf("job %d has the id %q, too", earlier, spec.Key)
-	case !given:
+	case strings.Trim(spec.Command, " \t\r\n") == "":
 		return nil, errors.New("the job has no command")
 	}
-	spec.Name, spec.Options = own.name, s.intern.share(&own.Options)
-	s.know(&spec, id)
-	p := s.slab.next()
-	*p = spec
-	return p, nil
+	spec.Name, spec.Options = own.name, s.intern.Share(&own.Options)
+	s.know(spec, id)
+	return spec, nil
 }
 
-// option reads the value of a key of #DCS lines.
-func (c *jsonCursor) option(own *settings, key string) error {
-	for _, word := range []string{"true", "false"} {
-		if key == "speculate" && c.lit(word) {
-			return own.set(key, word)
-		}
+// members calls f for each key of an object, which stands alone in text.
+func members(text []byte, f func(key string, v jsontext.Value) error) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text))
+	if _, err := dec.ReadToken(); err != nil {
+		return badJSON(err)
 	}
-	if c.peek() != '[' {
-		v, err := c.scalar()
+	for dec.PeekKind() != '}' {
+		token, err := dec.ReadToken()
 		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+			return badJSON(err)
 		}
-		return own.set(key, v)
-	}
-	if !slices.Contains(listKeys, key) {
-		return fmt.Errorf("%s: a list is not one of its values", key)
-	}
-	var items []string
-	err := c.items(key, func() error {
-		v, err := c.scalar()
+		key := token.String()
+		value, err := dec.ReadValue()
 		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+			return badJSON(err)
 		}
-		items = append(items, v)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return own.setList(key, items)
-}
-
-// members reads an object; value is called with the cursor at each value.
-func (c *jsonCursor) members(value func(key string) error) error {
-	if !c.lit("{") {
-		return c.want("an object { }")
-	}
-	c.space()
-	for first := true; !c.lit("}"); first = false {
-		if !first {
-			if !c.lit(",") {
-				return c.want("a comma or }")
-			}
-			c.space()
-		}
-		raw, err := c.str()
-		if err != nil {
+		if err := f(key, value); err != nil {
 			return err
 		}
-		key := string(raw)
-		if c.space(); !c.lit(":") {
-			return c.want("a colon after the key " + key)
-		}
-		c.space()
-		if err := value(key); err != nil {
-			return err
-		}
-		c.space()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return badJSON(err)
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return errors.New("something follows the JSON object")
 	}
 	return nil
 }
 
-// object reads an object of scalars.
-func (c *jsonCursor) object(what string, set func(name, value string) error) error {
-	seen := map[string]bool{}
-	return c.members(func(name string) error {
-		if seen[name] {
-			return fmt.Errorf("%s: %q is there twice", what, name)
+// badJSON returns what is wrong with the text of a line, without the name of a package.
+func badJSON(err error) error {
+	var bad *jsontext.SyntacticError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("the line is not valid JSON at byte %d: %w", bad.ByteOffset+1, bad.Err)
+	}
+	return fmt.Errorf("the line is not valid JSON: %w", err)
+}
+
+// scalar returns a text, or a number as it is written; null is "".
+func scalar(key string, v jsontext.Value) (string, error) {
+	switch v.Kind() {
+	case 'n':
+		return "", nil
+	case '0':
+		return string(v), nil
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, v)
+		if bytes.IndexByte(text, 0) >= 0 {
+			return "", fmt.Errorf("%s holds a NUL byte, which no program can be given", key)
 		}
-		seen[name] = true
-		v, err := c.scalar()
+		return string(text), err
+	}
+	return "", fmt.Errorf("%s: expected a text or a number", key)
+}
+
+// items returns the texts and numbers of a list.
+func items(key string, v jsontext.Value) (list []jsontext.Value, err error) {
+	if err := json.Unmarshal(v, &list); err != nil {
+		return nil, badJSON(err)
+	}
+	return list, nil
+}
+
+// texts reads an object of texts and numbers.
+func texts(what string, v jsontext.Value, set func(name, value string) error) error {
+	if v.Kind() != '{' {
+		return fmt.Errorf("%s: expected an object { }", what)
+	}
+	return members(v, func(name string, v jsontext.Value) error {
+		text, err := scalar(what+"."+name, v)
 		if err != nil {
-			return fmt.Errorf("%s.%s: %w", what, name, err)
+			return err
 		}
-		if bytes.IndexByte([]byte(v), 0) >= 0 {
-			return fmt.Errorf("%s.%s holds a NUL byte", what, name)
-		}
-		return set(name, v)
+		return set(name, text)
 	})
 }
 
-// scalar reads a string, or a number as the text it has; null is "".
-func (c *jsonCursor) scalar() (string, error) {
-	if c.lit("null") {
-		return "", nil
+// setJSON gives one option its value.
+func (s *settings) setJSON(key string, v jsontext.Value) error {
+	switch {
+	case key == "speculate" && (v.Kind() == 't' || v.Kind() == 'f'):
+		return s.set(key, string(v))
+	case v.Kind() != '[':
+		text, err := scalar(key, v)
+		if err != nil {
+			return err
+		}
+		return s.set(key, text)
+	case !slices.Contains(listKeys, key):
+		return fmt.Errorf("%s: a list is not one of its values", key)
 	}
-	if c.peek() == '"' {
-		text, err := c.str()
-		return string(text), err
+	values, err := items(key, v)
+	var list []string
+	for _, v := range values {
+		text, e := scalar(key, v)
+		list, err = append(list, text), errors.Join(err, e)
 	}
-	if ch := c.peek(); ch == '-' || ch >= '0' && ch <= '9' {
-		text, err := c.number()
-		return string(text), err
+	if err != nil {
+		return err
 	}
-	return "", c.want("a text or a number")
+	return s.setList(key, list)
 }

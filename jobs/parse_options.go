@@ -99,7 +99,10 @@ func (s *settings) setScalar(key, v string) (err error) {
 			return &n, err
 		})
 	case "on_lost":
-		s.OnLost, err = optional(v, parseOnLost)
+		s.OnLost, err = optional(v, func(v string) (o OnLost, err error) {
+			err = o.UnmarshalText([]byte(v))
+			return o, err
+		})
 	case "speculate":
 		s.NoCopies, err = optional(v, func(v string) (bool, error) {
 			if v != "true" && v != "false" {
@@ -117,16 +120,6 @@ func optional[T any](v string, parse func(string) (T, error)) (t T, err error) {
 		return t, nil
 	}
 	return parse(v)
-}
-
-func parseOnLost(v string) (OnLost, error) {
-	switch v {
-	case "requeue":
-		return OnLostRequeue, nil
-	case "wait":
-		return OnLostWait, nil
-	}
-	return 0, fmt.Errorf("%q is neither requeue nor wait", v)
 }
 
 // setList gives a list option its items; none takes it back.
@@ -238,27 +231,4 @@ func unknownOption(key string) error {
 		return fmt.Errorf("unknown option %q: did you mean %s?", key, best)
 	}
 	return fmt.Errorf("unknown option %q: the options are %s", key, strings.Join(optionKeys, ", "))
-}
-
-// interner gives equal options one shared value.
-type interner struct {
-	known map[string]*Options
-	text  []byte
-}
-
-func (in *interner) share(o *Options) *Options {
-	in.text = appendOptions(in.text[:0], o)
-	if len(in.text) == 0 {
-		return NoOptions
-	}
-	if p := in.known[string(in.text)]; p != nil {
-		return p
-	}
-	if in.known == nil {
-		in.known = map[string]*Options{}
-	}
-	p := new(Options)
-	*p = *o
-	in.known[string(in.text)] = p
-	return p
 }

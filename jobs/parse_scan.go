@@ -12,7 +12,7 @@ import (
 )
 
 // Scanner reads jobs one by one, each as soon as its line is complete, so that
-// a run can start while its jobs are still being made (D1).
+// a run can start while its jobs are still being made.
 type Scanner struct {
 	name   string
 	jsonl  bool
@@ -22,10 +22,7 @@ type Scanner struct {
 	joined []byte // a continued line
 	last   []byte // the last line of the present one, as it stands
 
-	arena  arena
-	slab   specSlab
-	intern interner
-	cursor jsonCursor
+	intern Interner
 
 	stream  bool // see Stream
 	ask     *StreamAsk
@@ -81,7 +78,7 @@ func (s *Scanner) Next() (*Spec, error) {
 	return spec, err
 }
 
-// scan returns the next job or error; more says whether scanning can go on
+// scan returns the next job or error; more says whether scanning can continue
 // after an error.
 func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 	for {
@@ -112,7 +109,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			}
 		case line[0] == '#':
 			if at == 1 && isScript(line) {
-				return nil, !s.stream, s.fail(at, errors.New("this is a script, not a list of jobs, each line of which would run by itself; name the script in a jobs file, as a job"))
+				return nil, !s.stream, s.fail(at, errors.New("this is a script, not a jobs file: each of its lines would run by itself; put the name of the script into a jobs file"))
 			} else if misspelt(line) {
 				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a blank")
 			}
@@ -188,7 +185,7 @@ func isScript(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("#!")) && !bytes.Contains(line, []byte("dcs-tui"))
 }
 
-// end says io.EOF, or that options were left without a job.
+// end returns io.EOF, or an error if options were left without a job.
 func (s *Scanner) end() error {
 	pending, byDefault := s.pendingLine, s.defaultLine
 	s.pendingLine, s.defaultLine = 0, 0 // it is said once
@@ -196,7 +193,7 @@ func (s *Scanner) end() error {
 	case pending > 0:
 		return s.fail(pending, errors.New("no job follows this #DCS line"))
 	case byDefault > 0:
-		return s.fail(byDefault, errors.New("no job follows this #DCS default line: it counts for the jobs after it"))
+		return s.fail(byDefault, errors.New("no job follows this #DCS default line: it applies to the jobs after it"))
 	}
 	return io.EOF
 }
@@ -240,7 +237,7 @@ func (s *Scanner) directive(text string, at int) error {
 // job makes the spec of a command line.
 func (s *Scanner) job(line []byte, at int) *Spec {
 	if s.shared == nil {
-		s.shared = s.intern.share(&s.defaults.Options)
+		s.shared = s.intern.Share(&s.defaults.Options)
 	}
 	name, options := s.defaults.name, s.shared
 	if len(s.pending) > 0 {
@@ -249,14 +246,13 @@ func (s *Scanner) job(line []byte, at int) *Spec {
 		for _, kv := range s.pending {
 			_ = own.set(kv.key, kv.value) // was tried in directive
 		}
-		name, options = own.name, s.intern.share(&own.Options)
+		name, options = own.name, s.intern.Share(&own.Options)
 	}
 	s.pending, s.pendingLine, s.defaultLine = s.pending[:0], 0, 0
 	if name != "" {
 		s.names = append(s.names, jobName{name, s.id})
 	}
-	spec := s.slab.next()
-	*spec = Spec{ID: s.id, Line: at, Command: s.arena.add(line), Name: name, Options: options}
+	spec := &Spec{ID: s.id, Line: at, Command: string(line), Name: name, Options: options}
 	s.id++
 	return spec
 }

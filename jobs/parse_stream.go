@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Line is what a line of a stream says (docs/protocol.md): a job or, if Spec is nil, Ask.
@@ -24,7 +25,7 @@ type StreamAsk struct {
 	Named   []ID   // jobs that were named by the submitter's ids
 	Jobs    Ranges
 	All     bool  // cancel: every job
-	Err     error // why the line is not taken; the stream goes on
+	Err     error // why the line is not taken; the stream continues
 }
 
 // What a line of a stream may ask for, by its key.
@@ -94,74 +95,44 @@ func idOf(line []byte) string {
 	return fmt.Sprint(object.ID)
 }
 
-// key reads the submitter's own id.
-func (c *jsonCursor) key() (string, error) {
-	key, err := c.scalar()
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("id: %w", err)
-	case key == "" || len(key) > maxKey || !utf8.ValidString(key):
-		return "", fmt.Errorf("id: it must be a text of 1 to %d bytes in UTF-8", maxKey)
-	}
-	return key, nil
-}
-
 // askFor reads the jobs that a line asks something for: one, a list, or true for all. A
 // number is the job's number in the run, a text the submitter's own id.
-func (s *Scanner) askFor(do string) error {
-	c, q := &s.cursor, s.ask
+func (s *Scanner) askFor(do string, v jsontext.Value) error {
+	q := s.ask
 	if q.Do != "" {
-		return fmt.Errorf("%s and %s cannot stand in one line", q.Do, do)
+		return fmt.Errorf("%s and %s cannot be combined in one line", q.Do, do)
 	}
 	q.Do = do
-	if do == AskCancel && c.lit("true") {
+	if do == AskCancel && v.Kind() == 't' {
 		q.All = true
 		return nil
 	}
-	one := func() error {
-		text := c.peek() == '"'
-		v, err := c.scalar()
-		if err != nil {
-			return fmt.Errorf("%s: %w", do, err)
+	list := []jsontext.Value{v}
+	if v.Kind() == '[' {
+		var err error
+		if list, err = items(do, v); err != nil {
+			return err
 		}
-		if text {
-			id, ok := s.keys[v]
+	}
+	for _, v := range list {
+		text, err := scalar(do, v)
+		if err != nil {
+			return err
+		}
+		if v.Kind() == '"' {
+			id, ok := s.keys[text]
 			if !ok {
-				return fmt.Errorf("%s: no earlier line has the id %q", do, v)
+				return fmt.Errorf("%s: no earlier line has the id %q", do, text)
 			}
 			q.Named = append(q.Named, id)
-			return nil
+			continue
 		}
-		r, err := ParseRanges(v)
+		r, err := ParseRanges(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", do, err)
 		}
 		q.Jobs = append(q.Jobs, r...)
-		return nil
 	}
-	if c.peek() != '[' {
-		return one()
-	}
-	return c.items(do, one)
-}
-
-// items reads a list.
-func (c *jsonCursor) items(what string, item func() error) error {
-	c.i++
-	c.space()
-	for first := true; c.peek() != ']'; first = false {
-		if !first {
-			if !c.lit(",") {
-				return c.want("a comma or ] in the list " + what)
-			}
-			c.space()
-		}
-		if err := item(); err != nil {
-			return err
-		}
-		c.space()
-	}
-	c.i++
 	return nil
 }
 

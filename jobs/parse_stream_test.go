@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // say returns what the lines of a stream say, one text each.
@@ -42,7 +44,7 @@ func TestStream(t *testing.T) {
 			"1 a id=x after=[]|line 2 id=q: cancel named=[1] jobs=3 all=false repeats=0|line 3 id=: requeue named=[1] jobs= all=false repeats=0|line 4 id=: cancel named=[] jobs= all=true repeats=0"},
 		{`{"cancel":"x"}` + "\n" + `{"requeue":true}` + "\n" + `{"cancel":1,"requeue":1}` + "\n" + `{"cancel":1,"command":"a"}` + "\nb",
 			`line 1 id=: in:1: cancel: no earlier line has the id "x"|line 2 id=: in:2: requeue: expected a text or a number|line 3 id=: in:3: cancel and requeue|line 4 id=: in:4: a line with cancel has no other key|1 b`},
-		{`{"comand":"a","id":"x"}` + "\n" + `{"command":"a"` + "\n" + "b\x00\nc", "line 1 id=x: in:1: unknown option|line 2 id=: in:2: the JSON text ends|line 3 id=: in:3: this is not a text file|1 c"},
+		{`{"comand":"a","id":"x"}` + "\n" + `{"command":"a"` + "\n" + "b\x00\nc", "line 1 id=x: in:1: unknown option|line 2 id=: in:2: the line is not valid JSON at byte 15|line 3 id=: in:3: this is not a text file|1 c"},
 		{"#DCS timeout=x\na\nb", "line 1 id=: in:1: timeout|line 2 id=: in:2: the job is not taken|1 b"},
 		{"#DCS tries=2\n#dcs mem=1G\na\nb", "line 2 id=: in:2: this comment looks like options|line 3 id=: in:3: the job is not taken|1 b"},
 		{"#DCS tries=2\na \\ \nb\nc", "line 2 id=: in:2:4: a blank follows|1 b id=|2 c"},
@@ -66,7 +68,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A stream that goes on after a resume knows the jobs that the run has.
+// A stream that continues after a resume knows the jobs that the run has.
 func TestStreamOfMoreJobs(t *testing.T) {
 	had := []*Spec{{ID: 1, Key: "a"}, nil, {ID: 3, Name: "prepare"}}
 	said, end := say(t, strings.NewReader(`{"command":"x","id":"a"}
@@ -112,4 +114,77 @@ func FuzzStream(f *testing.F) {
 		}
 		t.Fatal("it does not end")
 	})
+}
+
+// a file ending in .jsonl holds one spec object a line, same keys.
+func TestParseJSONLines(t *testing.T) {
+	text := `{"command": "echo \"1\"", "timeout": "2h", "mem": 1073741824, "priority": -1, "tags": "b,a", "name": "n"}` + "\r\n\n" +
+		`{"after":[1],"hardness":["a,b", 2.50],"tags":["b","a"],"env":{"A":"x","B":3},"env.C":"z","params":{"p":0.10,"a":"\ud83d\ude00"},"command":"two\nlines","est":null}` + "\n" +
+		`  { "command" : "cat" , "tags" : [ ] , "timeout":"" }`
+	s, err := Parse(strings.NewReader(text), "j.jsonl", true, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []*Spec{
+		{ID: 1, Line: 1, Command: `echo "1"`, Name: "n", Options: &Options{
+			File: "j.jsonl", Timeout: 2 * time.Hour, MemBytes: 1 << 30, Priority: -1, Tags: []string{"a", "b"}}},
+		{ID: 2, Line: 3, Command: "two\nlines", Params: []Param{{"p", "0.10"}, {"a", "😀"}}, Options: &Options{
+			File: "j.jsonl", After: []ID{1}, Hardness: []string{"a,b", "2.50"}, Tags: []string{"a", "b"},
+			Env: []EnvVar{{"A", "x"}, {"B", "3"}, {"C", "z"}}}},
+		{ID: 3, Line: 4, Command: "cat", Options: &Options{File: "j.jsonl"}},
+	}
+	for i := range want {
+		if !reflect.DeepEqual(s[i], want[i]) {
+			t.Errorf("got  %+v %+v\nwant %+v %+v", s[i], s[i].Options, want[i], want[i].Options)
+		}
+	}
+}
+
+func TestParseJSONLinesErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`echo 1`, "is an object such as"},
+		{`#DCS name=x`, "is an object such as"},
+		{`{}`, "no command"},
+		{`{"command":" "}`, "no command"},
+		{`{"command":1}`, "command: expected a text"},
+		{`{"command":"a","colour":1}`, `unknown option "colour"`},
+		{`{"command":"a","id":""}`, "id: it must be a text"},
+		{`{"command":"a","cancel":1}`, `unknown option "cancel"`},
+		{`{"command":"a","v":2}`, `knows version 1, not "2"`},
+		{"{\"command\":\"a\",\"id\":1}\n{\"command\":\"b\",\"id\":\"1\"}", `job 1 has the id "1", too`},
+		{`{"command":"a","Timeout":1}`, "did you mean timeout?"},
+		{`{"command":"a","command":"b"}`, "duplicate object member name"},
+		{`{"command":"a\u0000"}`, "NUL"},
+		{`{"command":"a","cwd":"a\u0000"}`, "cwd holds a NUL"},
+		{`{"command":"a","params":{"x":"a\u0000"}}`, "params.x holds a NUL"},
+		{`{"command":"a","env":{"X":"a\u0000"}}`, "env.X holds a NUL"},
+		{`{"command":"a","env":{"X":"a","X":"b"}}`, "duplicate object member name"},
+		{`{"command":"a","params":{"x y":1}}`, "DCS_PARAM_"},
+		{`{"command":"a","env":[1]}`, "an object"},
+		{`{"command":"a","timeout":true}`, "timeout: expected a text or a number"},
+		{`{"command":"a","timeout":["2h"]}`, "a list is not one of its values"},
+		{`{"command":"a","timeout":"x"}`, "not a duration"},
+		{`{"command":"a","tags":["a",["b"]]}`, "a text or a number"},
+		{`{"command":"a","tags":["a" "b"]}`, `expecting ',' or ']'`},
+		{`{"command":"a","after":[1]}`, "does not come before"},
+		{`{"command":"a","priority":01}`, "byte 28"},
+		{`{"command":"a","priority":1.}`, "in number"},
+		{`{"command":"a"`, "unexpected EOF"},
+		{`{"command":"a`, "unexpected EOF"},
+		{`{"command":"a\`, "unexpected EOF"},
+		{`{"command":"a\q"}`, "invalid escape"},
+		{`{"command":"a\u12"}`, "invalid escape"},
+		{`{"command":"a\ud800x"}`, "surrogate"},
+		{"{\"command\":\"a\tb\"}", `invalid character '\t'`},
+		{`{"command":"a"} x`, "something follows"},
+		{`{"command":"a",}`, "invalid character"},
+		{`{"command" "a"}`, `expecting ':'`},
+		{"{\"command\":\"a\xff\"}", "invalid UTF-8"},
+		{"", "there is no job"},
+	} {
+		s, err := Parse(strings.NewReader(c.text), "j.jsonl", true, 1)
+		if err == nil || s != nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "j.jsonl:") {
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		}
+	}
 }

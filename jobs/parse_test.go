@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -145,7 +146,7 @@ func TestParseFirstID(t *testing.T) {
 	}
 }
 
-// Issue 2: every error names file and line and says what to do.
+// every error names file and line and says what to do.
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "j.txt: there is no job"},
@@ -168,7 +169,7 @@ func TestParseErrors(t *testing.T) {
 		{"#DCS colour=red\na\n", "the options are name, queue"},
 		{"#DCS env.NAME=1 env.2X=1\na\n", "does not begin with a digit"},
 		{"#DCS env.DCS_JOB_ID=1\na\n", "set by dcs-tui itself"},
-		{"#!/bin/bash\nset -e\n", "is a script, not a list of jobs"},
+		{"#!/bin/bash\nset -e\n", "is a script, not a jobs file"},
 		{"#DCS env.X=" + strings.Repeat("x", 128<<10) + "\na\n", "env.X is longer than 127 KiB"},
 		{"#DCS tries=1 tries=2\na\n", "tries is given twice"},
 		{"\n#DCS tries=1\n#DCS tries=2\na\n", "j.txt:3: tries is given twice for one job; line 2 has it too"},
@@ -176,7 +177,7 @@ func TestParseErrors(t *testing.T) {
 		{"#DCS name='x'y\na\n", "a blank must follow the closing quote"},
 		{"#DCS name=it's\na\n", "put the whole value in quotes"},
 		{"#DCS timeout=soon\na\n", `timeout: "soon" is not a duration`},
-		{"#DCS timeout=0\na\n", "more than nothing"},
+		{"#DCS timeout=0\na\n", "greater than zero"},
 		{"#DCS est=-5m\na\n", "is not a duration"},
 		{"#DCS mem=8X\na\n", `mem: "8X" is not a size`},
 		{"#DCS retry_delay=-1s\na\n", "retry_delay: \"-1s\" is not a duration"},
@@ -343,4 +344,49 @@ func TestParseAfter(t *testing.T) {
 			t.Errorf("after=%s: got %s, want %s", tt.after, got, tt.want)
 		}
 	}
+}
+
+// Whatever a jobs file holds: no panic; what is accepted is what was written
+// down in jobs.jsonl and comes back from it; errors name the file.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("echo 1\n# c\n\n#DCS default tries=2 env.A='b c'\n#DCS name=\"x\\\"\" after=1\na \\\n b\n"), false)
+	f.Add([]byte("#DCS timeout=1d12h mem=8G tags=a,b deadline=2026-11-20 hardness=1,2\r\ncat \xff\r\n"), false)
+	f.Add([]byte("\ufeff#dcs x=1\n#DCS: \n#DCS a = b\nx\\\n#DCS a=b"), false)
+	f.Add([]byte(`{"command":"a\n\ud83d\ude00","env":{"A":1},"params":{"p":"q"},"tags":["x"],"est":null}`), true)
+	f.Add([]byte(`{"command":"a","after":[1,"2-3"],"priority":-1.5e+3}`), true)
+	f.Add([]byte(`{"\n""`), true)
+	f.Add([]byte(`{"m\nd":`), true) // a key of two lines made an error of two lines
+	f.Fuzz(func(t *testing.T, data []byte, jsonl bool) {
+		specs, err := Parse(bytes.NewReader(data), "f", jsonl, 1)
+		if err != nil {
+			if specs != nil {
+				t.Fatal("a bad file gave jobs")
+			}
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "f:") {
+					t.Fatalf("%q does not name the file", line)
+				}
+			}
+			return
+		}
+		file := []byte(SpecsHeader(0))
+		scanner := NewScanner(bytes.NewReader(data), "f", jsonl, 1)
+		for i, s := range specs {
+			if s.ID != ID(i+1) || s.Line < 1 || strings.Trim(s.Command, " \t\r\n") == "" || strings.IndexByte(s.Command, 0) >= 0 {
+				t.Fatalf("job %d: %+v", i+1, s)
+			}
+			if one, err := scanner.Next(); err != nil || !reflect.DeepEqual(one, s) {
+				t.Fatalf("read one by one: %+v, %v", one, err)
+			}
+			file = AppendSpec(file, s)
+		}
+		if _, err := scanner.Next(); err != io.EOF {
+			t.Fatal(err)
+		}
+		stored, err := decodeSpecs(file)
+		again := stored.Specs
+		if err != nil || !reflect.DeepEqual(specs, again) {
+			t.Fatalf("%v\n%s", err, file)
+		}
+	})
 }

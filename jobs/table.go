@@ -1,6 +1,9 @@
 package jobs
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Job is a row of the Table: the folded state of one job.
 // Only Fold writes it.
@@ -14,7 +17,7 @@ type Job struct {
 	Round    int32      // 1, 2 …
 	Failures int32      // tries used up in this round
 	State    JobState
-	Urgent   bool // its host failed: goes before others (E6)
+	Urgent   bool // its host failed: goes before others
 }
 
 // Attempt is one execution. Only Fold writes it.
@@ -32,11 +35,11 @@ type Attempt struct {
 	Charged  bool // it used up a try
 }
 
-// NeverRan says that the attempt was taken back before it had started (a job handed
+// NeverRan reports whether the attempt was taken back before it had started (a job handed
 // to a host ahead of time and then needed elsewhere, for example), or is nothing but
 // a number that was left free after damage to the journal.
 func (a *Attempt) NeverRan() bool {
-	return a.Started == 0 && a.Outcome == nil && (a.State == AttemptSuperseded || a.State == AttemptCancelled || a.State == AttemptLost && a.Host == "")
+	return a.Started == 0 && a.Outcome == nil && (a.State == AttemptSuperseded || a.State == AttemptCanceled || a.State == AttemptLost && a.Host == "")
 }
 
 // Failed reports whether the attempt ended without success by itself. An attempt that
@@ -93,30 +96,37 @@ type Table struct {
 	// and the file that is back must not be taken for a new request.
 	Cancels  map[ID]Cancel
 	Requests map[string]bool
+	// CanceledAll reports whether a person canceled the whole run and nothing was launched since.
+	CanceledAll bool
 	// Late are the jobs of which was told that they cannot meet their deadlines, and in which
-	// round that was (B6): a later dispatcher does not tell of them again.
+	// round that was: a later dispatcher does not tell of them again.
 	Late map[ID]int32
 
-	// Hosts is what people asked of hosts and have not taken back (D7), by name.
+	// Hosts is what people asked of hosts and have not taken back, by name.
 	Hosts map[string]HostWish
 
 	// Instances are all instances that the run has had, by name.
 	Instances map[string]Instance
 	// Machines numbers the machines that were found behind hosts' names, from 1 on. At is
 	// the number of the one that was found last behind a name. Only the machine on which an
-	// attempt was launched can tell what became of it.
+	// attempt was launched can tell what happened to it.
 	Machines map[Machine]int32
 	At       map[string]int32
 
 	// Inventory is what people asked for beside the inventory file, by name of the host.
 	Inventory map[string]HostRequest
 
+	// Voters are the hosts that lease the run, none if it has never had a mirror. Mirror is
+	// the id of the mirror on MirrorOn that protects it, "" if none does.
+	Voters           []string
+	Mirror, MirrorOn string
+
 	Paused bool // a person has paused launching, and has not continued it
 
 	Ended bool // the last record of the run was written; cleared by new work
 
 	// Closed is how the last dispatcher that recorded its end ended. If its epoch is not
-	// Epoch, the dispatcher of Epoch goes on or has crashed.
+	// Epoch, the dispatcher of Epoch continues or has crashed.
 	Closed Closing
 
 	// Damaged reports that records of the journal may be missing. Replay sets it
@@ -156,8 +166,29 @@ func (t *Table) Attempt(id AttemptID) *Attempt {
 // Unfinished returns how many jobs are not terminal.
 func (t *Table) Unfinished() int { return t.Counts[Queued] + t.Counts[Running] }
 
-// Cancel is why a job is being ended, and the request that asked for it.
+// Pruned begins the reason of every job that a search has ended for its poor values.
+const Pruned = "halving: "
+
+// Judged returns Counts with the jobs that a search has ended among those that succeeded: a
+// search that ends some of its trials succeeds.
+func (t *Table) Judged() (counts [Skipped + 1]int) {
+	if counts = t.Counts; counts[Canceled] == 0 {
+		return counts
+	}
+	for j := range t.Rows() {
+		if j.State == Canceled && strings.HasPrefix(j.Reason, Pruned) {
+			counts[Canceled]--
+			counts[Succeeded]++
+		}
+	}
+	return counts
+}
+
+// Cancel holds the reason why a job is being ended, and the request for it.
 type Cancel struct{ Reason, Request string }
+
+// CanceledAll is the Record.How of an answered request to cancel the whole run.
+const CanceledAll = "all"
 
 // Closing is how a dispatcher ended.
 type Closing struct {
@@ -182,7 +213,7 @@ const (
 	HostRemoved
 )
 
-// machine notes which machine is behind the name of a host.
+// machine records which machine is behind the name of a host.
 func (t *Table) machine(r *Record) error {
 	m := Machine{r.Host, r.Reason}
 	if m.Host == "" || m.ID == "" {

@@ -17,7 +17,7 @@ func TestTokens(t *testing.T) {
 		{"tokens=matlab:many", "", `jobs:1: tokens: "many" is not a whole number`},
 		{"tokens=:1", "", `jobs:1: tokens: "" is not a name of tokens`},
 		{"tokens='a b:1'", "", `jobs:1: tokens: "a b" is not a name of tokens`},
-		{"tokens=a,a:2", "", "jobs:1: tokens: a is there twice"},
+		{"tokens=a,a:2", "", "jobs:1: tokens: a is given twice"},
 		{"queue_slots=0", "", "jobs:1: queue_slots: 0 is not between 1 and 4096"},
 	} {
 		specs, err := Parse(strings.NewReader("#DCS "+tt.says+"\ntrue\n"), "jobs", false, 1)
@@ -31,8 +31,8 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: %v, %v", tt.says, specs, err)
 			continue
 		}
-		again, ok := new(SpecReader).ReadLine([]byte(strings.TrimSuffix(string(AppendSpec(nil, specs[0])), "\n")))
-		if !ok || !slices.Equal(again.Tokens, specs[0].Tokens) || !again.Same(specs[0]) {
+		again, err := new(SpecReader).Read(AppendSpecJSON(nil, specs[0]))
+		if err != nil || !slices.Equal(again.Tokens, specs[0].Tokens) || !again.Same(specs[0]) {
 			t.Errorf("%s: stored and read it is %v", tt.says, again)
 		}
 	}

@@ -54,7 +54,7 @@ func (m *model) runKeys() []binding {
 	return m.withoutHints(keys, "p")
 }
 
-// onJobs says whether keys on jobs mean anything in the focused pane.
+// onJobs reports whether keys on jobs mean anything in the focused pane.
 func (m *model) onJobs() bool {
 	if p, is := m.focus().(*resultsPane); is {
 		return p.rows()
@@ -80,7 +80,7 @@ func (m *model) targets() jobs.Ranges {
 	return which
 }
 
-// dispatched says whether somebody carries out what only a dispatcher can, and else
+// dispatched reports whether somebody carries out what only a dispatcher can, and else
 // says why not.
 func (m *model) dispatched(what string) bool {
 	if !m.over() {
@@ -114,7 +114,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 	}
 	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
 		n := w.Queued + w.Handed + w.Running
-		// Who is told that nothing that runs is lost ends nothing that starts meanwhile.
+		// Who is told that nothing that runs is lost ends nothing that starts in the meantime.
 		do := func(m *model) tea.Cmd {
 			return m.act(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
 		}
@@ -142,7 +142,7 @@ func (m *model) named(which jobs.Ranges) string {
 	return "these " + plural(which.Count(), "job") + " are"
 }
 
-// stands says in words how a job stands.
+// stands explains in words how a job stands.
 func stands(p runview.Phase) string {
 	if p < runview.Phases {
 		return phaseWords[p].stands
@@ -153,7 +153,7 @@ func stands(p runview.Phase) string {
 func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targets()) }
 
 // requeueJobs runs jobs again that are over. Many at once are asked about: what they
-// have done is done anew.
+// have done is done again.
 func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	if len(which) == 0 {
 		return nil
@@ -213,7 +213,7 @@ func (m *model) pauseWith(verb runview.Verb) tea.Cmd {
 	return m.act(runview.Action{Do: verb})
 }
 
-// undoable says that there is something to undo, and time left for it.
+// undoable reports whether there is something to undo, and time left for it.
 func (m *model) undoable() bool { return m.undo != nil && !m.now().After(m.undo.till) }
 
 // takeBack queues again what the last cancel has ended.

@@ -84,7 +84,7 @@ func shows(t *testing.T, m *model, texts ...string) {
 	}
 }
 
-// TUI.md's table of keys, those about jobs: what each does with a job as it stands, and
+// the keys for jobs: what each does with a job as it stands, and
 // what it says where it makes no sense (K9, X7).
 func TestKeysOnAJob(t *testing.T) {
 	one := func(v runview.Verb, id jobs.ID) []runview.Action { return []runview.Action{v.Jobs(id)} }
@@ -165,7 +165,7 @@ func TestCancelOfASelection(t *testing.T) {
 		shows  []string
 	}{
 		{"loss", which, runview.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14h32 of run time lost", "2 queued", "1 over already"}},
-		{"handed over", which, runview.Weight{Handed: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 handed over, not known to have started"}},
+		{"handed over", which, runview.Weight{Handed: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 sent, not known to have started"}},
 		{"nothing running", which, runview.Weight{Queued: 2}, "c", false, []string{"nothing running is touched"}},
 		{"y", which, runview.Weight{Queued: 2}, "c y", true, nil},
 		{"n", which, runview.Weight{Queued: 2}, "c n", false, nil},
@@ -187,7 +187,7 @@ func TestCancelOfASelection(t *testing.T) {
 			if c.did {
 				same(t, src, runview.Action{Do: runview.Cancel, Jobs: c.which})
 				if m.jobs.sel.n != 0 {
-					t.Error("what has been cancelled is still selected")
+					t.Error("what has been canceled is still selected")
 				}
 			} else {
 				same(t, src)
@@ -334,5 +334,26 @@ func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 	text := plain(m)
 	if !strings.Contains(text, "enter queues it again") || strings.Contains(text, "it is queued again") {
 		t.Errorf("the screen says:\n%s", text)
+	}
+}
+
+// Rule 9: a cancel that was said to cost nothing that runs asks for what still waits
+// only; one that was told what is lost ends everything.
+func TestACancelEndsNoMoreThanWasSaid(t *testing.T) {
+	for _, c := range []struct {
+		weight runview.Weight
+		keys   string
+		want   bool
+	}{
+		{runview.Weight{Queued: 1}, "c", true},
+		{runview.Weight{Running: 1}, "c y", false},
+	} {
+		src := sample()
+		src.weight = c.weight
+		m, _ := screenOn(t, src, aQueued, 80, 24)
+		do(t, m, strings.Fields(c.keys)...)
+		if did := src.done(); len(did) != 1 || did[0].Do != runview.Cancel || did[0].Waiting != c.want {
+			t.Errorf("%+v: %+v", c.weight, did)
+		}
 	}
 }

@@ -36,7 +36,7 @@ func millionJobs() *jobs.Table {
 	return t
 }
 
-// BenchmarkScreen is TUI.md's budget: from a key press to the frame with what it asked
+// BenchmarkScreen is the budget: from a key press to the frame with what it asked
 // for, over a board of a million jobs. A fixed number of presses, whatever b.N is.
 func BenchmarkScreen(b *testing.B) {
 	src := runview.FromTable(&rundir.Run{Dir: b.TempDir()}, millionJobs(), runview.Options{})

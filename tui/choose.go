@@ -43,28 +43,22 @@ func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		c.w, c.h = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		switch key := msg.String(); {
-		case key == "j" || key == "down":
-			c.at++
-		case key == "k" || key == "up":
-			c.at--
-		case key == "g" || key == "home":
-			c.at = 0
-		case key == "G" || key == "end":
-			c.at = len(c.rows)
-		case key == "pgdown" || key == "ctrl+f":
-			c.at += c.shown()
-		case key == "pgup" || key == "ctrl+b":
-			c.at -= c.shown()
 		case slices.Contains(c.keys, key):
 			c.key, c.over = key, true
 			return c, tea.Quit
 		case slices.Contains([]string{"q", "esc", "ctrl+c", "ctrl+d"}, key):
 			c.over = true
 			return c, tea.Quit
+		default:
+			for _, b := range moving(c.shown, func(_ *model, by int) { c.at += by }) {
+				if slices.Contains(b.keys, key) {
+					b.do(c.m)
+				}
+			}
 		}
 	}
 	c.at = max(0, min(c.at, len(c.rows)-1))
-	c.top = max(min(c.top, c.at), c.at-c.shown()+1)
+	c.top = window(c.top, c.at, len(c.rows), c.shown())
 	return c, nil
 }
 

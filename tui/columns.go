@@ -53,7 +53,7 @@ func fitColumns(all []column, w int) []column {
 	return cols
 }
 
-// fitting says which columns fit into w cells, and how many cells are left. Between two
+// fitting returns which columns fit into w cells, and how many cells are left. Between two
 // columns is one cell. Of the least important ones as many stay as there is room for.
 func fitting(all []column, w int) (keep []bool, room int) {
 	worst, spare := 0, spare
@@ -88,7 +88,7 @@ type choices struct {
 	shown  map[string]bool // on the screen
 }
 
-// of says whether a column is to be left out, and whether a person wants it.
+// of reports whether a column is to be left out, and whether a person wants it.
 func (c *choices) of(head string, off bool) (out, wanted bool) {
 	c.heads = append(c.heads, head)
 	if shown, is := c.chosen[head]; is {
@@ -374,7 +374,7 @@ func (m *model) underCursor(text string, here, focused bool, w int) string {
 	return mark(here, m.g.cursor) + text
 }
 
-// isDrawn says that a text begins with a bar.
+// isDrawn reports whether a text begins with a bar.
 func (m *model) isDrawn(s string) bool {
 	for _, glyph := range m.g.bar {
 		if strings.HasPrefix(s, glyph) {

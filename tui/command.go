@@ -385,7 +385,7 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.Resume}), nil
 }
 
-// endRun ends the dispatcher, after a question that says what becomes of the jobs.
+// endRun ends the dispatcher, after a question that says what happens to the jobs.
 func endRun(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.pic != nil && m.dispatched(what) {

@@ -71,7 +71,7 @@ func (c *confirmation) draw(m *model, w, h int) []string {
 	return append(out, " "+answer+styleHere.Render(" "))
 }
 
-// leave ends the screen; while the run goes on it asks what is to become of it.
+// leave ends the screen; while the run continues it asks what is to become of it.
 func (m *model) leave() tea.Cmd {
 	if m.pic == nil || m.over() {
 		return tea.Quit
@@ -96,7 +96,7 @@ func (l *leaveModal) keys(m *model) []binding {
 		}}
 	}
 	return []binding{
-		{keys: []string{"d", "ctrl+c", "q"}, show: "d", word: "detach", help: "the run goes on in the background", do: func(*model) tea.Cmd { return tea.Quit }},
+		{keys: []string{"d", "ctrl+c", "q"}, show: "d", word: "detach", help: "the run continues in the background", do: func(*model) tea.Cmd { return tea.Quit }},
 		drain,
 		{keys: []string{"c"}, show: "c", word: "cancel", help: "everything that runs or waits is ended (asks again)", do: (*model).cancelRun},
 		{keys: []string{"esc", "n"}, show: "esc", word: "stay", help: "back to the screen", do: func(m *model) tea.Cmd { m.modal = nil; return nil }},
@@ -144,12 +144,12 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 	return out
 }
 
-// leaveShort says in at most 26 letters what the keys do.
+// leaveShort describes in at most 26 letters what the keys do.
 var leaveShort = map[string]string{
-	"detach": "the run goes on", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "all is ended (asks again)", "stay": "back to the screen",
+	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "all is ended (asks again)", "stay": "back to the screen",
 }
 
-// going says how many jobs run, in a sentence.
+// going describes how many jobs run, in a sentence.
 func going(t tally) string {
 	s := thousands(t.running) + " running"
 	if t.handed > 0 {
@@ -159,8 +159,12 @@ func going(t tally) string {
 }
 
 // question puts the dispatcher's question to the person, once (live.Question). It
-// does not take the place of what a person is typing or answering.
+// does not take the place of what a person is typing or answering. Whoever is asked how to
+// leave a run that ends meanwhile has left.
 func (m *model) question() tea.Cmd {
+	if _, leaving := m.modal.(*leaveModal); leaving && m.over() {
+		return tea.Quit // nothing is left to ask about
+	}
 	asked, open := m.modal.(*questionModal)
 	q := (*live.Question)(nil)
 	if m.pic != nil && !m.over() {
@@ -218,7 +222,7 @@ func (p *questionModal) reply(m *model, text string) tea.Cmd {
 	return func() tea.Msg { return replied{do()} }
 }
 
-// replied is what came of an answer: one that did not arrive is asked for again.
+// replied is what came of an answer: one that did not arrive is requested again.
 type replied struct{ msg tea.Msg }
 
 func (r replied) apply(m *model) tea.Cmd {
@@ -351,14 +355,14 @@ func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.C
 	})
 }
 
-// loss says what ending jobs would cost: "3 running, 14h32 of run time lost; 5 queued".
+// loss describes what ending jobs would cost: "3 running, 14h32 of run time lost; 5 queued".
 func loss(w runview.Weight) string {
 	s := "nothing running is touched"
 	if w.Running > 0 {
 		s = fmt.Sprintf("%s running, %s of run time lost", thousands(w.Running), span(w.Lost))
 	}
 	if w.Handed > 0 {
-		s += "; " + thousands(w.Handed) + " handed over, not known to have started"
+		s += "; " + thousands(w.Handed) + " sent, not known to have started"
 	}
 	if w.Queued > 0 {
 		s += "; " + thousands(w.Queued) + " queued"
@@ -403,7 +407,7 @@ func (m *model) whyCurrent() tea.Cmd {
 	return m.why(r.ID)
 }
 
-// why shows why a job is not running, in the dispatcher's own words (X7).
+// why shows why a job is not running, in the dispatcher's own words.
 func (m *model) why(id jobs.ID) tea.Cmd {
 	return m.detail(id, func(m *model, d *runview.Detail) tea.Cmd {
 		text := d.Why

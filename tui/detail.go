@@ -138,11 +138,17 @@ func (p *detailPane) text(m *model, w int) []string {
 // maxCommand bounds how much of a command is shown.
 const maxCommand = 64 << 10
 
-// stateLine says where the job stands, with its tries.
+// stateLine describes where the job stands, with its tries.
 func (m *model) stateLine(r *runview.Row) string {
 	s := phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, runview.Phases-1)] + " " + r.Phase.String())
 	if r.Host != "" {
 		s += " on " + m.clean(r.Host)
+	}
+	switch {
+	case r.Copies == 1:
+		s += ", 1 copy"
+	case r.Copies > 1:
+		s += fmt.Sprintf(", %d copies", r.Copies)
 	}
 	s += fmt.Sprintf(", %d of %d tries failed", r.Failures, r.Tries)
 	if r.Attempt > r.Failures+1 {
@@ -259,7 +265,7 @@ func (m *model) attempt(a *runview.Attempt, w int) []string {
 	return out
 }
 
-// times says when an attempt was, and how long it took.
+// times describes when an attempt was, and how long it took.
 func (m *model) times(a *runview.Attempt) string {
 	switch {
 	case a.Started.IsZero() && a.Launched.IsZero():

@@ -10,11 +10,11 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// spareEvents are asked for beyond both ends of what is shown, so that moving needs no
+// spareEvents are requested beyond both ends of what is shown, so that moving needs no
 // answer, and a place is kept while new events come.
 const spareEvents = 100
 
-// eventsPane is the event log (E8). It follows the newest, until the cursor is moved
+// eventsPane is the event log. It follows the newest, until the cursor is moved
 // off it: then the cursor stays on its event, in its row, whatever comes.
 type eventsPane struct {
 	filter string
@@ -30,7 +30,7 @@ type eventsPane struct {
 
 func (p *eventsPane) title(m *model) string { return "Events  " + p.state(m) }
 
-// state says what of the log is shown.
+// state describes what of the log is shown.
 func (p *eventsPane) state(m *model) string {
 	s := "what matters"
 	if p.all {
@@ -68,7 +68,7 @@ func (p *eventsPane) ask(m *model, ask *runview.Ask) {
 	ask.Events = &w
 }
 
-// see finds the cursor's place in what has come.
+// see finds the cursor's position in the loaded events.
 func (p *eventsPane) see(m *model) {
 	e := m.pic.Events
 	if e == nil {

@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// failedPane shows what failed, by cause (X7, rule 7): groups, and under those that are
+// failedPane shows what failed, by cause: groups, and under those that are
 // opened some of their jobs. The cursor sticks to a cause and to a job of it.
 type failedPane struct {
 	cause  [2]string // of the group under the cursor: cause and last line

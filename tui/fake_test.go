@@ -189,7 +189,7 @@ func typeText(t *testing.T, m *model, text string) {
 	}
 }
 
-// plain is the screen without colours, blanks at the ends of rows cut off.
+// plain is the screen without colors, blanks at the ends of rows cut off.
 func plain(m *model) string {
 	m.frame = ""
 	m.draw()
@@ -241,7 +241,7 @@ func checkSize(t *testing.T, m *model, name string) {
 	}
 }
 
-// sample is a source like the picture in TUI.md: a hundred thousand jobs, twelve hosts.
+// sample is a source like the picture in a hundred thousand jobs, twelve hosts.
 func sample() *fakeSource {
 	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) { return samplePicture(ask), nil }}
 }

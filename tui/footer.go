@@ -114,7 +114,7 @@ func (m *model) summary() []string {
 	n := m.pic.Phases
 	t := counts(m.pic)
 	var parts []string
-	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Cancelled, runview.Skipped} {
+	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Canceled, runview.Skipped} {
 		if n[p] > 0 {
 			parts = append(parts, phaseStyle(p).Render(m.g.phase[p]+" "+thousands(n[p])+" "+strings.SplitN(stands(p), " ", 2)[1]))
 		}
@@ -158,7 +158,7 @@ func (m *model) summary() []string {
 	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 
-// ofNoUse says what hosts were to the run, in at most n lines.
+// ofNoUse returns what hosts were to the run, in at most n lines.
 func (m *model) ofNoUse(n int) []string {
 	var out []string
 	for _, text := range m.pic.Trouble {

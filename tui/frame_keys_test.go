@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// TUI.md, D7: each key of hosts, failures, leaving, the dispatcher's question and a run
+// each key of hosts, failures, leaving, the dispatcher's question and a run
 // that is over asks for exactly this.
 func TestKeysAskFor(t *testing.T) {
 	asks := func(id int64, secret bool) func(*runview.Picture) {
@@ -78,14 +78,14 @@ func TestKeysAskFor(t *testing.T) {
 	}
 }
 
-// quits says whether a key ends the screen.
+// quits reports whether a key ends the screen.
 func quits(m *model, key string) bool {
 	_, cmd := m.Update(keyMsg(key))
 	_, is := comesOf(cmd).(tea.QuitMsg)
 	return is
 }
 
-// Issue 4, 7: leaving never ends a run that goes on, asks only when there is something
+// leaving never ends a run that continues, asks only when there is something
 // to ask, and nobody is trapped.
 func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
@@ -145,6 +145,25 @@ func TestLeavingSaysHowToComeBack(t *testing.T) {
 	}
 }
 
+// A run that ends while the screen asks how to leave it ends the screen.
+func TestRunEndsDuringTheQuestion(t *testing.T) {
+	over := false
+	m := newScreen(t, change(func(p *runview.Picture) {
+		if over {
+			p.Status = runview.StatusFinished
+		}
+	}), 80, 24)
+	press(t, m, "q")
+	if _, asks := m.modal.(*leaveModal); !asks {
+		t.Fatalf("q: %T", m.modal)
+	}
+	over = true
+	refresh(t, m)
+	if _, is := comesOf(m.question()).(tea.QuitMsg); !is {
+		t.Errorf("the question stays: %T", m.modal)
+	}
+}
+
 // A secret is neither drawn nor kept.
 func TestSecretsAreNotShown(t *testing.T) {
 	m := newScreen(t, change(states["question"]), 80, 24)
@@ -160,7 +179,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// An answer that did not arrive is asked for again; one that another screen gave closes
+// An answer that did not arrive is requested again; one that another screen gave closes
 // the question here.
 func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	asked := true

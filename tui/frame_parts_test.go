@@ -146,7 +146,7 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// TUI.md: the ETA has its spread, and more jobs that may come are said.
+// the ETA has its spread, and more jobs that may come are said.
 func TestETA(t *testing.T) {
 	for _, c := range []struct {
 		eta, spread time.Duration

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -43,7 +44,7 @@ func newFrame(t *testing.T, src *fakeSource, w, h int) *model {
 	return m
 }
 
-// TUI.md: each view at each size. Hosts, failures and events as they are, in UTF-8.
+// each view at each size. Hosts, failures and events as they are, in UTF-8.
 func TestViewsAtEachSize(t *testing.T) {
 	for _, s := range sizes {
 		for _, v := range []tab{tabJobs, tabHosts, tabFailed, tabEvents} {
@@ -137,7 +138,7 @@ func TestStatesOfARun(t *testing.T) {
 	}
 }
 
-// sgr is all that may be sent to a terminal beside text: colours.
+// sgr is all that may be sent to a terminal beside text: colors.
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // No state may break the layout at any size, in any view (rule 10 among them).
@@ -185,7 +186,7 @@ func TestASCII(t *testing.T) {
 	}
 }
 
-// Rule 8: no state is told by colour alone: without styles a host's states differ.
+// Rule 8: no state is told by color alone: without styles a host's states differ.
 func TestStatesOfHostsDifferWithoutColour(t *testing.T) {
 	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
 		m := newFrame(t, sample(), 80, 24)
@@ -218,5 +219,233 @@ func TestWaitingIsTold(t *testing.T) {
 	m.w, m.h = 80, 24
 	if text := plain(m); !strings.Contains(text, "no answer") || !strings.Contains(text, "no such run") {
 		t.Errorf("an error is not told:\n%s", text)
+	}
+}
+
+// detailed is a source whose job 50120 has all that a job can have.
+func detailed() *fakeSource {
+	return change(func(p *runview.Picture) {
+		d := p.Detail
+		if d == nil {
+			return
+		}
+		at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+		d.Row.Params = []jobs.Param{{Name: "C", Value: "0.1"}, {Name: "gamma", Value: "0.5"}}
+		d.Row.Queue, d.Row.Priority, d.Row.Round = "sweep", -2, 2
+		d.Command = "set -e\npython train.py --C 0.1 --gamma 0.5 \\\n\t--out results/$DCS_JOB_ID.json " + strings.Repeat("--flag ", 20)
+		d.Setup, d.Env = "source ~/venv/bin/activate", []jobs.EnvVar{{Name: "SEED", Value: "7"}}
+		d.Tags, d.Slots, d.GPUs, d.MemBytes = []string{"gpu", "big"}, 2, 1, 8<<30
+		d.Timeout, d.Deadline, d.Estimate, d.After = 2*time.Hour, noon.Add(30*time.Hour), time.Hour, "3,any:4"
+		d.Why = "Job 50120 has failed: it used up its 3 tries, the last one on ws03 ended with exit 137."
+		d.Attempts = nil
+		for n := range 3 {
+			a := runview.Attempt{ID: jobs.AttemptID{Job: 50120, N: n + 1}, Host: fmt.Sprintf("ws0%d", n+1), Slot: n + 1, Round: 1 + n/2, State: "exited", Result: "exit 137",
+				Launched: at(-600 + 100*n), Started: at(-599 + 100*n), Ended: at(-592 + 100*n), CPU: 6 * time.Second, MaxRSS: 3 << 30, Last: "Killed", Charged: true,
+				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.out", n+1), Err: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.err", n+1)}
+			if n == 0 {
+				a.State, a.Result, a.Reason, a.Charged, a.Out = "lost", "", "its host was given up after 60 s without a beat", false, "ws01:/var/tmp/50120.1.out"
+			}
+			d.Attempts = append(d.Attempts, a)
+		}
+	})
+}
+
+// command, parameters, requirements, reasons, attempts, files.
+func TestDetails(t *testing.T) {
+	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
+		m := newFrame(t, detailed(), size[0], size[1])
+		m.openDetail(50120)
+		m.full = true
+		refresh(t, m)
+		golden(t, m, fmt.Sprintf("detail-%dx%d", size[0], size[1]))
+		press(t, m, "G")
+		golden(t, m, fmt.Sprintf("detail-end-%dx%d", size[0], size[1]))
+	}
+}
+
+// Keys on jobs are about the job whose details are shown, whatever else is selected,
+// and l and enter go between details and output.
+func TestKeysInDetails(t *testing.T) {
+	m := newScreen(t, detailed(), 80, 24)
+	m.openDetail(50120)
+	refresh(t, m)
+	if got := m.selection(); fmt.Sprint(got) != fmt.Sprint(jobs.One(50120)) {
+		t.Errorf("keys are about %v", got)
+	}
+	press(t, m, "l")
+	if p, ok := m.extra.(*outputPane); !ok || p.job != 50120 {
+		t.Fatalf("l opens %T", m.extra)
+	}
+	press(t, m, "enter")
+	if p, ok := m.extra.(*detailPane); !ok || p.job != 50120 {
+		t.Fatalf("enter opens %T", m.extra)
+	}
+	press(t, m, "r")
+	if did := m.src.(*fakeSource).done(); len(did) != 1 || did[0].Do != runview.Requeue || fmt.Sprint(did[0].Jobs) != fmt.Sprint(jobs.One(50120)) {
+		t.Errorf("r did %+v", did)
+	}
+	press(t, m, "esc")
+	if m.extra != nil {
+		t.Error("esc does not close it")
+	}
+}
+
+// A command of a megabyte, and a hundred attempts, cost what is on the screen.
+func TestBigDetails(t *testing.T) {
+	m := newScreen(t, change(func(p *runview.Picture) {
+		if p.Detail != nil {
+			p.Detail.Command = strings.Repeat("x", 1<<20)
+			for len(p.Detail.Attempts) < 100 {
+				p.Detail.Attempts = append(p.Detail.Attempts, p.Detail.Attempts[0])
+			}
+		}
+	}), 80, 24)
+	m.openDetail(50118)
+	press(t, m, "G", "pgup", "g")
+	checkSize(t, m, "a big job")
+}
+
+// X4: a peak of memory that says only how large our supervisor was is not shown as if it
+// were the job's.
+func TestMemoryThatCannotBeToldApart(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	for bytes, want := range map[int64]string{0: "-", 1: "<16M", 13 << 20: "<16M", jobs.MemoryFloor: "<16M", jobs.MemoryFloor + 1<<20: "17M", 3 << 30: "3G"} {
+		if got, _ := memoryCell(m, &runview.Row{MaxRSS: bytes}, 5); got != want {
+			t.Errorf("the cell of %d bytes is %q, not %q", bytes, got, want)
+		}
+		lines := plainText(strings.Join(m.attempt(&runview.Attempt{MaxRSS: bytes}, 80), "\n"))
+		if bytes > 0 && !strings.Contains(lines, " "+want+" of memory at most") || bytes == 0 && strings.Contains(lines, "memory") {
+			t.Errorf("of %d bytes the details say %q", bytes, lines)
+		}
+	}
+}
+
+// E8: where older events are not kept, the pane says so and names what shows them, also where
+// none of those that are kept matches.
+func TestEventsThatAreCutSaySo(t *testing.T) {
+	cut, none := true, false
+	m := newScreen(t, change(func(p *runview.Picture) {
+		if p.Events != nil {
+			if p.Events.Cut = cut; none {
+				p.Events.Total, p.Events.Lines = 0, nil
+			}
+		}
+	}), 120, 24)
+	press(t, m, "5")
+	shows(t, m, "older ones: dcs-tui events sweep")
+	none = true
+	press(t, m, "/")
+	typeText(t, m, "job:1")
+	press(t, m, "enter")
+	shows(t, m, "no event matches job:1: esc shows all", "┃ older ones: dcs-tui events sweep-20260314")
+	cut = false
+	refresh(t, m)
+	hides(t, m, "dcs-tui events")
+	shows(t, m, "no event matches job:1: esc shows all")
+}
+
+// When its dispatcher has gone, events come out of the journal, with other numbers: a cursor that
+// stood on one of the live run's does not leave the pane empty.
+func TestEventsAfterTheDispatcherHasGone(t *testing.T) {
+	const live = 1 << 32
+	own := uint64(live)
+	m := newScreen(t, change(func(p *runview.Picture) {
+		if p.Events != nil {
+			for i := range p.Events.Lines {
+				p.Events.Lines[i].Seq += own
+			}
+		}
+	}), 80, 24)
+	press(t, m, "5", "k")
+	shows(t, m, "1 newer: G follows")
+	own = 0
+	refresh(t, m)
+	shows(t, m, "link lost", "is being drained", "following")
+}
+
+// Rule 7: a cause without a last line of stderr (no host can run the job, say) is read
+// whole where there is room; beside a last line it keeps its column.
+func TestFailedCauses(t *testing.T) {
+	const why = "no host has 10000 GiB of memory"
+	m := newScreen(t, sample(), 80, 24)
+	p := newFailedPane()
+	for _, c := range []struct {
+		name  string
+		group runview.Group
+		w     int
+		want  string
+	}{
+		{"nothing ran", runview.Group{Cause: why, Count: 1}, 78, "1  " + why},
+		{"nothing ran, few columns", runview.Group{Cause: why, Count: 1}, 30, "1  no host has 100…"},
+		{"something ran", runview.Group{Cause: "exit 137", Last: "out of memory", Count: 2}, 78, "2  exit 137     out of memory"},
+		{"a long cause of what ran", runview.Group{Cause: "exit 126 or so", Last: "x", Count: 2}, 78, "2  exit 126 or… x"},
+	} {
+		got := plainText(p.text(m, failedLine{group: &c.group}, c.w))
+		if width(got) > c.w || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q in it", c.name, got, c.want)
+		}
+	}
+}
+
+// What a person types after / in Hosts finds hosts; no letter of it is a command (d would
+// drain one). The host that a command names is found whatever the filter is.
+func TestFilterHosts(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	press(t, m, "2", "/", "w", "s", "0", "3")
+	shows(t, m, "filter hosts: /ws03", "ws03")
+	hides(t, m, "> ws01", "  ws02")
+	press(t, m, "enter")
+	if h := m.hosts.host(m); h == nil || h.Name != "ws03" {
+		t.Fatalf("under the cursor is %+v", h)
+	}
+	shows(t, m, "/ws03  sort:inventory")
+	press(t, m, ":")
+	typeText(t, m, "stop ws01")
+	press(t, m, "enter")
+	shows(t, m, "Stop ws01 now?")
+	press(t, m, "esc", "/")
+	typeText(t, m, "no such")
+	press(t, m, "enter")
+	shows(t, m, "no host matches no such: esc shows all")
+	press(t, m, "esc")
+	hides(t, m, "no host matches")
+	press(t, m, "/", "x", "esc")
+	shows(t, m, "ws01")
+}
+
+// Every column of the list of hosts can be compared by its heading, as in the list of
+// jobs.
+func TestHostsAreFilteredByTheirColumns(t *testing.T) {
+	m := newScreen(t, sample(), 160, 48)
+	for _, c := range m.hostColumns(200) {
+		if c.head == "5 MIN" { // it has no value to compare
+			continue
+		}
+		if _, err := m.hostFilter(c.head + "='x'"); err != nil {
+			t.Errorf("%s: %v", c.head, err)
+		}
+	}
+	for filter, want := range map[string]int{"HOST=ws03": 1, "host=ws0* state=up": 8, "State=draining": 1, "ok>=1007": 5, "Mem<1G": 0, "disk>1G load>1": 12,
+		"link<1s": 12, "ws1 not ws12": 2, "lost or draining": 2, "": 12} {
+		m.hosts.filter = filter
+		if got := len(m.hosts.order(m)); got != want {
+			t.Errorf("%s: %d hosts, want %d", filter, got, want)
+		}
+	}
+	m.hosts.filter = ""
+	press(t, m, "2", "2", "/")
+	typeText(t, m, "lod>3")
+	press(t, m, "enter")
+	shows(t, m, `there is no column "lod" (did you mean "load"?)`)
+}
+
+// In Failed / goes on in the list of jobs, with what failed.
+func TestFilterFailed(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	press(t, m, "3", "/")
+	typeText(t, m, "C=1")
+	press(t, m, "enter")
+	if m.tab != tabJobs || m.jobs.filter != "(state=fail or state=timeout) C=1" {
+		t.Errorf("tab %v, filter %q", m.tab, m.jobs.filter)
 	}
 }

@@ -35,13 +35,13 @@ func counts(p *runview.Picture) tally {
 		retry:   n[runview.Retry],
 		done:    n[runview.Succeeded],
 		failed:  n[runview.Failed] + n[runview.TimedOut],
-		other:   n[runview.Cancelled] + n[runview.Skipped],
+		other:   n[runview.Canceled] + n[runview.Skipped],
 	}
 	t.over = t.done + t.failed + t.other
 	return t
 }
 
-// running says how many jobs run, and how many more were handed to hosts that have not
+// running describes how many jobs run, and how many more were sent to hosts that have not
 // said that they started them. Of a run that nobody dispatches nobody knows.
 func (m *model) running(t tally) string {
 	switch {
@@ -74,7 +74,7 @@ func (m *model) runRow() string {
 		numbers = append(numbers, styleWarn.Render(p[runview.Away]+" "+thousands(n)+" away"))
 	}
 	if t.other > 0 {
-		numbers = append(numbers, styleFaint.Render(p[runview.Cancelled]+" "+thousands(t.other)))
+		numbers = append(numbers, styleFaint.Render(p[runview.Canceled]+" "+thousands(t.other)))
 	}
 	if on := m.pic.Run.Standby; on != "" && !m.over() {
 		numbers = append(numbers, styleFaint.Render("standby "+m.clean(on)))
@@ -110,7 +110,7 @@ func (m *model) failures(n int) string {
 	return s
 }
 
-// liveness says whether the data is live and how old it is (rule 5).
+// liveness reports whether the data is live and how old it is (rule 5).
 func (m *model) liveness() (string, ink) {
 	age := m.since()
 	switch {
@@ -132,7 +132,7 @@ func (m *model) liveness() (string, ink) {
 	return m.g.live + " live " + span(age), styleGood
 }
 
-// progressRow says how far the run is, how fast it goes and when it ends.
+// progressRow describes how far the run is, how fast it goes and when it ends.
 func (m *model) progressRow() string {
 	if m.pic == nil {
 		return ""
@@ -155,7 +155,7 @@ func (m *model) progressRow() string {
 	return m.sides(" "+m.shares(t.done, t.failed, t.other, m.pic.Total, m.w-1-width(right)), right, m.w)
 }
 
-// eta says when the queue will be done, and how sure that is.
+// eta describes when the queue will be done, and how sure that is.
 func (m *model) eta() string {
 	switch {
 	case m.pic.ETA <= 0 && m.pic.More:
@@ -287,7 +287,7 @@ func (m *model) tabCount(t tab) string {
 	return ""
 }
 
-// listState says how the view is filtered and sorted.
+// listState describes how the view is filtered and sorted.
 func (m *model) listState() string {
 	if p, ok := m.panes[m.tab].(interface{ state(*model) string }); ok {
 		return p.state(m) + " "
@@ -295,7 +295,7 @@ func (m *model) listState() string {
 	return ""
 }
 
-// banner says what stands in the way of the run, the worst first, in one row; none
+// banner returns what stands in the way of the run, the worst first, in one row; none
 // when nothing does.
 func (m *model) banner() []string {
 	var said, words, texts []string
@@ -310,11 +310,11 @@ func (m *model) banner() []string {
 		t := counts(p)
 		switch {
 		case p.Status == runview.StatusSilent:
-			add(styleBad, "NO SIGN OF LIFE", "of the dispatcher; "+thousands(max(0, p.Total-t.over))+" jobs are left: "+resumeKey+" carries on")
+			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+thousands(max(0, p.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
 		case m.crashed():
-			add(styleBad, "DISPATCHER DIED", thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" carries on")
+			add(styleBad, "DISPATCHER DIED", thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
 		case m.over() && p.Total > t.over:
-			add(styleWarn, "STOPPED", thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" carries on")
+			add(styleWarn, "STOPPED", thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
 		case m.over() && t.done < p.Total:
 			add(styleWarn, "ENDED", m.clean(p.Over))
 		case m.over():
@@ -402,7 +402,7 @@ const othersTime = 15 * time.Second
 func (m *model) seeOthers() {
 	for i := range m.pic.Hosts {
 		h := &m.pic.Hosts[i]
-		if h.State == hostUp && h.Cores > 0 && h.Usable < float64(h.Slots) && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "yields")) {
+		if h.State == hostUp && h.Cores > 0 && h.Usable < float64(h.Slots) && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "reduces its slots")) {
 			m.others[h.Name] = m.now()
 		}
 	}

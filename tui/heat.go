@@ -12,7 +12,7 @@ import (
 )
 
 // heatView is a figure over two columns. Each cell has a shade and its number, where
-// there is room; colour repeats what the shade says (rule 8).
+// there is room; color repeats what the shade says (rule 8).
 type heatView struct {
 	on        bool
 	pivot     []string  // down, across, figure; nil: what the run has
@@ -23,7 +23,7 @@ type heatView struct {
 	number    int // cells of the widest number
 }
 
-// The shades from the smallest number to the largest, and their colours.
+// The shades from the smallest number to the largest, and their colors.
 var (
 	heatShades = [runview.HeatLevels]string{"··", "░░", "▒▒", "▓▓", "██"}
 	heatASCII  = [runview.HeatLevels]string{"..", "::", "++", "##", "@@"}
@@ -166,7 +166,7 @@ func (p *resultsPane) pivot() []string {
 	return p.heat.pivot
 }
 
-// heatTitle says what is shown, and what the shades mean.
+// heatTitle describes what is shown, and what the shades mean.
 func (p *resultsPane) heatTitle(m *model, w int) string {
 	x := p.table.Heat
 	left := " " + styleBold.Render(m.cut(m.cellText(x.Figure, 40), 40)) + ": " + m.cut(m.cellText(x.Down, 30), 30) + " down, " + m.cut(m.cellText(x.Across, 30), 30) + " across"
@@ -204,7 +204,7 @@ func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool
 	return styleBold.Render(head + " " + m.sides(first, last, w))
 }
 
-// heatRest says what is not on the screen.
+// heatRest describes what is not on the screen.
 func (p *resultsPane) heatRest(columns int) string {
 	x, v := p.table.Heat, &p.heat
 	var rest []string

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode"
 
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"dcs-tui/jobs"
@@ -17,7 +19,7 @@ import (
 var hugeText = map[bool]int{false: 1 << 20, true: 1 << 14}[raceDetector]
 
 // hostile are texts that would move the cursor, set the title, write the clipboard,
-// join with their neighbours or break a line, if they came to the terminal.
+// join with their neighbors or break a line, if they came to the terminal.
 var hostile = []string{
 	"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J", "a\rb\nc\td\be\x7f\x00",
 	"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" + strings.Repeat("\u0335", 50),
@@ -25,7 +27,7 @@ var hostile = []string{
 	"﷽﷽", "\U000e0041\U000e0001", "%s%n%!d(MISSING)", "",
 }
 
-// ours says that an escape sequence is one of the styles this package draws with.
+// ours reports whether an escape sequence is one of the styles this package draws with.
 func ours(seq string) bool {
 	return strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") && strings.Trim(seq[2:len(seq)-1], "0123456789;:") == ""
 }
@@ -52,7 +54,7 @@ func onlyStyles(t *testing.T, m *model, what string) {
 	}
 }
 
-// Rule 10, issue 4, 5: whatever text comes from jobs, hosts, users and dispatchers, in
+// whatever text comes from jobs, hosts, users and dispatchers, in
 // every field, on every view and size: no control sequence reaches the terminal, and
 // every row has its cells.
 func TestHostileTexts(t *testing.T) {
@@ -161,5 +163,91 @@ func TestCharactersDoNotJoin(t *testing.T) {
 	}
 	if got := m.clean("flag 🇩🇪 heart ❤️"); got != "flag DE heart ❤" {
 		t.Errorf("%q", got)
+	}
+}
+
+func pasteMsg(s string) tea.Msg { return tea.PasteMsg{Content: s} }
+
+// harmless holds a frame to rule 10.
+func harmless(t *testing.T, m *model, what string) {
+	t.Helper()
+	checkSize(t, m, what)
+	onlyStyles(t, m, what)
+}
+
+// Rule 10: whatever a job, a parameter, a reason or a refusal says, also in questions,
+// boxes and lines to type, the screen stays a screen.
+func TestHostileQuestionsAndLines(t *testing.T) {
+	for i, text := range append(hostile, strings.Repeat("日本語 \x1b[2J", hugeText)) {
+		src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
+			p := samplePicture(ask)
+			if p.Jobs != nil {
+				for k := range p.Jobs.Rows {
+					r := &p.Jobs.Rows[k]
+					r.Title, r.Cause, r.Last, r.Queue, r.Said, r.Host = text, text, text, text, text, text
+					r.Progress, r.Phase = -1, runview.Phase(k)%(runview.Phases+1)
+					r.Params = []jobs.Param{{Name: text, Value: text}, {Name: "C", Value: text}}
+				}
+			}
+			if p.Detail != nil {
+				p.Detail.Why, p.Detail.Command, p.Detail.Row.Phase = text, text, runview.Failed
+			}
+			return p, nil
+		}}
+		src.weight = runview.Weight{Running: 1}
+		src.answer = func(runview.Action) (*runview.Answer, error) { return nil, &runview.Refused{Why: text} }
+		size := [][2]int{{40, 10}, {80, 24}}[i%2]
+		m, _ := screenOn(t, src, aRunning+6, size[0], size[1])
+		for _, keys := range []string{"w", "esc e", "esc space c y", "/", "esc :", "tab", "esc 4"} {
+			do(t, m, strings.Fields(keys)...)
+			if m.modal != nil && len(text) < maxTyped {
+				m.Update(pasteMsg(text))
+			}
+			harmless(t, m, keys)
+		}
+	}
+}
+
+// The parts of a joined emoji are shown beside each other. All terminals agree on the
+// width of the parts, so every row has the width of the screen.
+func TestJoinedEmoji(t *testing.T) {
+	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
+		p := samplePicture(ask)
+		if p.Jobs != nil {
+			for i := range p.Jobs.Rows {
+				p.Jobs.Rows[i].Title = "👩🏽‍🚀 lands 🏳️‍🌈 ❤️‍🔥 1️⃣ ok"
+			}
+		}
+		return p, nil
+	}}
+	for _, s := range sizes {
+		m := newScreen(t, src, s[0], s[1])
+		checkSize(t, m, "emoji")
+		if text := plain(m); strings.ContainsAny(text, "\u200d\ufe0f�") {
+			t.Errorf("at %v:\n%s", s, text)
+		}
+	}
+	m := newScreen(t, src, 160, 48)
+	shows(t, m, "👩🚀 lands 🏳🌈 ❤🔥 1\u20e3 ok")
+}
+
+// An ink gives what Lip Gloss would give, once it has been worked out (rule 8: the
+// same styles); a text of nothing stays nothing.
+func TestInkIsTheStyle(t *testing.T) {
+	for name, s := range map[string]lipgloss.Style{
+		"none": lipgloss.NewStyle(), "bold": lipgloss.NewStyle().Bold(true), "colour": lipgloss.NewStyle().Foreground(lipgloss.Red),
+		"several": lipgloss.NewStyle().Bold(true).Reverse(true).Foreground(lipgloss.Magenta),
+	} {
+		for _, text := range []string{"x", "ws01 ● up", " a  b "} {
+			if got, want := inkOf(s).Render(text), s.Render(text); got != want {
+				t.Errorf("%s of %q: %q, Lip Gloss gives %q", name, text, got, want)
+			}
+		}
+	}
+	if got := styleBad.Render(""); got != "" {
+		t.Errorf("nothing: %q", got)
+	}
+	if got, want := styleBad.with(styleHere).Render("x"), "\x1b[31m\x1b[7mx\x1b[m"; got != want {
+		t.Errorf("both: %q, want %q", got, want)
 	}
 }

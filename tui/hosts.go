@@ -212,7 +212,7 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, w, name, state in
 	l.text(strings.Repeat(" ", max(0, rest)), nil)
 }
 
-// downText says why a host is not up, for how long, and when it is tried again; when w
+// downText explains why a host is not up, for how long, and when it is tried again; when w
 // cells are not enough for that, the last before the first.
 func (m *model) downText(h *live.Host, w int) string {
 	var parts []string
@@ -235,7 +235,7 @@ func (m *model) downText(h *live.Host, w int) string {
 	return text
 }
 
-// waitingWord says what an empty pane waits for.
+// waitingWord describes what an empty pane waits for.
 func (m *model) waitingWord(none string) string {
 	switch {
 	case m.pic == nil && m.lookErr != nil:
@@ -273,7 +273,7 @@ func (p *hostsPane) keys() []binding {
 	}, moving(func() int { return p.h }, p.move)...)
 }
 
-// resting says that a host starts nothing because a person wants that.
+// resting reports whether a host starts nothing because a person wants that.
 func resting(h *live.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
 
 func (p *hostsPane) some(m *model) bool { return p.host(m) != nil }

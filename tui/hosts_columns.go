@@ -184,7 +184,7 @@ func (p *hostModal) text(m *model, w int) []string {
 	if !takes(h) {
 		usable = 0
 	}
-	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), plural(h.Buffered, "job")+" handed over in advance"))
+	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), plural(h.Buffered, "job")+" sent in advance"))
 	out = append(out, m.fit("", 13)+m.slotsBar(h, min(40, w-17)))
 	add("five minutes", "")
 	out[len(out)-1] += m.history(h, min(60, w-17))
@@ -225,7 +225,7 @@ func (p *hostModal) text(m *model, w int) []string {
 	return out
 }
 
-// The states of a host as live.Host has them (DESIGN 2).
+// The states of a host as live.Host has them.
 const (
 	hostUp         = "up"
 	hostSuspect    = "suspect"
@@ -241,10 +241,10 @@ const (
 	hostTerminating = "terminating"
 )
 
-// works says that jobs can run on a host.
+// works reports whether jobs can run on a host.
 func works(h *live.Host) bool { return h.State == hostUp || h.State == hostDraining }
 
-// takes says that a host starts jobs.
+// takes reports whether a host starts jobs.
 func takes(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
 
 // worries are the states of a host by how much they want to be looked at.
@@ -322,7 +322,7 @@ func busyShare(h *live.Host) float64 {
 	return 0
 }
 
-// trouble says in words what is the matter with a host, at length and in short; "" when
+// trouble explains in words what is the matter with a host, at length and in short; "" when
 // it is nothing.
 func (m *model) trouble(h *live.Host) (long, short string) {
 	if worry(h) == 0 {
@@ -341,7 +341,7 @@ func (m *model) trouble(h *live.Host) (long, short string) {
 	return long, short
 }
 
-// again says when a host that is away is tried again.
+// again describes when a host that is away is tried again.
 func (m *model) again(h *live.Host) string {
 	if h.RetryIn <= 0 || works(h) || m.over() {
 		return ""
@@ -422,7 +422,7 @@ func (m *model) commonCauses(n, w int) []string {
 	return out
 }
 
-// worst says what troubles the host that is worst off, and how many others there are.
+// worst describes what troubles the host that is worst off, and how many others there are.
 func (m *model) worst() (long, short string) {
 	var worst *live.Host
 	bad := 0

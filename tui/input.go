@@ -81,7 +81,7 @@ func (p *input) tell(m *model, before string) tea.Cmd {
 	return nil
 }
 
-// paste puts a text in at once; it is never carried out by its newlines.
+// paste puts a text in at once; its newlines never run it.
 func (p *input) paste(m *model, s string) tea.Cmd {
 	s = strings.TrimRight(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
 	if !p.lines {
@@ -358,11 +358,11 @@ func (e *edited) view(m *model, w int) string {
 	return m.fit(s, w)
 }
 
-// filterDelay is how long after a key the list is asked for anew: whoever types fast
+// filterDelay is how long after a key the list is requested again: whoever types fast
 // does not wait for each letter.
 const filterDelay = 120 * time.Millisecond
 
-// filterDue says that nothing was typed for a while.
+// filterDue reports that nothing was typed for a while.
 type filterDue struct {
 	list *list
 	text string
@@ -417,7 +417,7 @@ func asOne(filter string) string {
 	return filter
 }
 
-// filterNote says what is wrong with a filter, or how many jobs it matches.
+// filterNote returns what is wrong with a filter, or how many jobs it matches.
 func (m *model) filterNote(l *list, text string, w int) []string {
 	page, fits := l.page, l.page != nil && l.fits(l.page)
 	if p := m.result; l == &p.list && !p.rows() && p.table != nil { // groups and cells are of the jobs that match
@@ -479,7 +479,7 @@ func (m *model) filterWords(before string) (int, []string) {
 var (
 	filterFields = []string{"state=", "host=", "queue=", "tags~", "exit=", "signal=", "try=", "prio=", "time>", "job=", "straggler=yes", "not "}
 	stateWords   = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "handed", "away", "ending",
-		"queued", "running", "succeeded", "failed", "timed_out", "cancelled", "skipped"}
+		"queued", "running", "succeeded", "failed", "timed_out", "canceled", "skipped"}
 )
 
 func prefixed(p string, words []string) []string {

@@ -106,8 +106,8 @@ func (s *seen) idWidth(m *model) int {
 
 func idCell(m *model, r *runview.Row, w int) (string, *ink) { return itoa(int(r.ID)), nil }
 
-// stateCell is the phase as glyph, word and colour (rule 8). A straggler is called
-// slow (D4).
+// stateCell is the phase as glyph, word and color (rule 8). A straggler is called
+// slow.
 func stateCell(m *model, r *runview.Row, w int) (string, *ink) {
 	glyph, word, style := m.g.dot, r.Phase.String(), phaseStyle(r.Phase)
 	if r.Phase < runview.Phases {
@@ -123,10 +123,14 @@ func hostCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Host == "" {
 		return "-", &styleFaint
 	}
+	if r.Copies > 0 { // on other hosts
+		copies := " +" + itoa(r.Copies)
+		return m.cellText(r.Host, max(1, w-len(copies))) + copies, nil
+	}
 	return m.cellText(r.Host, w), nil
 }
 
-// tryCell says which try it is, of how many (rule 6).
+// tryCell describes which try it is, of how many (rule 6).
 func tryCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Failures > 0 && !r.Phase.Terminal() {
 		return tries(m, r), &styleWarn
@@ -146,7 +150,7 @@ func tries(m *model, r *runview.Row) string {
 	return fmt.Sprintf("%d/%d", min(n, most), most)
 }
 
-// timeCell says how long a job runs or has run, when it is tried again, or how many
+// timeCell describes how long a job runs or has run, when it is tried again, or how many
 // start before it.
 func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch r.Phase {
@@ -181,7 +185,7 @@ func elapsed(m *model, r *runview.Row, w int) (string, *ink) {
 	return clock(end.Sub(r.Started)), nil
 }
 
-// progressCell is what the job says of itself, or why it failed.
+// progressCell is what the job reports about itself, or why it failed.
 func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch {
 	case r.Phase == runview.Succeeded, r.Phase.Terminal() && r.Cause == "":
@@ -306,7 +310,7 @@ func (l *list) alike() string {
 	return common
 }
 
-// empty says why a list has no rows.
+// empty explains why a list has no rows.
 func (m *model) empty(l *list) string {
 	switch {
 	case l.filter != "":

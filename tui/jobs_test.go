@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// goldenPane compares what a pane draws in w times h cells, without colours, with a
+// goldenPane compares what a pane draws in w times h cells, without colors, with a
 // golden file.
 func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 	t.Helper()
@@ -101,7 +102,7 @@ func allPhases() *fakeSource {
 	}}
 }
 
-// TUI.md: the list of jobs from 40 to 160 cells, and what is in it in each phase: glyph
+// the list of jobs from 40 to 160 cells, and what is in it in each phase: glyph
 // and word, which try, when the next one is, why the last one failed (rules 6, 8).
 func TestGoldenJobs(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {60, 15}, {80, 24}, {120, 36}, {160, 48}, {300, 40}} {
@@ -113,6 +114,18 @@ func TestGoldenJobs(t *testing.T) {
 		m = newScreen(t, allPhases(), w, h)
 		goldenPane(t, m, m.jobs, w, h, name+"-phases")
 		goldenPane(t, m, m.result, w, h, name+"-results")
+	}
+}
+
+// The list and the details show how many copies of a job run elsewhere.
+func TestCopies(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	r := &runview.Row{Phase: runview.Running, Host: "melon04", Copies: 2}
+	if got, _ := hostCell(m, r, 12); got != "melon04 +2" {
+		t.Errorf("the host is %q, want melon04 +2", got)
+	}
+	if got := m.stateLine(r); !strings.Contains(got, "on melon04, 2 copies,") {
+		t.Errorf("the details say %q", got)
 	}
 }
 
@@ -219,4 +232,244 @@ func BenchmarkKeyToFrame(b *testing.B) {
 			b.ReportMetric(float64(spent.Microseconds())/float64(b.N)/1000, "ms/key")
 		})
 	}
+}
+
+// reversed are the cells of a line that are drawn reversed, as a text with ^ under them.
+func reversed(line string) (text, marks string) {
+	on := false
+	for line != "" {
+		if rest, is := strings.CutPrefix(line, "\x1b["); is {
+			codes, after, _ := strings.Cut(rest, "m")
+			for code := range strings.SplitSeq(codes, ";") {
+				switch code {
+				case "", "0", "27":
+					on = false
+				case "7":
+					on = true
+				}
+			}
+			line = after
+			continue
+		}
+		r := []rune(line[:min(4, len(line))])[0]
+		mark := " "
+		if on {
+			mark = "^"
+		}
+		text, marks, line = text+string(r), marks+mark, line[len(string(r)):]
+	}
+	return text, marks
+}
+
+// Rule 8: the row under the cursor is reversed, but for what is drawn with blocks, which
+// would say the opposite: with colors, without, and in ASCII.
+func TestTheCursorTurnsNoBarRound(t *testing.T) {
+	for _, o := range []Options{{}, {NoColor: true}, {ASCII: true}} {
+		o.Source = change(func(p *runview.Picture) {
+			if p.Jobs != nil {
+				for i := range p.Jobs.Rows {
+					p.Jobs.Rows[i].Phase, p.Jobs.Rows[i].Progress = runview.Running, []float64{0, 0.5, 1}[i%3]
+				}
+			}
+		})
+		m := newModel(o, func() time.Time { return noon })
+		m.Update(tea.WindowSizeMsg{Width: 100, Height: 24})
+		refresh(t, m)
+		for _, view := range []string{"1", "2"} {
+			press(t, m, view)
+			for range 3 {
+				press(t, m, "j")
+				m.frame = ""
+				m.draw()
+				found := false
+				for line := range strings.SplitSeq(m.frame, "\n") {
+					text, marks := reversed(line)
+					if !strings.HasPrefix(text, ">") {
+						continue
+					}
+					found = true
+					cells := []rune(text)
+					for i, r := range cells {
+						drawn := strings.ContainsRune(strings.Join(m.g.bar, "")+m.g.othersBar+strings.Join(m.g.spark, ""), r) && r > '~'
+						if o.ASCII { // letters and dots are bars only in their columns
+							drawn = strings.ContainsRune("#", r)
+						}
+						if drawn && marks[i] == '^' || i == 0 && marks[i] != '^' || i == len(cells)-1 && view == "1" && marks[i] != '^' {
+							t.Fatalf("%+v, view %s, cell %d of\n%s\n%s", o, view, i, text, marks)
+						}
+					}
+				}
+				if !found {
+					t.Fatalf("no cursor:\n%s", plain(m))
+				}
+			}
+		}
+	}
+}
+
+// columns by importance, from 40 to 300 cells, never wider than the room.
+func TestColumnsFit(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	has := func(cols []column, head string) bool {
+		return slices.ContainsFunc(cols, func(c column) bool { return strings.HasPrefix(c.head, head) })
+	}
+	for _, pane := range []interface{ columns(*model, int) []column }{m.jobs, m.result} {
+		m.result.seen = m.jobs.seen
+		before := 0
+		for w := 38; w <= 300; w++ {
+			cols := pane.columns(m, w)
+			sum := -1
+			for _, c := range cols {
+				sum += c.w + 1
+			}
+			if sum > w || w > 60 && sum != w {
+				t.Errorf("%T: at %d cells the columns take %d", pane, w, sum)
+			}
+			for _, head := range []string{"ID", "STATE", "TIME"} {
+				if !has(cols, head) {
+					t.Errorf("%T: at %d there is no %s", pane, w, head)
+				}
+			}
+			if w >= 78 && pane == interface{ columns(*model, int) []column }(m.jobs) {
+				for _, head := range []string{"HOST", "TRY", "PROGRESS", "NAME"} {
+					if !has(cols, head) {
+						t.Errorf("at %d there is no %s", w, head)
+					}
+				}
+			}
+			if len(cols) < before-1 {
+				t.Errorf("%T: at %d columns are lost: %d, before %d", pane, w, len(cols), before)
+			}
+			before = len(cols)
+		}
+	}
+	m.jobs.sort = runview.SortMemory
+	if cols := m.jobs.columns(m, 60); !has(cols, "MEM") {
+		t.Error("the column that orders the list is not shown")
+	}
+}
+
+// every column of a table that is wider than the screen can be moved to,
+// the first ones stay, and the footer says that there are more.
+func TestSideways(t *testing.T) {
+	const params, figures = 40, 20
+	var rows [][]jobs.Param
+	for i := range 6 {
+		var row []jobs.Param
+		for k := range params {
+			row = append(row, jobs.Param{Name: fmt.Sprintf("p%02d", k), Value: fmt.Sprint(i * (k % 2))})
+		}
+		rows = append(rows, row)
+	}
+	var names []string
+	var text strings.Builder
+	for k := range figures {
+		names = append(names, fmt.Sprintf("fig%02d", k))
+		fmt.Fprintf(&text, "fig%02d=%d\n", k, k)
+	}
+	src := gridSource(t, rows, func(int) string { return text.String() }, names...)
+	all := append([]string{"CAUSE", "TIME", "CPU", "MEM", "HOST", "TRY", "NAME"}, names...)
+	for k := range params {
+		all = append(all, fmt.Sprintf("p%02d", k))
+	}
+	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
+		m := newResults(t, src, size[0], size[1], false)
+		m.folded = true
+		heading := func() string {
+			for line := range strings.SplitSeq(plain(m), "\n") {
+				if strings.Contains(line, " ID") || strings.Contains(line, " p01 ") {
+					line, _, _ = strings.Cut(line, "┃│") // beside it are the hosts
+					return line
+				}
+			}
+			t.Fatalf("no heading:\n%s", plain(m))
+			return ""
+		}
+		through := func(turns *sideways, stays string, columns []string) {
+			t.Helper()
+			first, seen := heading(), ""
+			if strings.Contains(first, "p00") {
+				t.Errorf("%v: a parameter that has one value takes the room of one that has several: %s", size, first)
+			}
+			if foot := plain(m); size[0] == 80 && !strings.Contains(foot, "→ columns") {
+				t.Errorf("the footer does not say that there are more:\n%s", foot)
+			}
+			pages := 1
+			for ; ; pages++ {
+				if !strings.Contains(heading(), stays) {
+					t.Fatalf("%v: %s does not stay: %s", size, stays, heading())
+				}
+				if seen += heading() + " "; turns.more == 0 {
+					break
+				}
+				do(t, m, "right")
+			}
+			for _, c := range columns {
+				if n := strings.Count(seen, c); n != 1 {
+					t.Errorf("%v: %s is on %d pages", size, c, n)
+				}
+			}
+			for range pages - 1 {
+				do(t, m, "left")
+			}
+			if heading() != first {
+				t.Errorf("%v: back at the first columns it is\n%s\nand was\n%s", size, heading(), first)
+			}
+		}
+		through(&m.result.aside, "ID", all)
+		if err := typed(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 && !strings.Contains(heading(), " last") {
+			t.Errorf("%v: a column that was just asked for is not on the first page: %v, %s", size, err, heading())
+		}
+		if err := typed(t, m, "group p01"); err != nil {
+			t.Fatal(err)
+		}
+		through(&m.result.groups.aside, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median", "fig07_sd"})
+	}
+}
+
+// A number that does not fit is rounded: cut, it would lose its exponent or its size. The
+// numbers of groups and heat maps always fit.
+func TestFigures(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	for _, c := range []struct {
+		text string
+		w    int
+		want string
+	}{
+		{"0.913", 14, "0.913"},
+		{"0.9133333333333333", 14, "0.913333333333"},
+		{"0.123456789012345678e-10", 14, "1.23456789e-11"},
+		{"-12345678901234567890", 14, "-1.2345679e+19"},
+		{"99999999999999999999999999999999999999", 14, "1e+38"},
+		{"-0.000012345678", 10, "-1.235e-05"},
+		{"nan", 3, "nan"},
+		{"日本語日本語日本語", 14, "日本語日本語…"},
+		{"a long text of no number", 14, "a long text o…"},
+	} {
+		if got := strings.TrimSpace(m.figure(c.text, c.w)); got != c.want || width(got) > c.w {
+			t.Errorf("%s in %d cells is %q, not %q", c.text, c.w, got, c.want)
+		}
+	}
+}
+
+// Rule 4: the cursor of a heat map sticks to its values while others come.
+func TestTheCursorOfAHeatMapSticks(t *testing.T) {
+	m := newResults(t, sweep(t), 80, 24, false)
+	if err := typed(t, m, "pivot C gamma acc"); err != nil {
+		t.Fatal(err)
+	}
+	do(t, m, "j", "right")
+	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
+	x := *m.result.table.Heat
+	x.Rows, x.Columns = append([]string{"0.001"}, x.Rows...), append([]string{"0"}, x.Columns...)
+	empty := make([]string, len(x.Columns))
+	x.Cells, x.Levels = [][]string{empty}, [][]int8{make([]int8, len(x.Columns))}
+	for _, row := range m.result.table.Heat.Cells {
+		x.Cells, x.Levels = append(x.Cells, append([]string{""}, row...)), append(x.Levels, make([]int8, len(x.Columns)))
+	}
+	p := *m.pic
+	p.Table = &runview.Table{Ready: true, Heat: &x, Columns: m.result.table.Columns}
+	m.take(looked{pic: &p, at: noon})
+	m.frame = ""
+	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
 }

@@ -77,7 +77,7 @@ func (m *model) general() []binding {
 		binding{keys: []string{"?"}, show: "?", word: "help", group: "Views", help: "the keys that work here", do: func(m *model) tea.Cmd { m.modal = newHelp(m); return nil }},
 		binding{keys: []string{"esc"}, show: "esc", group: "Views", help: "back: close, clear the filter, the selection, fold the summary away", do: (*model).back},
 		binding{keys: []string{"q", "ctrl+c"}, show: "q", word: "leave", group: "Views", help: "leave: detach, drain or cancel", do: (*model).leave},
-		binding{keys: []string{"ctrl+z"}, show: "ctrl+z", group: "Views", help: "suspend the screen; the run goes on", do: (*model).suspend},
+		binding{keys: []string{"ctrl+z"}, show: "ctrl+z", group: "Views", help: "suspend the screen; the run continues", do: (*model).suspend},
 		binding{keys: []string{"ctrl+l"}, show: "ctrl+l", group: "Views", help: "draw anew", do: func(*model) tea.Cmd { return tea.ClearScreen }},
 	)
 }
@@ -264,7 +264,7 @@ var helpFilter = []helpRow{
 	{"C * gamma < 10", "arithmetic, with blanks around + - * / %"},
 }
 
-// helpSigns says what the signs in the lists mean.
+// helpSigns returns what the signs in the lists mean.
 func (m *model) helpSigns() []helpRow {
 	out := []helpRow{{name: "Signs"}}
 	for p := range runview.Phases {
@@ -283,12 +283,12 @@ func (m *model) helpSigns() []helpRow {
 		helpRow{"TRY 2/3", "at the second of three tries; an attempt that a host gave back, or that was lost with it, uses up none"},
 		helpRow{m.g.spark[0] + " " + m.g.spark[len(m.g.spark)-1], "up, in the header: how busy its cores are, by everybody"},
 		helpRow{full + m.g.bar[0] + m.g.othersBar, "slots: in use, free, and not usable because others use the cores"},
-		helpRow{full + m.g.badBar + m.g.othersBar, "the run: succeeded, failed, cancelled or skipped"})
+		helpRow{full + m.g.badBar + m.g.othersBar, "the run: succeeded, failed, canceled or skipped"})
 }
 
 var hostHelp = [][2]string{
 	{hostUp, "jobs run there; held: it is up and starts nothing, the row says why"},
-	{hostSuspect, "no sign of life for 15 s: nothing more is started there"},
+	{hostSuspect, "no heartbeat for 15 s: nothing more is started there"},
 	{hostLost, "given up: its jobs are queued again"},
 	{hostConnecting, "being connected to"},
 	{hostBackingOff, "could not be reached, or fails everything: tried again later"},
@@ -301,7 +301,7 @@ var hostHelp = [][2]string{
 
 // phaseWords say of a job how it stands, and what that means.
 var phaseWords = [runview.Phases]struct{ stands, help string }{
-	runview.Ending:    {"is being cancelled already", "runs, and is being cancelled"},
+	runview.Ending:    {"is being canceled already", "runs, and is being canceled"},
 	runview.Running:   {"runs", "runs"},
 	runview.Away:      {"runs on a host that cannot be reached now", "runs on a host that cannot be reached now"},
 	runview.Handed:    {"has been handed to a host", "sent to its host, which starts it when a slot is free there"},
@@ -311,6 +311,6 @@ var phaseWords = [runview.Phases]struct{ stands, help string }{
 	runview.Queued:    {"is queued", "waits for a slot"},
 	runview.Waits:     {"waits for other jobs", "waits for other jobs"},
 	runview.Succeeded: {"has succeeded", "succeeded"},
-	runview.Cancelled: {"is cancelled", "cancelled by a person"},
+	runview.Canceled:  {"is canceled", "canceled by a person"},
 	runview.Skipped:   {"was skipped", "skipped: as hard as one that timed out, or what it waits for failed"},
 }

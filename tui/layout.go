@@ -16,7 +16,7 @@ type placed struct {
 	border     bool
 }
 
-// The sizes at which the screen changes (TUI.md).
+// The sizes at which the screen changes.
 const (
 	tinyW, tinyH   = 40, 10 // below: the counts and "too small"
 	smallW, smallH = 60, 15 // below: a summary and a list
@@ -25,7 +25,7 @@ const (
 	tallH          = 36     // from here on Events stand under it
 )
 
-// View gives the frame, drawn anew only when something has changed (rule 3).
+// View gives the frame, drawn again only when something has changed (rule 3).
 func (m *model) View() tea.View {
 	m.draw()
 	v := tea.NewView(m.frame)
@@ -73,10 +73,10 @@ func (m *model) exactly(rows []string, n int) []string {
 	return out
 }
 
-// tiny says that there is room for nothing but the counts.
+// tiny reports whether there is room for nothing but the counts.
 func (m *model) tiny() bool { return m.w < tinyW || m.h < tinyH }
 
-// small says that there is room for a summary and a list only.
+// small reports whether there is room for a summary and a list only.
 func (m *model) small() bool { return m.w < smallW || m.h < smallH }
 
 // place divides the rows y … y+h-1 among the panes, in the order in which tab goes

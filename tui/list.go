@@ -46,7 +46,7 @@ func (l *list) query() string {
 	return strings.TrimSpace(l.base + " " + asOne(l.filter))
 }
 
-// fits says whether a page shows what is wanted.
+// fits reports whether a page shows what is wanted.
 func (l *list) fits(p *runview.Page) bool {
 	return p.Filter == l.query() && p.Sort == l.sort && p.Reverse == l.reverse
 }
@@ -161,7 +161,7 @@ func (l *list) hold() {
 	}
 }
 
-// resize tells how many rows are on the screen.
+// resize sets how many rows are on the screen.
 func (l *list) resize(h int) {
 	if l.h != h {
 		l.h = h
@@ -169,7 +169,7 @@ func (l *list) resize(h int) {
 	}
 }
 
-// window is what the source is asked for. It stays the same while what is here is
+// window is what the source is requested. It stays the same while what is here is
 // enough: each change costs a round trip, and ends the look under way.
 func (l *list) window() *runview.JobsWindow {
 	w := &l.win
@@ -200,19 +200,19 @@ func (l *list) wish() *runview.JobsWindow {
 	return &w
 }
 
-// enough says whether a page has the rows on the screen and some more on both sides.
+// enough reports whether a page has the rows on the screen and some more on both sides.
 func (l *list) enough(p *runview.Page) bool {
 	more := l.h / 2
 	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
 }
 
-// sortBy orders a list anew. The cursor stays on its job.
+// sortBy orders a list again. The cursor stays on its job.
 func (l *list) sortBy(s runview.Sort, reverse bool) { l.sort, l.reverse = s, reverse }
 
 // nextSort goes through the columns.
 func (l *list) nextSort() { l.sortBy((l.sort+1)%runview.Sorts, false) }
 
-// highestFirst says of a column that not reversed it begins with the highest: those
+// highestFirst reports for a column that not reversed it begins with the highest: those
 // that are about amounts, and the order at first.
 func highestFirst(s runview.Sort) bool {
 	switch s {
@@ -233,7 +233,7 @@ func (m *model) arrow(s runview.Sort, reverse bool) string {
 // oldOrder is the age from which the order of a list is called old.
 const oldOrder = 3 * time.Second
 
-// sorted says how a list is sorted: "sort:age ▼".
+// sorted describes how a list is sorted: "sort:age ▼".
 func (m *model) sorted(l *list) string {
 	s := "sort:" + l.sort.String() + " " + m.arrow(l.sort, l.reverse)
 	if l.page != nil && l.page.Settled >= oldOrder {
@@ -242,7 +242,7 @@ func (m *model) sorted(l *list) string {
 	return s
 }
 
-// listed says how a list is filtered and sorted: "/C=0.1  sort:age ▼".
+// listed describes how a list is filtered and sorted: "/C=0.1  sort:age ▼".
 func (m *model) listed(l *list) string {
 	s := m.sorted(l)
 	if l.filter != "" {
@@ -418,8 +418,8 @@ func (l *list) slipped(*model) (*slip, string) {
 	return &l.slip, ""
 }
 
-// slid says that the cursor has just gone to something else than a key may be meant for,
-// and tells that; the next key counts.
+// slid reports whether the cursor has just gone to something else than a key may be meant for,
+// and reports that; the next key counts.
 func (m *model) slid() bool {
 	p, is := m.focus().(slippery)
 	if !is {
@@ -460,7 +460,7 @@ type told map[jobs.AttemptID]float64
 // maxTold bounds it.
 const maxTold = 4096
 
-// keep notes what rows say, and gives those that do not know it what they last said.
+// keep records what rows say, and gives those that do not know it what they last said.
 func (t *told) keep(rows []runview.Row) {
 	if *t == nil || len(*t) > maxTold {
 		*t = told{}

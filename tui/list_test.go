@@ -1,8 +1,12 @@
 package tui
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
@@ -142,7 +146,7 @@ func TestMovingAsksRarely(t *testing.T) {
 	}
 }
 
-// While an answer is under way, keys that stay within it must not ask anew: each new
+// While an answer is under way, keys that stay within it must not ask again: each new
 // wish ends the look before, and a held key would never get an answer.
 func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 	c := newCrowd(100_000)
@@ -278,6 +282,243 @@ func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 					t.Errorf("%d rows, %d on the screen: cursor %d, top %d, %v", n, h, l.at, l.top, l.shown())
 				}
 			}
+		}
+	}
+}
+
+// space selects, a selects all that match, esc clears: selection first, then filter.
+func TestSelecting(t *testing.T) {
+	src := sample()
+	src.matches = jobs.Ranges{{First: 1, Last: 40_000}, {First: 50_000, Last: 90_000}}
+	m, _ := screenOn(t, src, aFailed, 80, 24)
+	do(t, m, "space", "space", "k", "space")
+	shows(t, m, "1 selected")
+	if !m.jobs.sel.has(aFailed) || m.jobs.sel.n != 1 {
+		t.Errorf("selected: %v", m.jobs.sel.which)
+	}
+	do(t, m, "a")
+	shows(t, m, "80,001 selected")
+	m.jobs.setFilter("C=0.1")
+	refresh(t, m)
+	do(t, m, "esc")
+	if m.jobs.sel.n != 0 || m.jobs.filter == "" {
+		t.Error("esc has not cleared the selection alone")
+	}
+	do(t, m, "esc")
+	if m.jobs.filter != "" {
+		t.Error("esc has not cleared the filter")
+	}
+	src.matches = nil
+	do(t, m, "a")
+	shows(t, m, "nothing was selected")
+}
+
+// `/` filters while it is typed, after a pause; what is wrong is said in place.
+func TestFilterLine(t *testing.T) {
+	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
+		p := samplePicture(ask)
+		if p.Jobs != nil && strings.Contains(p.Jobs.Filter, "stat:") {
+			p.Jobs.Wrong, p.Jobs.Rows, p.Jobs.Matched, p.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
+		}
+		return p, nil
+	}}
+	m, _ := screenOn(t, src, aFailed, 80, 24)
+	typed := func() {
+		if l, ok := m.modal.(*input); ok {
+			m.Update(filterDue{&m.jobs.list, l.text.String(), l})
+			refresh(t, m)
+		}
+	}
+	do(t, m, "/")
+	typeText(t, m, "stat:x")
+	if m.jobs.filter != "" {
+		t.Error("it was applied without a pause")
+	}
+	m.Update(filterDue{&m.jobs.list, "sta", m.modal.(*input)})
+	if m.jobs.filter != "" {
+		t.Error("what is no longer there was applied")
+	}
+	typed()
+	shows(t, m, "there is no stat:; did you mean state?", "50118") // and the list stays while it is being typed
+	do(t, m, "enter")
+	if m.modal == nil {
+		t.Error("a filter that is wrong was taken")
+	}
+	shows(t, m, "there is no stat:; did you mean state?")
+	do(t, m, "ctrl+u")
+	typeText(t, m, "C=0.1")
+	typed()
+	shows(t, m, "/C=0.1", "96,859 jobs")
+	do(t, m, "enter")
+	if m.modal != nil || m.jobs.filter != "C=0.1" {
+		t.Errorf("filter %q, modal %v", m.jobs.filter, m.modal)
+	}
+	shows(t, m, "/C=0.1")
+	do(t, m, "/", "esc")
+	if m.jobs.filter != "" {
+		t.Error("esc did not clear the filter")
+	}
+	do(t, m, "/", "up", "enter")
+	if m.jobs.filter != "C=0.1" {
+		t.Errorf("the filter before is not remembered: %q", m.jobs.filter)
+	}
+}
+
+// s goes through the columns and S turns the order round; the head of the list says so.
+func TestSorting(t *testing.T) {
+	m, _ := screenOn(t, sample(), aFailed, 80, 24)
+	do(t, m, "s")
+	shows(t, m, "sort:id ▲", "ID▲")
+	do(t, m, "S")
+	shows(t, m, "sort:id ▼", "ID▼")
+	for range runview.Sorts - 1 {
+		do(t, m, "s")
+	}
+	shows(t, m, "sort:age ▼")
+	if r, _ := m.job(); r.ID != aFailed {
+		t.Errorf("the cursor is on %d", r.ID)
+	}
+}
+
+// j k g G ctrl+d ctrl+u PgUp PgDn move.
+func TestMoving(t *testing.T) {
+	m, _ := screenOn(t, sample(), aRunning, 80, 24)
+	h := m.jobs.h
+	for _, c := range []struct {
+		keys string
+		want int
+	}{
+		{"j", 1}, {"k", 0}, {"down down up", 1}, {"g", 0}, {"ctrl+d", h / 2}, {"ctrl+u", 0}, {"pgdown", h}, {"pgup", 0},
+		{"G", sampleTotal - 1}, {"k", sampleTotal - 2}, {"home", 0}, {"end", sampleTotal - 1}, {"g", 0}, {"k", 0},
+	} {
+		do(t, m, strings.Fields(c.keys)...)
+		if m.jobs.at != c.want {
+			t.Fatalf("%s: at %d, not %d", c.keys, m.jobs.at, c.want)
+		}
+		if r, ok := m.job(); !ok || r.ID != aRunning+jobs.ID(c.want) {
+			t.Errorf("%s: on %d", c.keys, r.ID)
+		}
+	}
+}
+
+// A click puts the cursor on the row under it, the wheel scrolls.
+func TestMouse(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {160, 48}} {
+		m, _ := screenOn(t, sample(), aRunning, size[0], size[1])
+		p := m.placed[0]
+		y := p.y + 1 + 4 // the heading, four rows
+		if p.border {
+			y++
+		}
+		m.Update(tea.MouseClickMsg{X: p.x + 3, Y: y, Button: tea.MouseLeft})
+		if r, _ := m.job(); r.ID != aRunning+4 {
+			t.Errorf("%v: on %d", size, r.ID)
+		}
+		m.Update(tea.MouseWheelMsg{X: p.x + 3, Y: y, Button: tea.MouseWheelDown})
+		if m.jobs.at != 4+wheelRows {
+			t.Errorf("%v: at %d", size, m.jobs.at)
+		}
+		for _, y := range []int{-1, 0, m.h - 1, m.h, 1000} {
+			m.Update(tea.MouseClickMsg{X: 5, Y: y, Button: tea.MouseLeft})
+		}
+	}
+}
+
+func TestSelection(t *testing.T) {
+	var s selection
+	want := map[jobs.ID]bool{}
+	seed := uint32(7)
+	for range 3000 {
+		seed = seed*1664525 + 1013904223
+		id := jobs.ID(seed>>16)%200 + 1
+		if seed%7 == 0 {
+			last := id + jobs.ID(seed%13)
+			s.add(jobs.Ranges{{First: id, Last: last}, {First: last + 2, Last: last + 3}})
+			for x := id; x <= last+3; x++ {
+				want[x] = want[x] || x != last+1
+			}
+		} else {
+			s.toggle(id)
+			want[id] = !want[id]
+		}
+	}
+	n := 0
+	for id := jobs.ID(0); id < 230; id++ {
+		if s.has(id) != want[id] {
+			t.Errorf("%d: %v", id, s.has(id))
+		}
+		if want[id] {
+			n++
+		}
+	}
+	if s.n != n || s.which.Count() != n {
+		t.Errorf("%d, %d selected, not %d", s.n, s.which.Count(), n)
+	}
+	for i := 1; i < len(s.which); i++ {
+		if s.which[i].First <= s.which[i-1].Last+1 {
+			t.Errorf("ranges touch: %v", s.which)
+		}
+	}
+}
+
+// An action that is under way keeps its jobs whatever is selected in the meantime.
+func TestSelectionsAreNotChangedInPlace(t *testing.T) {
+	var s selection
+	s.add(jobs.Ranges{{First: 1, Last: 9}, {First: 20, Last: 20}})
+	held, before := s.which, fmt.Sprint(s.which)
+	s.toggle(5)
+	s.toggle(20)
+	s.toggle(12)
+	if fmt.Sprint(held) != before {
+		t.Errorf("%v has become %v", before, held)
+	}
+}
+
+// Rule 4, in each view with a cursor: what was under it goes, and the key that was meant
+// for that does nothing to what is there now but say so. The next key counts.
+func TestKeysDoNothingWhereTheCursorSlid(t *testing.T) {
+	for _, c := range []struct {
+		name, keys string
+		change     func(*runview.Picture)
+		key, says  string
+		does       runview.Action
+	}{
+		{"a host", "2 j", func(p *runview.Picture) { p.Hosts = append(p.Hosts[:1:1], p.Hosts[2:]...) },
+			"d", "ws02 has left the list; the cursor is on ws03 now: press again", runview.Action{Do: runview.DrainHost, Host: "ws03"}},
+		{"the last host", "2 G", func(p *runview.Picture) { p.Hosts = p.Hosts[:len(p.Hosts)-1] },
+			"+", "ws12 has left the list; the cursor is on ws11 now: press again", runview.Action{Do: runview.Slots, Host: "ws11", Number: 1, Relative: true}},
+		{"a cause", "3", func(p *runview.Picture) { p.Groups = p.Groups[min(1, len(p.Groups)):] },
+			"r", "exit 137 Killed has left the list; the cursor is on exit 1 ValueError: gamma must be positi… now: press again",
+			runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}},
+		{"a job of a cause", "3 enter j", func(p *runview.Picture) {
+			for i := range p.Groups {
+				p.Groups[i].Jobs = []runview.Row{sampleRow(50122 + 10)}
+			}
+		}, "r", "job 50120 has left the list; the cursor is on job 50132 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50132)}},
+		{"a job that is over", "4", func(p *runview.Picture) {
+			if p.Jobs != nil {
+				p.Jobs.Rows[0] = sampleRow(50120)
+			}
+		}, "r", "has left the list; the cursor is on job 50120 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50120)}},
+	} {
+		gone := false
+		src := change(func(p *runview.Picture) {
+			if gone {
+				c.change(p)
+			}
+		})
+		m := newScreen(t, src, 80, 24)
+		do(t, m, strings.Fields(c.keys)...)
+		gone = true
+		refresh(t, m)
+		do(t, m, c.key)
+		if did := src.done(); !strings.HasSuffix(m.message.text, c.says) || len(did) > 0 || m.modal != nil {
+			t.Errorf("%s: it says %q and did %+v", c.name, m.message.text, did)
+		}
+		do(t, m, c.key)
+		did := src.done()
+		if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host || !slices.Equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
+			t.Errorf("%s: the second key did %+v, not %+v; it says %q", c.name, did, c.does, m.message.text)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type looked struct {
 	same bool
 }
 
-// looker asks the source for pictures, one at a time. What is asked for follows the
+// looker asks the source for pictures, one at a time. What is requested follows the
 // screen; a new wish does not wait for the answer to the one before.
 type looker struct {
 	ctx    context.Context
@@ -53,7 +53,7 @@ func newLooker(ctx context.Context, src runview.Source) *looker {
 
 func (l *looker) end() { l.cancel() }
 
-// want changes what is asked for. Called by the model, after each update.
+// want changes what is requested. Called by the model, after each update.
 func (l *looker) want(ask runview.Ask) {
 	l.mu.Lock()
 	l.wish = ask
@@ -122,7 +122,7 @@ func (l *looker) next() tea.Msg {
 	}
 }
 
-// clocks tells how old a picture is at least: it may have been long on its way. The
+// clocks returns the minimum age of a snapshot: it may have been long on its way. The
 // clock of who made it is another one, so only what two clocks say of each other
 // counts: the picture was made after it was asked for.
 type clocks struct {

@@ -94,7 +94,7 @@ func newModel(o Options, now func() time.Time) *model {
 	return m
 }
 
-// over says that nobody dispatches the run now.
+// over reports whether nobody dispatches the run now.
 func (m *model) over() bool { return m.pic != nil && m.pic.Status != runview.StatusRunning }
 
 // crashed reports whether jobs are left and their dispatcher is gone without a word.
@@ -145,7 +145,7 @@ func (m *model) focus() pane {
 	return m.panes[m.tab]
 }
 
-// shown says whether a pane was on the screen when it was last drawn.
+// shown reports whether a pane was on the screen when it was last drawn.
 func (m *model) shown(p pane) bool {
 	for _, x := range m.placed {
 		if x.pane == p {
@@ -317,8 +317,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(cmd, m.reading())
 }
 
-// news says whether a message, which has not been taken yet, may change more on the
-// screen than what counts time. That is drawn anew once a second (rule 3).
+// news reports whether a message, which has not been taken yet, may change more on the
+// screen than what counts time. That is drawn again once a second (rule 3).
 func (m *model) news(msg tea.Msg) bool {
 	switch msg := msg.(type) {
 	case second:
@@ -333,7 +333,7 @@ func (m *model) news(msg tea.Msg) bool {
 	return true
 }
 
-// calm says that nothing on the screen ends by itself.
+// calm reports whether nothing on the screen ends by itself.
 func (m *model) calm() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {

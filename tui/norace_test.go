@@ -2,5 +2,5 @@
 
 package tui
 
-// raceDetector says whether the race detector slows the tests down.
+// raceDetector records whether the race detector slows the tests down.
 const raceDetector = false

@@ -215,7 +215,7 @@ func (p *outputPane) toggle(m *model) {
 	p.show(-1)
 }
 
-// fileSize says that small numbers are bytes.
+// fileSize explains that small numbers are bytes.
 func fileSize(n int64) string {
 	if n < 1024 {
 		return plural(int(n), "byte")
@@ -410,7 +410,7 @@ func (p *outputPane) stand(m *model) {
 	}
 }
 
-// end says that the excerpt reaches to the end of the file, as far as it is known.
+// end reports whether the excerpt reaches to the end of the file, as far as it is known.
 func (p *outputPane) end() bool { return p.text.end() >= p.text.size }
 
 // seen is the offset after what is shown.
@@ -443,7 +443,7 @@ func (p *outputPane) show(offset int64) {
 	p.soon()
 }
 
-// anew reads another excerpt; what is there is shown until then.
+// again reads another excerpt; what is there is shown until then.
 func (p *outputPane) anew(offset int64) {
 	p.read, p.target = false, offset
 	p.serial++ // a read under way is of the old one

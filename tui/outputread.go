@@ -29,7 +29,7 @@ type pieceRead struct {
 	err    error
 }
 
-// readDue says that a read may begin.
+// readDue reports that a read may begin.
 type readDue struct {
 	pane *outputPane
 	at   time.Time
@@ -75,7 +75,7 @@ func (p *outputPane) pump(m *model) tea.Cmd {
 	}
 }
 
-// aim finds out which file is to be shown, and begins anew when it is another one.
+// aim finds out which file is to be shown, and begins again when it is another one.
 func (p *outputPane) aim(m *model) {
 	if !p.fixed {
 		var r runview.Row
@@ -150,7 +150,7 @@ func (d readDue) apply(*model) tea.Cmd {
 	return nil
 }
 
-// news says whether the pane shows anything else with the piece than without it: not
+// news reports whether the pane shows anything else with the piece than without it: not
 // when a job that is followed has printed nothing more.
 func (r pieceRead) news() bool {
 	p := r.pane

@@ -31,7 +31,7 @@ type row struct{ at, text int32 }
 
 func (e *excerpt) end() int64 { return e.from + int64(len(e.data)) }
 
-// add takes a piece in that touches the excerpt, or begins it anew. What is far from
+// add takes a piece in that touches the excerpt, or begins it again. What is far from
 // the piece is forgotten.
 func (e *excerpt) add(from int64, data []byte) {
 	switch {
@@ -123,7 +123,7 @@ func (e *excerpt) find(offset int64) int {
 	return lo
 }
 
-// line makes a row of output fit to be shown: tabs expanded, what only sets colours or
+// line makes a row of output fit to be shown: tabs expanded, what only sets colors or
 // moves the cursor dropped, everything else that is no text made visible.
 func (m *model) line(b []byte) string { return expanded(b, m.clean, false) }
 

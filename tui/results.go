@@ -13,7 +13,7 @@ import (
 )
 
 // resultsPane is the table of what finished jobs gave: parameters, figures, how the job
-// ended and what it used; its groups; a heat map (X5, E3). Of a run that has neither
+// ended and what it used; its groups; a heat map. Of a run that has neither
 // parameters nor figures it is a list of the jobs that are over.
 type resultsPane struct {
 	list
@@ -78,7 +78,7 @@ func (p *resultsPane) keys() []binding {
 
 func (p *resultsPane) choose() *choices { return &p.choices }
 
-// rows says that the view shows rows of jobs, and keys on jobs mean something.
+// rows reports whether the view shows rows of jobs, and keys on jobs mean something.
 func (p *resultsPane) rows() bool { return !p.heat.on && !p.groups.on }
 
 func (p *resultsPane) current(m *model) (runview.Row, bool) {
@@ -158,7 +158,7 @@ func (p *resultsPane) rowKeys() []binding {
 }
 
 // ask wants the window of rows, and what a person has chosen of the table. Until it is
-// known that there is one, the list of jobs is asked for, too.
+// known that there is one, the list of jobs is requested, too.
 func (p *resultsPane) ask(m *model, ask *runview.Ask) {
 	w := p.window()
 	if !p.tabular {
@@ -253,7 +253,7 @@ func nextOf(words []string, now string) string {
 	return words[(slices.Index(words, now)+1)%len(words)]
 }
 
-// state says how the view is filtered and sorted, and how far the outputs are read.
+// state describes how the view is filtered and sorted, and how far the outputs are read.
 func (p *resultsPane) state(m *model) string {
 	if !p.tabular {
 		return m.listed(&p.list)
@@ -410,7 +410,7 @@ func paramCell(name string) func(*model, *runview.Row, int) (string, *ink) {
 	}
 }
 
-// endedCell says how a job ended.
+// endedCell describes how a job ended.
 func endedCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Cause != "" {
 		style := phaseStyle(r.Phase)
@@ -508,7 +508,7 @@ func (p *resultsPane) bestCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return "", nil
 }
 
-// factColumns are the names of the sheet for the columns that the screen always has.
+// factColumns are the names of the table for the columns that the screen always has.
 var factColumns = map[string]string{"ID": "job", "STATE": "state", "TIME": "time", "CPU": "cpu_seconds", "MEM": "max_rss_bytes", "HOST": "host",
 	"TRY": "try", "NAME": "name", "CAUSE": "cause"}
 

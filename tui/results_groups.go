@@ -395,7 +395,7 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 	return nil
 }
 
-// known says that a column is none of the table's, as far as that is known here.
+// known reports that a column is not one of the table's, as far as that is known here.
 func (p *resultsPane) known(names ...string) error {
 	have := p.columnNames()
 	for _, n := range names {

@@ -190,7 +190,7 @@ func (o *Options) program(ctx context.Context) []tea.ProgramOption {
 // suspend stops the program until its shell continues it.
 func (m *model) suspend() tea.Cmd {
 	if !m.opt.shell() {
-		m.complain("nothing could continue it: no shell with job control has started this screen (q leaves it, the run goes on)")
+		m.complain("nothing could continue it: no shell with job control has started this screen (q leaves it, the run continues)")
 		return nil
 	}
 	if m.opt.Suspended != nil {
@@ -199,14 +199,14 @@ func (m *model) suspend() tea.Cmd {
 	return tea.Suspend
 }
 
-// resumed is called when it goes on.
+// resumed is called when it continues.
 func (m *model) resumed() {
 	if m.opt.Suspended != nil {
 		m.opt.Suspended(false)
 	}
 }
 
-// shell says whether a shell would notice that we stop: some ancestor in our session
+// shell reports whether a shell would notice that we stop: some ancestor in our session
 // is outside our process group. Without one the kernel ignores the stop, and whoever
 // waits to be continued waits for ever.
 func (o *Options) shell() bool {

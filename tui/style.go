@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// The styles: the 16 ANSI colours, bold, faint and reverse on the terminal's own
+// The styles: the 16 ANSI colors, bold, faint and reverse on the terminal's own
 // background, so that light and dark themes both work (rule 8). Colour is never
 // the only signal.
 var (
@@ -61,7 +61,7 @@ type glyphs struct {
 var utf8Glyphs = glyphs{
 	phase: [runview.Phases]string{
 		runview.Ending: "◍", runview.Running: "●", runview.Away: "◌", runview.Handed: "◐", runview.Retry: "↻", runview.Failed: "✗", runview.TimedOut: "⧖",
-		runview.Queued: "○", runview.Waits: "◇", runview.Succeeded: "✓", runview.Cancelled: "–", runview.Skipped: "»",
+		runview.Queued: "○", runview.Waits: "◇", runview.Succeeded: "✓", runview.Canceled: "–", runview.Skipped: "»",
 	},
 	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
 	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒", othersBar: "░",
@@ -75,7 +75,7 @@ var utf8Glyphs = glyphs{
 var asciiGlyphs = glyphs{
 	phase: [runview.Phases]string{
 		runview.Ending: "!", runview.Running: "@", runview.Away: "?", runview.Handed: "h", runview.Retry: "r", runview.Failed: "x", runview.TimedOut: "t",
-		runview.Queued: "o", runview.Waits: "w", runview.Succeeded: "+", runview.Cancelled: "-", runview.Skipped: "s",
+		runview.Queued: "o", runview.Waits: "w", runview.Succeeded: "+", runview.Canceled: "-", runview.Skipped: "s",
 	},
 	live: "*", gone: "o", question: "?", warn: "!", cut: "~",
 	bar: []string{".", "#"}, badBar: "x", othersBar: "o",
@@ -86,7 +86,7 @@ var asciiGlyphs = glyphs{
 	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "<-", right: "->",
 }
 
-// phaseStyle is the colour of a phase; the glyph and the word say the same.
+// phaseStyle is the color of a phase; the glyph and the word say the same.
 func phaseStyle(p runview.Phase) ink {
 	switch p {
 	case runview.Running, runview.Handed:

@@ -172,7 +172,7 @@ const (
 )
 
 // Rule 11: whatever ends the screen, the terminal is as it was, what it says is on the
-// normal screen, and nothing of it stays behind.
+// normal screen, and nothing of it remains.
 func TestTheTerminalIsRestored(t *testing.T) {
 	for _, c := range []struct {
 		how    string
@@ -310,4 +310,37 @@ func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
+}
+
+// no size may break the layout, whatever is open.
+func TestEverySizeHasExactlyItsRowsAndCells(t *testing.T) {
+	for _, size := range [][2]int{{10, 3}, {39, 9}, {40, 10}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36}, {160, 48}, {300, 100}} {
+		m := newScreen(t, sample(), size[0], size[1])
+		for v := range tabs {
+			m.open(v)
+			refresh(t, m)
+			checkSize(t, m, fmt.Sprintf("%dx%d, %s", size[0], size[1], tabNames[v]))
+		}
+	}
+}
+
+// The keys of lists move in the list of runs, too, which scrolls below what the terminal shows.
+func TestChooserKeys(t *testing.T) {
+	c := &chooser{m: newScreen(t, sample(), 80, 24), rows: strings.Split(strings.Repeat("run ", 40), " ")[:40], keys: []string{"enter"}}
+	c.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
+	for _, step := range []struct {
+		key     rune
+		at, top int
+	}{{'j', 1, 0}, {'k', 0, 0}, {'k', 0, 0}, {'G', 39, 30}, {'j', 39, 30}, {tea.KeyPgUp, 29, 29}, {'g', 0, 0}, {tea.KeyPgDown, 10, 1}, {tea.KeyUp, 9, 1}} {
+		key := tea.KeyPressMsg{Code: step.key}
+		if step.key < 128 {
+			key.Text = string(step.key)
+		}
+		if c.Update(key); c.at != step.at || c.top != step.top {
+			t.Errorf("%s: at %d from %d, want %d from %d", key, c.at, c.top, step.at, step.top)
+		}
+	}
+	if c.Update(tea.KeyPressMsg{Code: tea.KeyEnter}); c.key != "enter" || !c.over {
+		t.Errorf("enter chooses %q", c.key)
+	}
 }

@@ -46,18 +46,19 @@ type Job struct {
 	Options map[string]any
 }
 
-// Result is what became of a job. Its fields are those of the protocol.
+// Result is what happened to a job. Its fields are those of the protocol.
 type Result struct {
 	ID             string
 	Job            int    // its number in the run
 	UID            string // of this round of the job
 	Round          int    // 1, or more after a requeue
-	State          string // succeeded, failed, timed_out, cancelled, skipped, or refused: it was never part of the run
+	State          string // succeeded, failed, timed_out, canceled, skipped, or refused: it was never part of the run
 	Exit           *int   // nil if it did not exit by itself
 	Signal         string // SIGKILL, …
 	Reason         string // in words
 	Command        string
 	Params         map[string]string
+	Attempt        string // the one that counts, such as 17.2
 	Host           string
 	Attempts       int
 	ElapsedSeconds float64 `json:"elapsed_seconds"`
@@ -239,7 +240,7 @@ func (c *Client) send(line []byte) error {
 	return nil
 }
 
-// CloseInput says that no more jobs come. Next returns io.EOF after the last result.
+// CloseInput records that no more jobs come. Next returns io.EOF after the last result.
 func (c *Client) CloseInput() {
 	c.write.Lock()
 	defer c.write.Unlock()

@@ -1,3 +1,9 @@
+// Package inbox takes in what people ask of the dispatcher of a run: request files in the
+// run directory, requests through the socket, and the STOP files. It gives each to the
+// core once, by its name, and removes its file when the answer is durable.
+//
+// It makes requests only of STOP files and for the program that wires it, and decides
+// nothing about jobs (dispatch/sched does).
 package inbox
 
 import (
@@ -79,7 +85,7 @@ func New(o Options) *Inbox {
 	return &Inbox{Options: o, first: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// Serve polls the run directory until the run is over (K9, D7). Only this goroutine waits
+// Serve polls the run directory until the run is over. Only this goroutine waits
 // for the file server.
 func (b *Inbox) Serve(over <-chan struct{}) {
 	every := time.NewTicker(pollInterval)
@@ -110,7 +116,7 @@ func (b *Inbox) Serve(over <-chan struct{}) {
 	}
 }
 
-// TakeWaiting takes in what was left while nobody dispatched. It is called once, when all
+// TakeWaiting handles what was left while nobody dispatched. It is called once, when all
 // stored jobs are part of the run and before it is said that no more will come: a run
 // without a job to do would end before it had heard of a requeue.
 func (b *Inbox) TakeWaiting() {
@@ -130,7 +136,7 @@ func (b *Inbox) Wake(ctx context.Context, name string) error {
 	return b.await(ctx, name)
 }
 
-// Request takes in a request that came through the socket, without the disk: it is
+// Request handles a request that came through the socket, without the disk: it is
 // carried out though the disk is full or hangs. It returns when the answer is durable. A
 // file or another call of the same name is the same request.
 func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) error {
@@ -238,16 +244,19 @@ func (b *Inbox) prepare(q *rundir.Request) {
 	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // it is refused
 	case q.Do == rundir.DoContinue:
 		b.stop.end(b.Continued)
-	case q.Do == rundir.DoEndInput:
-		b.EndInput()
 	case q.Do == rundir.DoDrain:
 		b.Say(b.DrainText)
 	case q.Do == rundir.DoStop:
-		b.Say(func() string { return why + ": dispatching stops, running jobs go on" })
+		b.Say(func() string { return why + ": dispatching stops, running jobs continue" })
 	case q.Do == rundir.DoCancel && q.All:
 		b.Cancel()
 		b.Say(func() string { return why + ": every job is canceled; waiting for the running ones to end" })
 	}
+}
+
+// endsInput reports whether no more jobs come because of the request.
+func (b *Inbox) endsInput(q *rundir.Request) bool {
+	return q.Do == rundir.DoEndInput && (q.Epoch == 0 || q.Epoch == b.Dispatcher.Epoch())
 }
 
 // poll takes new requests in and removes those whose answers are durable.
@@ -310,6 +319,9 @@ func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
 		b.prepare(q)
 		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: events[q.Do](q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch,
 			Refused: b.inventoryRefuses(q)})
+		if b.endsInput(q) {
+			b.EndInput() // behind the request: it may be the end of the run
+		}
 		given = true
 	}
 	if !given {
@@ -381,4 +393,66 @@ func (b *Inbox) problem(err error) {
 	if !known {
 		b.Say(func() string { return text })
 	}
+}
+
+// events maps each kind of request to the events of the core that carry it out. A new
+// kind needs an entry here and one in the table of package rundir. total is the number of
+// jobs of the run.
+var events = map[string]func(q *rundir.Request, total jobs.ID) []sched.Event{
+	rundir.DoCancel: func(q *rundir.Request, total jobs.ID) []sched.Event {
+		return []sched.Event{sched.Cancel{Jobs: q.Jobs.IDs(total), All: q.All, Why: reason(q, "canceled by a person")}}
+	},
+	rundir.DoRequeue: func(q *rundir.Request, total jobs.ID) []sched.Event {
+		return []sched.Event{sched.Requeue{Jobs: q.Jobs.IDs(total)}}
+	},
+	rundir.DoPriority: func(q *rundir.Request, total jobs.ID) []sched.Event {
+		return []sched.Event{sched.SetPriority{Jobs: q.Jobs.IDs(total), Priority: q.Priority}}
+	},
+	rundir.DoEdit: func(q *rundir.Request, total jobs.ID) []sched.Event {
+		return []sched.Event{sched.Edit{Jobs: q.Jobs.IDs(total), Change: *q.Edit}}
+	},
+	rundir.DoSubmit: func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see submit
+	rundir.DoPause:  func(*rundir.Request, jobs.ID) []sched.Event { return []sched.Event{sched.Pause{On: true}} },
+	rundir.DoContinue: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.EndDrain{Why: reason(q, byPerson)}, sched.Pause{}}
+	},
+	rundir.DoDrainHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.DrainHost{Host: q.Host, On: true}}
+	},
+	rundir.DoStopHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.DrainHost{Host: q.Host, On: true, Now: true}}
+	},
+	rundir.DoUseHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.DrainHost{Host: q.Host}}
+	},
+	rundir.DoSlots: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.SetSlots{Host: q.Host, Slots: q.Number}}
+	},
+	rundir.DoAddHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.ChangeInventory{Host: q.Host, Change: jobs.HostAdded, Options: q.Options}}
+	},
+	rundir.DoRemoveHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}}
+	},
+	rundir.DoReloadHosts: func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see inventoryRefuses
+	rundir.DoEndInput:    func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see prepare
+	rundir.DoDrain: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.Drain{Why: reason(q, byPerson)}}
+	},
+	rundir.DoStop: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.Stop{Why: reason(q, byPerson)}}
+	},
+}
+
+const byPerson = "asked for by a person"
+
+// reason returns why something is requested.
+func reason(q *rundir.Request, otherwise string) string {
+	switch {
+	case q.Why != "":
+		return q.Why
+	case q.By != "" && q.Do != rundir.DoCancel: // the reason of a cancel becomes that of each job
+		return "asked for by " + q.By
+	}
+	return otherwise
 }

@@ -360,7 +360,7 @@ func TestFindStored(t *testing.T) {
 }
 
 // A request may name jobs that are just being submitted. How often others wake the inbox
-// meanwhile does not shorten its time; when all stored jobs are there it needs none, nor
+// in the meantime does not shorten its time; when all stored jobs are there it needs none, nor
 // does the next one (K9: none is left out without a word).
 func TestEarlyRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

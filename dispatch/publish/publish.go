@@ -42,7 +42,7 @@ type Socket interface {
 	Publish(durable *live.Durable, state *live.State)
 }
 
-// Options says what to publish, and where.
+// Options describes what to publish, and where.
 type Options struct {
 	Run        *rundir.Run
 	Token      string // of the owner file
@@ -193,7 +193,7 @@ func (p *Publisher) publish(ctx context.Context) {
 // write writes the newest state each time, until the run belongs to another dispatcher.
 func (p *Publisher) write() {
 	defer close(p.writer)
-	warned := false
+	warned, loads := false, live.NewLoadLog(p.o.Run)
 	for s := range p.states {
 		if s.Deleted { // the path may be that of another run by now
 			continue
@@ -214,6 +214,8 @@ func (p *Publisher) write() {
 		if err != nil && !warned && s.Problem == "" && p.o.Warn != nil { // else the problem has been reported
 			p.o.Warn(err)
 		}
-		warned = err != nil
+		if warned = err != nil; !warned {
+			loads.Record(s)
+		}
 	}
 }

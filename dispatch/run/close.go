@@ -25,11 +25,11 @@ const (
 	Succeeded State = "succeeded" // every job did
 	Failed    State = "failed"    // all jobs have ended, and some did not succeed
 	NoHosts   State = "no_hosts"  // no host could be used
-	Canceled  State = "cancelled"
-	Stopped   State = "stopped" // jobs are left, or another dispatcher has the run
+	Canceled  State = "canceled"  // this dispatcher was asked to cancel it
+	Stopped   State = "stopped"   // jobs are left, or another dispatcher has the run
 )
 
-// StateOf returns the state of a run. canceled: this dispatcher was asked to cancel it.
+// StateOf returns the state of a run from what jobs.Table.Judged returns. canceled: a person canceled the whole run.
 // unread: not all jobs of its input were read and submitted.
 func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread bool) State {
 	open := counts[jobs.Queued] + counts[jobs.Running]
@@ -96,11 +96,11 @@ func (o *Outcome) BusyTime() (busy time.Duration) {
 // ErrOver is returned after the run has ended.
 var ErrOver = errors.New("the run has ended")
 
-// errHung says that something did not answer when the run was closed.
+// errHung reports that something did not answer when the run was closed.
 var errHung = fmt.Errorf("the run directory or a host did not answer for %s; leaving nevertheless, `resume` continues the run",
 	results.HumanDuration(CloseTimeout))
 
-// Close ends the run. If it is not over, Close stops it: running jobs go on, and a later
+// Close ends the run. If it is not over, Close stops it: running jobs continue, and a later
 // dispatcher adopts them. Close returns an error without an outcome only if the run
 // directory or a host hangs after a person has asked to stop.
 func (r *Run) Close() (*Outcome, error) {
@@ -173,15 +173,15 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 	r.addUnsubmitted()
 	o := &Outcome{
 		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr, Refused: r.refused,
-		Canceled: r.canceled.Load(), Deleted: r.Deleted(), Copied: r.copied, Keeping: r.hostDirs.num(r.table.Instances), Began: r.began,
+		Canceled: r.canceled.Load() || r.table.CanceledAll, Deleted: r.Deleted(), Copied: r.copied, Keeping: r.hostDirs.num(r.table.Instances), Began: r.began,
 	}
 	if last := r.last.Load(); last != nil {
 		o.Hosts = last.Hosts
 	}
 	o.SlotTime, o.MostSlots = r.slots.total()
-	o.State = StateOf(finish.How, r.table.Counts, o.Canceled, r.unread)
+	o.State = StateOf(finish.How, r.table.Judged(), o.Canceled, r.unread)
 	if o.Deleted && finish.How != sched.Fenced {
-		o.State = Stopped // nothing is left that shows what became of the jobs
+		o.State = Stopped // nothing is left that shows what happened to the jobs
 	}
 	return o
 }

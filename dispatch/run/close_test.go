@@ -23,7 +23,7 @@ func TestUnsubmittedJobsAreLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range accepted {
-			if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindJob, Job: jobs.ID(i + 1), Next: jobs.Cancelled, Seq: int64(i + 1)}); err != nil {
+			if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindJob, Job: jobs.ID(i + 1), Next: jobs.Canceled, Seq: int64(i + 1)}); err != nil {
 				t.Fatal(err)
 			}
 		}

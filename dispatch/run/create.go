@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"dcs-tui/internal/advice"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -25,12 +24,12 @@ func Create(dir, name string, asked rundir.Asked) (r *rundir.Run, err error) {
 	}
 	if old, openErr := rundir.Open(dir); openErr == nil {
 		if owner, ownerErr := journal.ReadOwner(old); ownerErr == nil && owner != nil && !owner.Left && owner.Life() != journal.Dead {
-			return nil, advice.Errorf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
+			return nil, text.Errorf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
 				old.Name(), dir, owner, text.ShellWord(old.Ref()))
 		}
 	}
 	if message, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok { // says so itself
-		return nil, advice.Errorf("%s", message)
+		return nil, text.Errorf("%s", message)
 	}
-	return nil, advice.Errorf("%w", err)
+	return nil, text.Errorf("%w", err)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dcs-tui/internal/advice"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -23,21 +22,21 @@ func ParseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 	for _, f := range flags {
 		name, value, given := strings.Cut(f, "=")
 		if !IsEnvName(name) {
-			return nil, nil, advice.Errorf("--env %s: %q is not a variable name", text.Shorten(f), text.Shorten(name)).
+			return nil, nil, text.Errorf("--env %s: %q is not a variable name", text.Shorten(f), text.Shorten(name)).
 				WithAdvice("write --env NAME=VALUE, or --env NAME to pass the current value")
 		}
 		if strings.HasPrefix(name, "DCS_") {
-			return nil, nil, advice.Errorf("--env %s: names that begin with DCS_ are set by dcs-tui itself", name)
+			return nil, nil, text.Errorf("--env %s: names that begin with DCS_ are set by dcs-tui itself", name)
 		}
 		if !utf8.ValidString(value) {
-			return nil, nil, advice.Errorf("--env %s: the value is not valid UTF-8 and cannot be stored", name).
+			return nil, nil, text.Errorf("--env %s: the value is not valid UTF-8 and cannot be stored", name).
 				WithAdvice("export it and pass it with --env %s", name)
 		}
 		s := rundir.EnvRef{Name: name, Value: value, Stored: given}
 		if !given {
 			present, ok := lookup(name)
 			if !ok {
-				return nil, nil, advice.Errorf("--env %s: it is not set here", name).
+				return nil, nil, text.Errorf("--env %s: it is not set here", name).
 					WithAdvice("export it first, or give a value: --env %s=VALUE", name)
 			}
 			s.Hash = hashOf(present)
@@ -60,11 +59,11 @@ func ResolveEnv(settings []rundir.EnvRef, lookup func(string) (string, bool)) ([
 		}
 		value, ok := lookup(s.Name)
 		if !ok {
-			return nil, advice.Errorf("the run was started with --env %s, which is not set here", s.Name).
+			return nil, text.Errorf("the run was started with --env %s, which is not set here", s.Name).
 				WithAdvice("export %s with the value it had then", s.Name)
 		}
 		if hashOf(value) != s.Hash {
-			return nil, advice.Errorf("the run was started with another value of %s than it has here", s.Name).
+			return nil, text.Errorf("the run was started with another value of %s than it has here", s.Name).
 				WithAdvice("export %s with the value it had then, or start a new run", s.Name)
 		}
 		vars = append(vars, jobs.EnvVar{Name: s.Name, Value: value})

@@ -12,9 +12,9 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
-	"dcs-tui/hosts/helper/client"
+	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/helper/remote"
-	"dcs-tui/hosts/locallink"
+	"dcs-tui/hosts/link"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 	"dcs-tui/jobs"
@@ -42,7 +42,7 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 	r, err := run.Start(t.Context(), owned, run.Options{
 		Hosts: here,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
-			return client.New(client.Options{Opener: hosts.Router{"local": locallink.Opener{}}, Log: log, Bases: base}), nil
+			return helper.New(helper.Options{Opener: hosts.Router{"local": link.LocalOpener{}}, Log: log, Bases: base}), nil
 		},
 		AcceptJobs: true,
 	})
@@ -98,7 +98,7 @@ func TestSubmitAndRead(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	r.Do("test", &rundir.Request{Do: rundir.DoCancel, All: true, Why: "enough"})
-	if got, want := next(), `job 3 cancelled ""`; got != want {
+	if got, want := next(), `job 3 canceled ""`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	r.CloseInput()
@@ -112,7 +112,7 @@ func TestSubmitAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := outcome.Table.Counts; outcome.State != run.Canceled || c[jobs.Succeeded] != 2 || c[jobs.Cancelled] != 1 || len(outcome.Warnings) > 0 {
+	if c := outcome.Table.Counts; outcome.State != run.Canceled || c[jobs.Succeeded] != 2 || c[jobs.Canceled] != 1 || len(outcome.Warnings) > 0 {
 		t.Errorf("got %+v", outcome)
 	}
 	if input, err := made.ReadInput(); err != nil || input.State != rundir.InputDone {
@@ -120,7 +120,7 @@ func TestSubmitAndRead(t *testing.T) {
 	}
 }
 
-// A run that is closed before its jobs have ended goes on without a dispatcher. The next
+// A run that is closed before its jobs have ended continues without a dispatcher. The next
 // one adopts its jobs and returns only results that nobody acknowledged.
 func TestCloseAndResume(t *testing.T) {
 	dir := t.TempDir()

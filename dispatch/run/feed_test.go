@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// K3: a product without end is not made faster than it is used up, and whoever waits
+// K3: a product forever is not made faster than it is used up, and whoever waits
 // for that ends with the run.
 func TestJobsAreMadeOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

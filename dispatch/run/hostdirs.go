@@ -53,7 +53,7 @@ func (d *hostDirs) store(host string, h *hosts.Hello) {
 	d.stored[host] = d.stored[host] || err == nil
 }
 
-// isStored notes that a host keeps its attempts itself, and reports whether its directory
+// isStored records that a host keeps its attempts itself, and reports whether its directory
 // is stored.
 func (d *hostDirs) isStored(host string) bool {
 	d.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// D9, issue 3.6: what is said of hosts stands in their logs in order, and a log that
+// D9: what is said of hosts stands in their logs in order, and a log that
 // hangs (here a pipe that nobody reads) holds up neither who says it nor other
 // hosts' lines; more than can wait is dropped.
 func TestHostLogsDoNotWait(t *testing.T) {

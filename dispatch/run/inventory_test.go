@@ -72,7 +72,7 @@ func named(names ...string) (text string) {
 }
 
 // B5: the file is read again when it changes. What was seen only once may be half written,
-// and a file with an error, or without one, changes nothing and is told of until it is mended.
+// and a file with an error, or without one, changes nothing and is told of until it is fixed.
 func TestInventoryFileChanges(t *testing.T) {
 	c := newChanging(t, named("a", "b"), nil)
 	c.has("at first", "a b", "")

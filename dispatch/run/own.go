@@ -8,8 +8,6 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
-	"dcs-tui/hosts/onfile"
-	"dcs-tui/internal/advice"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
@@ -69,7 +67,7 @@ func (o *Owned) Store(specs []*jobs.Spec) error {
 		spec.ID = jobs.ID(i + 1)
 	}
 	if err := o.Run.AppendSpecs(specs); err != nil {
-		return advice.Errorf("%w; nothing was started", err).WithAdvice("remove %s and start again", text.ShellWord(text.Path(o.Run.Dir)))
+		return text.Errorf("%w; nothing was started", err).WithAdvice("remove %s and start again", text.ShellWord(text.Path(o.Run.Dir)))
 	}
 	o.stored = specs
 	return nil
@@ -85,10 +83,10 @@ func (o *Owned) CheckComplete() error {
 	}
 	dir := text.ShellWord(text.Path(o.Run.Dir))
 	if o.Run.HasAttempts() || slices.ContainsFunc(o.Table.Jobs, func(j jobs.Job) bool { return len(j.Attempts) > 0 }) {
-		return advice.Errorf("%s of the run %s has lost jobs: it has %d of %d, and some were started", rundir.SpecsFile, o.Run.Name(), have, want).
+		return text.Errorf("%s of the run %s has lost jobs: it has %d of %d, and some were started", rundir.SpecsFile, o.Run.Name(), have, want).
 			WithAdvice("keep %s; restore %s from a backup, or run again what is missing", dir, rundir.SpecsFile)
 	}
-	return advice.Errorf("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
+	return text.Errorf("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
 		o.Run.Name(), have, want).WithAdvice("run %s again, and remove %s", text.ShellWord(o.Run.Asked.JobsFile), dir)
 }
 
@@ -128,7 +126,7 @@ func (o *Owned) storeSpecs() func([]*jobs.Spec) error {
 // look reads what the run directory, as this machine sees it, shows of the attempts of a
 // host that cannot be asked.
 func (o *Owned) look(host string, ids []jobs.AttemptID) *hosts.Looked {
-	return onfile.Look(o.Run.Disk, o.Run.Dir, o.Run.UID(), host, ids)
+	return hosts.LookOnDisk(o.Run.Disk, o.Run.Dir, o.Run.UID(), host, ids)
 }
 
 // found reads the claims and sentinels in the run directory of attempts without a record.
@@ -140,7 +138,7 @@ func (o *Owned) found() (all []sched.Found, err error) {
 	}
 	alive := time.Now()
 	err = attempts.Each(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.Unfinished(o.Table), func(f attempts.Fate) error {
-		// There may be a million. Other dispatchers must not take this one for dead meanwhile.
+		// There may be a million. Other dispatchers must not take this one for dead in the meantime.
 		if time.Since(alive) >= journal.BeatEvery {
 			alive = time.Now()
 			if err := o.journal.Beat(); errors.Is(err, journal.ErrFenced) {
@@ -155,7 +153,7 @@ func (o *Owned) found() (all []sched.Found, err error) {
 		if known {
 			return nil
 		}
-		if p, ok := onfile.Probed(f); ok {
+		if p, ok := hosts.ProbedOnDisk(f); ok {
 			all = append(all, sched.Found{Host: f.Host, ProbedJob: p})
 		}
 		return nil

@@ -83,7 +83,7 @@ type Options struct {
 // These goroutines share it. The signal handler never waits. obeyRequests carries out
 // what signals and stop files request. The feeder submits jobs. The inbox takes requests
 // in. storeStatus writes to the run directory. The reporter prints, and only it waits for
-// whoever reads that.
+// anyone who reads that.
 type Run struct {
 	opts    Options
 	dir     *rundir.Run
@@ -310,7 +310,7 @@ func (r *Run) begin() {
 }
 
 // WithTimeout runs f, which may hang, and reports whether it has returned. It waits
-// without end until a person asks to stop, and then for at most WriteTimeout.
+// forever until a person asks to stop, and then for at most WriteTimeout.
 func (r *Run) WithTimeout(f func()) bool { return r.signals.withTimeout(WriteTimeout, nil, f) }
 
 // Stopping is closed when a person has asked to stop.
@@ -375,7 +375,7 @@ func (r *Run) drainText() string {
 	case snap == nil:
 		return "" // it is over
 	case snap.Deleted:
-		return "the run directory was deleted: dispatching stops, running jobs go on"
+		return "the run directory was deleted: dispatching stops, running jobs continue"
 	case snap.Problem != "":
 		return "waiting to record what has happened: " + snap.Problem + "; repeated Ctrl-C exits at once, resume continues the run"
 	}

@@ -13,6 +13,7 @@ import (
 	"dcs-tui/grid/search"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -35,8 +36,9 @@ type searcher struct {
 	*Search
 	r      *Run
 	reader *metrics.Reader
-	names  []string // of the metrics
-	cwd    string   // of the jobs
+	names  []string            // of the metrics
+	cwd    string              // of the jobs
+	poor   map[jobs.ID]float64 // jobs to end, with the step that decided it; used only by the caller of Reported
 
 	// Of the feeder alone.
 	trials []search.Trial
@@ -47,10 +49,16 @@ type searcher struct {
 	wake  chan struct{}    // there are some
 }
 
+// reportedForm is the event of a job that has reached a rung: its value and step.
+const reportedForm = "reported %v at step %v"
+
 // newSearcher returns the search of a run, with the trials that an earlier dispatcher has
 // left. The table is not the dispatcher's yet.
 func newSearcher(r *Run, o *Owned, s *Search) *searcher {
-	w := &searcher{Search: s, r: r, index: map[jobs.ID]int{}, wake: make(chan struct{}, 1)}
+	w := &searcher{Search: s, r: r, index: map[jobs.ID]int{}, poor: map[jobs.ID]float64{}, wake: make(chan struct{}, 1)}
+	if s.Rungs != nil && len(o.Table.Jobs) > 0 {
+		w.refill(o)
+	}
 	if s.Proposer == nil {
 		return w
 	}
@@ -87,7 +95,7 @@ func (s *searcher) add(spec *jobs.Spec) {
 	s.trials = append(s.trials, t)
 }
 
-// Ended takes in durable results. It does not block.
+// Ended handles durable results. It does not block.
 func (s *searcher) Ended(list []*dispatch.Result) {
 	if s.Proposer == nil {
 		return
@@ -103,19 +111,44 @@ func (s *searcher) Ended(list []*dispatch.Result) {
 	}
 }
 
-// Reported takes in the end of a job's report. It is called by one goroutine and does not
-// block.
-func (s *searcher) Reported(job jobs.ID, report string) {
-	if s.Rungs == nil {
-		return
-	}
-	for _, line := range search.ParseReports(report) {
-		if s.Rungs.Poor(int(job), line.Step, line.Value) {
-			why := fmt.Sprintf("halving: poor at step %v", line.Step)
-			go s.r.Do("halving", &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(job), Why: why})
+// refill gives the rungs the values that earlier dispatchers have kept.
+func (s *searcher) refill(o *Owned) {
+	_, err := journal.Follow(o.Run).Lean().Poll(journal.Limit{End: true}, func(_ int, r *jobs.Record) {
+		var line search.Report
+		j := o.Table.Job(r.Job)
+		if n, _ := fmt.Sscanf(r.Reason, reportedForm, &line.Value, &line.Step); n < 2 || r.Kind != jobs.KindEvent || j == nil {
 			return
 		}
+		if _, poor := s.Rungs.Add(int(r.Job), line); poor && !j.State.Terminal() {
+			s.poor[r.Job] = line.Step
+		}
+	})
+	if err != nil {
+		s.r.sayText("warning: the values that jobs have reported could not be read: " + err.Error())
 	}
+}
+
+// Reported handles the end of a job's report and returns what shall be kept of it. It is
+// called by one goroutine and does not block.
+func (s *searcher) Reported(job jobs.ID, report string) (keep []string) {
+	if s.Rungs == nil {
+		return nil
+	}
+	for _, line := range search.ParseReports(report) {
+		reached, poor := s.Rungs.Add(int(job), line)
+		if reached {
+			keep = append(keep, fmt.Sprintf(reportedForm, line.Value, line.Step))
+		}
+		if poor {
+			s.poor[job] = line.Step
+			break
+		}
+	}
+	if step, ok := s.poor[job]; ok {
+		delete(s.poor, job)
+		go s.r.Do("halving", &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(job), Why: fmt.Sprintf(jobs.Pruned+"poor at step %v", step)})
+	}
+	return keep
 }
 
 // learn looks at results: each gives its trial a value, or ends it without one.

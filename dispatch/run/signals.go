@@ -14,9 +14,9 @@ type action int
 const (
 	actNothing action = iota
 	actDrain          // finish running jobs, start nothing more
-	actStop           // stop dispatching; running jobs go on
+	actStop           // stop dispatching; running jobs continue
 	actCancel         // end everything that runs
-	actDetach         // the terminal is gone: go on without it
+	actDetach         // the terminal is gone: continue without it
 	actExit           // requested a third time: exit at once
 )
 
@@ -144,7 +144,7 @@ const (
 )
 
 // withTimeout runs f, which may hang, and reports whether it has returned. It waits
-// without end until a person asks to stop. Then it waits for begun (nil: for nothing),
+// forever until a person asks to stop. Then it waits for begun (nil: for nothing),
 // and from then on for at most timeout.
 func (h *signalHandler) withTimeout(timeout time.Duration, begun <-chan struct{}, f func()) bool {
 	done := make(chan struct{})

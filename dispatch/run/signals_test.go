@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// DESIGN 8: a third Ctrl-C and a second SIGTERM leave there and then, though
+// a third Ctrl-C and a second SIGTERM leave there and then, though
 // nobody carries out what was asked before.
 func TestSignalHandlerWaitsForNothing(t *testing.T) {
 	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
@@ -41,7 +41,7 @@ func TestSignalHandlerWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Who leaves by a third Ctrl-C is told so, and what goes on; a terminal that takes no
+// Who leaves by a third Ctrl-C is told so, and what continues; a terminal that takes no
 // line keeps nobody.
 func TestLastWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestLastWords(t *testing.T) {
 	})
 }
 
-// What may hang is waited for without end, until a person asks to stop: then for
+// What may hang is awaited forever, until a person asks to stop: then for
 // as long as was said, counted from when it had all that it needs.
 func TestWithTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	close(signals)
 }
 
-// DESIGN 8: each further Ctrl-C asks for more; SIGTERM stops dispatching; the end
+// each further Ctrl-C asks for more; SIGTERM stops dispatching; the end
 // of the terminal stops nothing; only --on-interrupt=cancel ends running jobs.
 func TestInterrupts(t *testing.T) {
 	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
-	"dcs-tui/internal/advice"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -65,7 +64,7 @@ type standby struct {
 }
 
 // StandBy watches the dispatcher of a run and takes the run over when that dispatcher is
-// proved dead, or has given no sign of life for journal.StaleAfter, even if its process
+// proved dead, or has given no heartbeat for journal.StaleAfter, even if its process
 // exists: a hung dispatcher is fenced off like a dead one. It returns ErrOver when there is
 // nothing to take over any more: the dispatcher has ended as it should, or the run directory
 // was deleted. It blocks until then, or until ctx ends.
@@ -82,11 +81,11 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 	}
 	switch owner := s.reader.Owner; {
 	case owner == nil:
-		return nil, advice.Errorf("nobody has dispatched the run %s yet", dir.Name())
+		return nil, text.Errorf("nobody has dispatched the run %s yet", dir.Name())
 	case o.Elsewhere && s.reader.Life == journal.Alive:
-		return nil, advice.Errorf("the run %s is dispatched on this machine, so a standby here would die with it", dir.Name())
+		return nil, text.Errorf("the run %s is dispatched on this machine, so a standby here would die with it", dir.Name())
 	case owner.Left:
-		return nil, advice.Errorf("nobody dispatches the run %s", dir.Name()).
+		return nil, text.Errorf("nobody dispatches the run %s", dir.Name()).
 			WithAdvice("dcs-tui resume %s continues it", text.ShellWord(text.Line(dir.Ref())))
 	}
 	if err := s.beat(); err != nil {
@@ -156,7 +155,7 @@ func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	switch {
 	case s.reader.Life != journal.Dead:
 		opt.Silent = owner
-		s.Notify(fmt.Sprintf("%s has given no sign of life for %d s: taking the run over", owner, int(s.reader.Quiet().Seconds())))
+		s.Notify(fmt.Sprintf("%s has given no heartbeat for %d s: taking the run over", owner, int(s.reader.Quiet().Seconds())))
 	case owner.Left:
 		s.Notify(owner.String() + " has left the run unfinished: taking it over")
 	default:
@@ -185,7 +184,7 @@ type standbys struct {
 	said    map[string]bool        // warnings
 }
 
-// standbySign is the newest sign of life of a standby.
+// standbySign is the newest heartbeat of a standby.
 type standbySign struct {
 	file standbyFile
 	at   time.Time // this process's clock
@@ -232,7 +231,7 @@ func (s *standbys) look(now time.Time) {
 		}
 		if now.Sub(sign.at) < journal.StaleAfter {
 			on = append(on, text.Line(f.Host))
-		} else if dir.Disk.Remove(dir.Path(name)) == nil { // one that goes on writes it again
+		} else if dir.Disk.Remove(dir.Path(name)) == nil { // one that continues writes it again
 			delete(s.seen, name)
 		}
 	}

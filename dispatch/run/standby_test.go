@@ -42,7 +42,7 @@ func numStandbys(t *testing.T, run *rundir.Run) (n int) {
 	return n
 }
 
-// E7: a standby leaves a dispatcher alone that gives signs of life, shows that it watches, and
+// E7: a standby leaves a dispatcher alone that gives heartbeats, shows that it watches, and
 // takes the run over within the stale time plus 15 s of the last sign.
 func TestStandbyTakesOverFromTheSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

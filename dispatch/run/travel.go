@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// travel says which files travel, and removes what a dispatcher that was killed left of
+// travel returns which files travel, and removes what a dispatcher that was killed left of
 // files under way.
 func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 	asked := r.dir.Asked
@@ -24,7 +24,15 @@ func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 		slices.ContainsFunc(slices.Concat(o.Table.Specs, o.stored), func(s *jobs.Spec) bool {
 			return s.Options != nil && len(s.Send)+len(s.Return) > 0
 		})
-	if err := files.Sweep(f.Base, f.Notes); err != nil {
+	counts := func(attempt string) bool {
+		id, err := jobs.ParseAttemptID(attempt)
+		if err != nil {
+			return false
+		}
+		a := o.Table.Attempt(id)
+		return a != nil && a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK()
+	}
+	if err := files.Sweep(f.Base, f.Notes, counts); err != nil {
 		return f, fmt.Errorf("removing unfinished files of jobs below %s: %w", f.Base, err)
 	}
 	return f, nil

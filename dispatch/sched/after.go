@@ -31,7 +31,7 @@ func newDependencies() dependencies {
 	return dependencies{waits: make(map[jobs.ID]wait), children: make(map[jobs.ID][]child)}
 }
 
-// blocked says whether a queued job must wait for others, and enters it if so.
+// blocked reports whether a queued job must wait for others, and enters it if so.
 // The reason is set when it can never run, with the state that gives it.
 func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason string) {
 	spec := c.table.Job(id).Spec
@@ -99,7 +99,7 @@ func (c *Core) settle() {
 	c.cause = ""
 }
 
-// unmetBy says why a job is skipped that comes after another one.
+// unmetBy explains why a job is skipped that comes after another one.
 func unmetBy(parent jobs.ID, on jobs.Condition, state jobs.JobState) string {
 	if on == jobs.AfterFailure {
 		return fmt.Sprintf("job %d, which it comes after if that fails, %s", parent, became(state))

@@ -26,7 +26,7 @@ func (c *Core) findInstances() {
 	}
 }
 
-// allocated takes in what a list says of an instance: why it is pending, "" if it is not,
+// allocated handles what a list says of an instance: why it is pending, "" if it is not,
 // and how long it is until its end, 0 if none is known.
 func (c *Core) allocated(in *instance, pending string, left time.Duration) {
 	if in.pending = pending; pending != "" {
@@ -45,13 +45,13 @@ func (c *Core) allocated(in *instance, pending string, left time.Duration) {
 // isOver reports whether the allocation of an instance is over or is in its last moments.
 func (c *Core) isOver(in *instance) bool { return in.ends > 0 && c.now.Mono+lastMoments >= in.ends }
 
-// pendingEvery is how seldom it is told that the reason has changed for which an allocation
+// pendingEvery is the least time between two reports that the reason has changed for which an allocation
 // is pending.
 const pendingEvery = 5 * time.Minute
 
 const allocationEnds = "its allocation ends"
 
-// endText says for people when an allocation ends.
+// endText describes for people when an allocation ends.
 func (c *Core) endText(in *instance) string {
 	return allocationEnds + " in " + short(max(0, in.ends-c.now.Mono))
 }
@@ -91,7 +91,7 @@ func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
 	return c.now.Mono+lasts+lastMoments <= in.ends
 }
 
-// neverEnds says that a job of the class is longer than the provider's allocations; "": it is not.
+// neverEnds explains that a job of the class is longer than the provider's allocations; "": it is not.
 func (cl *class) neverEnds(p *hosts.Provider) string {
 	if most := p.MaxTime(); most > 0 && cl.key.lasts+lastMoments > most {
 		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", short(cl.key.lasts), p.Name, short(most))
@@ -145,17 +145,17 @@ func (c *Core) whyNoInstance(cl *class) string {
 // preempts reports whether an outcome is that of a job which Slurm has ended, with the
 // signal that it sends first to everything in an allocation that is preempted, canceled, or
 // over. A job that ends so again and again does it by itself.
-func (h *host) preempts(j *jobs.Job, o *jobs.Outcome) bool {
+func (c *Core) preempts(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 	if h.inst == nil || h.inst.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
 		return false
 	}
 	n := 1
 	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.Outcome != nil && a.State == jobs.AttemptCancelled && ofAllocation(a.Outcome) {
+		if a.Round == j.Round && a.Outcome != nil && a.State == jobs.AttemptCanceled && ofAllocation(a.Outcome) {
 			n++
 		}
 	}
-	return n < deadliest
+	return n < c.maxDeaths(h)
 }
 
 func ofAllocation(o *jobs.Outcome) bool {

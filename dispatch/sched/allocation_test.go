@@ -21,7 +21,7 @@ func allocated(t *testing.T, opts ...*jobs.Options) *stage {
 	s := newStage(t, provided(Config{Tries: 1}, p))
 	s.nodes = []string{"n1", "n2"}
 	s.submit(!strings.Contains(t.Name(), "StartsBefore"), opts...)
-	contains(t, "orders", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
+	contains(t, "commands", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	s.allocation(hpcTime)
 	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
@@ -32,7 +32,7 @@ func allocated(t *testing.T, opts ...*jobs.Options) *stage {
 }
 
 // allocation lists the allocation as one that has so much time left.
-func (s *stage) allocation(left time.Duration) []Order {
+func (s *stage) allocation(left time.Duration) []Command {
 	s.t.Helper()
 	for range 200 {
 		if s.c.provisions.providers[0].listing {
@@ -44,9 +44,9 @@ func (s *stage) allocation(left time.Duration) []Order {
 	return nil
 }
 
-// launches returns how many attempts orders launch.
-func launches(orders []Order) (n int) {
-	for _, o := range orders {
+// launches returns how many attempts commands launch.
+func launches(commands []Command) (n int) {
+	for _, o := range commands {
 		if l, ok := o.(Launch); ok {
 			n += len(l.Jobs)
 		}
@@ -65,8 +65,8 @@ func TestAllocationOfNodes(t *testing.T) {
 	}
 	want(t, "while a node is in use", said[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
 	s.ended("dcs-r-1.n2", "3.1", jobs.Outcome{Started: 1, Ended: 2})
-	orders := s.ended("dcs-r-1.n2", "4.1", jobs.Outcome{Started: 1, Ended: 2})
-	want(t, "at the end", said[Leave](orders), "{dcs-r-1.n1} {dcs-r-1.n2}")
+	commands := s.ended("dcs-r-1.n2", "4.1", jobs.Outcome{Started: 1, Ended: 2})
+	want(t, "at the end", said[Leave](commands), "{dcs-r-1.n1} {dcs-r-1.n2}")
 	want(t, "when both have left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 }
 
@@ -116,7 +116,7 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 			}
 			s.allocation(c.left)
 			s.submit(true, &c.opts)
-			if got := launches(s.orders) > 0; got != c.want {
+			if got := launches(s.commands) > 0; got != c.want {
 				t.Errorf("launched: %t, want %t; %s", got, c.want, s.c.Why(s.now(), 5))
 			}
 			if why := s.c.Why(s.now(), 5); !c.want && !strings.Contains(why, "allocation") {
@@ -139,9 +139,32 @@ func TestEndOfAllocation(t *testing.T) {
 	if n := s.job(1).Failures; n != 0 {
 		t.Errorf("%d tries are used up", n)
 	}
-	orders := s.wait(10*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
-	contains(t, "then", said[TerminateInstance](orders), "{cloud dcs-r-1}")
-	contains(t, "and another is created", said[CreateInstance](orders), "{cloud dcs-r-2}")
+	commands := s.wait(10*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
+	contains(t, "then", said[TerminateInstance](commands), "{cloud dcs-r-1}")
+	contains(t, "and another is created", said[CreateInstance](commands), "{cloud dcs-r-2}")
+}
+
+// A node that dies again and again is no fault of its job, as on a preemptible partition; on a
+// workstation it would be.
+func TestNodesDieUnderAJob(t *testing.T) {
+	s := allocated(t, jobs.NoOptions)
+	for n := 1; n < deadliestOfInstances; n++ {
+		a := s.job(1).Last()
+		s.started(a.Host, a.ID.String())
+		s.step(down(a.Host, hosts.Unreachable, "gone"))
+		s.up(a.Host)
+		s.probedAs(a.Host, a.ID.String(), hosts.Dead, nil)
+		if j := s.job(1); j.State == jobs.Failed || j.Failures != 0 {
+			t.Fatalf("after %d dead nodes the job is %s with %d failures", n, j.State, j.Failures)
+		}
+	}
+	a := s.job(1).Last()
+	s.started(a.Host, a.ID.String())
+	s.step(down(a.Host, hosts.Unreachable, "gone"))
+	s.up(a.Host)
+	s.probedAs(a.Host, a.ID.String(), hosts.Dead, nil)
+	s.wantState(1, jobs.Failed)
+	contains(t, "reason", s.job(1).Reason, "died under it 10 times")
 }
 
 // X3: an allocation that is not listed any more is not used, even where its nodes still
@@ -150,7 +173,7 @@ func TestPreempted(t *testing.T) {
 	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 2)...)
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	ended := jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM"}
-	for n := 1; n < deadliest; n++ {
+	for n := 1; n < deadliestOfInstances; n++ {
 		a := s.job(1).Last()
 		s.ended(a.Host, a.ID.String(), ended)
 		a = s.job(1).Last()
@@ -162,15 +185,15 @@ func TestPreempted(t *testing.T) {
 	a := s.job(1).Last()
 	s.ended(a.Host, a.ID.String(), ended)
 	s.wantState(1, jobs.Failed)
-	var orders []Order
+	var commands []Command
 	for range 2 {
 		for !s.c.provisions.providers[0].listing {
 			s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
 		}
 		s.step(InstancesListed{Provider: "cloud"})
-		orders = append(orders, s.orders...)
+		commands = append(commands, s.commands...)
 	}
-	contains(t, "after it is not listed", said[Kill](orders), "its allocation ends")
+	contains(t, "after it is not listed", said[Kill](commands), "its allocation ends")
 }
 
 // X3: an allocation may be pending for long: it is not given up, no other is created for the

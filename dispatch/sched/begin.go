@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"strings"
+
 	"dcs-tui/jobs"
 )
 
@@ -15,6 +17,7 @@ func (c *Core) begin() {
 		c.connect(h)
 	}
 	c.beginProviding()
+	c.beginMajority()
 	c.heedWishes()
 	if n := len(c.table.Specs) - len(c.table.Jobs); n > 0 && c.table.Epoch > 1 {
 		// These jobs were stored by a dispatcher that died before it accepted them. If
@@ -63,8 +66,8 @@ func (c *Core) begin() {
 		c.countWaiting(j, 1)
 		c.knowsHardness(id)
 		switch {
-		case j.State == jobs.Running && !open && c.cancelled(id):
-			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id].Reason})
+		case j.State == jobs.Running && !open && c.canceled(id):
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: c.table.Cancels[id].Reason})
 		case j.State == jobs.Running && !open:
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Queued, Reason: "no attempt of it is open any more"})
 		case j.State == jobs.Queued:
@@ -82,7 +85,7 @@ func (c *Core) submit(e Submit) {
 	for _, s := range e.Specs {
 		if s.ID != first+jobs.ID(n) {
 			c.Defects++
-			c.say("", 0, "defect: job %d was submitted where job %d was expected", s.ID, first+jobs.ID(n))
+			c.say("", 0, "internal error: job %d was submitted where job %d was expected", s.ID, first+jobs.ID(n))
 			break
 		}
 		if int(s.ID) > len(c.table.Specs) {
@@ -107,5 +110,73 @@ func (c *Core) submit(e Submit) {
 	}
 	if c.last {
 		c.refuseImpossibleOrder()
+	}
+}
+
+// What people ask of hosts, and of the whole run, holds until they take it back.
+// It is recorded, and the next dispatcher begins with it.
+
+// wish is what a person asked of the host.
+func (h *host) wish() jobs.HostWish {
+	w := jobs.HostWish{Slots: int32(h.given)}
+	switch {
+	case h.stopped:
+		w.Use = jobs.HostStopped
+	case h.draining:
+		w.Use = jobs.HostDrained
+	}
+	return w
+}
+
+// keepWish records what a person has just asked of a host, if it is something new.
+func (c *Core) keepWish(h *host) {
+	if w := h.wish(); w != c.table.Hosts[h.spec.Name] {
+		c.emit(jobs.Record{Kind: jobs.KindHost, Host: h.spec.Name, Count: int(w.Use), Slot: int(w.Slots)})
+	}
+}
+
+// pauseRun records that a person pauses launching or lets it continue. It returns why it does
+// nothing.
+func (c *Core) pauseRun(on bool) (refused string) {
+	r := jobs.Record{Kind: jobs.KindPause}
+	switch {
+	case on && c.table.Paused:
+		return pausedAlready
+	case on:
+		r.Count = 1
+	case !c.table.Paused:
+		return notHeldBack
+	}
+	c.emit(r)
+	return ""
+}
+
+// heedWishes applies the recorded requests when a dispatcher begins. It reports them,
+// so that a host that is up and takes no jobs is no surprise.
+func (c *Core) heedWishes() {
+	if c.table.Paused {
+		c.say("", 0, "launching is still paused, as a person asked; p on the screen (dcs-tui attach) continues it")
+	}
+	for _, h := range c.hosts {
+		c.heedWish(h)
+	}
+}
+
+// heedWish applies what was asked of a host.
+func (c *Core) heedWish(h *host) {
+	w := c.table.Hosts[h.spec.Name]
+	h.draining, h.stopped, h.given = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)
+	var still []string
+	switch w.Use {
+	case jobs.HostDrained:
+		still = append(still, "is still drained")
+	case jobs.HostStopped:
+		still = append(still, "is still stopped")
+	}
+	if h.given > 0 {
+		still = append(still, "still has "+jobs.Plural(h.given, "slot"))
+	}
+	if still != nil {
+		c.say(h.spec.Name, 0, "%s %s, as a person asked", h.spec.Name, strings.Join(still, " and "))
 	}
 }

@@ -46,7 +46,7 @@ func TestBuffer(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
 	s.plain(1000)
-	want(t, "slots alone", on(s.orders, "a"), "1.1 2.1 3.1 4.1")
+	want(t, "slots alone", on(s.commands, "a"), "1.1 2.1 3.1 4.1")
 	open := attemptIDs("1.1 2.1 3.1 4.1")
 	end := func(n int) int {
 		var text string

@@ -14,14 +14,14 @@ import (
 // keys wait in one class, so that a choice of host is made for a class and not for each job.
 type classKey struct {
 	queue  string
-	est    int    // of its user's estimate, in steps; 0: none, or it decides nothing (hybrid.go)
+	est    int    // of its user's estimate, in steps; 0: none, or it decides nothing (place.go)
 	tags   string // sorted, joined by newlines
 	gpus   jobs.GPUs
 	slots  int
 	tokens string
 	mem    int64
-	lasts  time.Duration // how long it runs at most, as far as is said; 0: that is not known, or decides nothing
-	avoid  string        // hosts where the job has failed in this round, joined by newlines (D2)
+	lasts  time.Duration // how long it runs at most, as far as is known; 0: that is not known, or decides nothing
+	avoid  string        // hosts where the job has failed in this round, joined by newlines
 	taboo  string        // hosts where an attempt of it runs, or may still run though it was given up
 }
 
@@ -44,7 +44,7 @@ type class struct {
 	stuckAt time.Duration // since when its first job fits on no host; 0: it is not stuck
 }
 
-// plain says that its jobs may share a buffer (B3).
+// plain reports whether its jobs may share a buffer.
 func (k classKey) plain() bool { return k.slots == 1 && k.gpus == 0 && k.mem == 0 }
 
 // classOf returns the class of a queued job.
@@ -91,7 +91,7 @@ func (c *Core) newClass(j *jobs.Job) *class {
 }
 
 // pastOf names the hosts where the job has failed in this round, and those where
-// an attempt of it is open or has gone astray, each in a fixed order; "" for nearly every job.
+// an attempt of it is open or orphaned, each in a fixed order; "" for nearly every job.
 func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 	if len(j.Attempts) == 0 {
 		return "", ""
@@ -215,7 +215,7 @@ func (c *Core) fit(cl *class) {
 	}
 }
 
-// misses says what the host lacks for the class, "" if nothing that is known.
+// misses describes what the host lacks for the class, "" if nothing that is known.
 // What only a hello can tell is taken for granted until there was one.
 func (h *host) misses(cl *class) string {
 	if h.removed {
@@ -258,7 +258,7 @@ func (h *host) misses(cl *class) string {
 	return ""
 }
 
-// neverOnAny says in one line why no host can run the class: the requirement
+// neverOnAny explains in one line why no host can run the class: the requirement
 // that each host misses, if there is a single one.
 func (c *Core) neverOnAny(cl *class, first string) string {
 	all := func(k *class) bool {

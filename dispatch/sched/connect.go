@@ -1,19 +1,21 @@
 package sched
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
-// Silence and its remedies (D6).
+// Silence and its remedies.
 const (
 	BeatEvery    = 3 * time.Second
-	SuspectAfter = 5 * BeatEvery // five missed beats
+	SuspectAfter = 5 * BeatEvery // five missed heartbeats
 )
 
-const noSign = "no sign of life for "
+const noSign = "no heartbeat for "
 
 // connect asks for a connection now.
 func (c *Core) connect(h *host) {
@@ -55,6 +57,7 @@ func (c *Core) hostUp(e HostUp) {
 	if h.linked {
 		c.cut(h) // a second hello: the helper is a new one
 	}
+	c.recorded(e.Hello.Copies)
 	c.identify(h, e.Hello.Machine)
 	h.linked, h.dialing, h.known, h.beaten = true, false, true, false
 	if h.inherited && c.cfg.Copies > 1 && c.table.Epoch > 1 {
@@ -121,13 +124,14 @@ func (c *Core) hostBeat(e HostBeat) {
 	c.heal(h)
 }
 
-// hostDown hears that a connection attempt failed or that a link ended. A link
+// hostDown handles a failed connection attempt or the end of a link. A link
 // that gave at least one beat is tried again at once; otherwise the pause grows.
 func (c *Core) hostDown(e HostDown) {
 	h := c.byName[e.Host]
 	if h == nil {
 		return
 	}
+	c.refusedLease(e.Err)
 	worked := h.linked && h.beaten
 	if h.linked {
 		c.cut(h)
@@ -237,10 +241,15 @@ func (c *Core) endWarned(h *host) {
 // charging a try.
 func (c *Core) endAttempts(h *host, why string) {
 	for f := h.head; f != nil; f = f.next {
-		if !f.killed && !f.withdrawn {
-			f.requeue = true
-			c.killFlight(f, why)
-		}
+		c.endAttempt(f, why)
+	}
+}
+
+// endAttempt does so with one attempt. One that was withdrawn has probably not started.
+func (c *Core) endAttempt(f *flight, why string) {
+	if !f.killed && !f.withdrawn {
+		f.requeue = true
+		c.killFlight(f, why)
 	}
 }
 
@@ -261,11 +270,11 @@ func (c *Core) noHost(name string) string {
 func (c *Core) fence(h *host, epoch int) {
 	if !c.fenced {
 		c.fenced = true
-		c.say(h.spec.Name, 0, "%s takes orders from a newer dispatcher of this run (epoch %d)", h.spec.Name, epoch)
+		c.say(h.spec.Name, 0, "%s takes commands from a newer dispatcher of this run (epoch %d)", h.spec.Name, epoch)
 	}
 }
 
-// accepts notes that a host has really started an attempt. An answer that one is in
+// accepts records that a host has really started an attempt. An answer that one is in
 // a supervisor's hands proves less: that one may be failing to make its claim.
 func (c *Core) accepts(id jobs.AttemptID) {
 	if f := c.flights[id]; f != nil {
@@ -276,8 +285,8 @@ func (c *Core) accepts(id jobs.AttemptID) {
 	}
 }
 
-// refused hears that a host did not take attempts. A host that goes on refusing
-// rests a little longer each time, or launch and refusal would chase each other.
+// refused handles attempts that a host refused. A host that keeps refusing
+// pauses a little longer each time, or launch and refusal would chase each other.
 func (c *Core) refused(e HostRefused) {
 	h := c.byName[e.Host]
 	if h != nil && e.Msg.FencedBy > 0 {
@@ -297,4 +306,110 @@ func (c *Core) refused(e HostRefused) {
 	if h != nil && news && !h.rest.resting { // what several supervisors refuse at a time counts once
 		c.pauseHost(h, "it refused jobs: "+e.Msg.Why)
 	}
+}
+
+// permanentPause is how long a host pauses that only a person can repair.
+const permanentPause = time.Minute
+
+// shortPause bounds the pause while a host has been away for less than
+// shortAway: 8 s and the time of a dial are less than the 10 s within which a
+// host must be in use again after less than a minute away.
+const (
+	shortAway  = time.Minute
+	shortPause = 8 * time.Second
+)
+
+// pause returns how long to wait after n failures in a row, n >= 1, of a host
+// that has been away so long: random(0.5, 1) x min(2^n s, cap) (as in BOINC).
+func (c *Core) pause(n int, away time.Duration) time.Duration {
+	limit := c.cfg.BackoffCap
+	if away < shortAway {
+		limit = min(limit, shortPause)
+	}
+	return c.jitter(min(doubling(n), limit))
+}
+
+// doubling returns 2^n s, without overflow.
+func doubling(n int) time.Duration {
+	if n < 0 {
+		return time.Second
+	}
+	return time.Second << min(n, 30)
+}
+
+// jitter returns random(0.5, 1) x d.
+func (c *Core) jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.5 + c.rng.Float64()/2))
+}
+
+// never is a timer that is not set.
+const never = time.Duration(math.MaxInt64)
+
+// Hosts are believed within bounds: a broken or hostile one must cost only
+// itself (promise 5). Its numbers reach the books through these functions only.
+const (
+	mostMem      = 1 << 50 // bytes
+	mostAttempts = 1 << 30
+
+	mostSuspended = 10 * 365 * day
+)
+
+// boundedHello returns a copy of what a host reports about itself.
+func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
+	b := *m
+	most := jobs.MaxSlots
+	if spec.Slots.Fixed > 0 {
+		most = spec.Slots.Fixed
+	}
+	b.Slots = min(max(b.Slots, 0), most)
+	b.Cores = min(max(b.Cores, 0), jobs.MaxSlots)
+	b.GPUIDs = boundedGPUs(b.GPUIDs)
+	b.GPUs = min(max(b.GPUs, 0), jobs.MaxGPUs)
+	b.ZoneSeconds = min(max(b.ZoneSeconds, -mostZone), mostZone)
+	b.MemBytes = min(max(b.MemBytes, 0), mostMem)
+	return &b
+}
+
+// boundedGPUs returns the devices, in their order and each once.
+func boundedGPUs(numbers []int) []int {
+	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n int) bool { return n < 0 || n >= jobs.MaxGPUs })
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// boundedBeat returns a copy of a measurement.
+func boundedBeat(m *hosts.Beat) hosts.Beat {
+	b := *m
+	b.Busy, b.Ours = boundedCores(b.Busy), boundedCores(b.Ours)
+	for i := range b.Load {
+		if b.Load[i] = max(b.Load[i], 0); math.IsNaN(b.Load[i]) || math.IsInf(b.Load[i], 0) {
+			b.Load[i] = 0
+		}
+	}
+	b.Suspended = min(max(b.Suspended, 0), mostSuspended)
+	b.Running = min(max(b.Running, 0), mostAttempts)
+	b.Buffered = min(max(b.Buffered, 0), mostAttempts)
+	return b
+}
+
+// boundedCores gives 0 for what is no number of cores.
+func boundedCores(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return min(max(f, 0), jobs.MaxSlots)
+}
+
+// mostElapsed is how long an attempt of the job can have run, give or take a day of
+// clocks that differ: one wrong clock must not spoil the mean run time of a queue.
+func (c *Core) mostElapsed(j *jobs.Job) time.Duration {
+	return max(0, c.now.Wall.Sub(j.Attempts[0].Launched)) + 24*time.Hour
+}
+
+// boundedSlot gives 0, not known, for what is no slot.
+func boundedSlot(n int) int {
+	if n < 0 || n > jobs.MaxSlots {
+		return 0
+	}
+	return n
 }

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -72,7 +73,7 @@ func TestUsedSoonAfterReturn(t *testing.T) {
 	}
 }
 
-// TestPermanentTrouble: what only a person can mend is tried once a minute, a
+// TestPermanentTrouble: what only a person can fix is tried once a minute, a
 // wrong host key never again; the others work on.
 func TestPermanentTrouble(t *testing.T) {
 	for class, tries := range map[hosts.Class]int{hosts.Denied: 5, hosts.Misconfigured: 5, hosts.HostKey: 0} {
@@ -156,6 +157,216 @@ func TestCwdMissing(t *testing.T) {
 	s.up("b")
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, CwdError: "/x: no such directory"}})
 	s.plain(3)
-	want(t, "a", on(s.orders, "a"), "")
+	want(t, "a", on(s.commands, "a"), "")
 	contains(t, "reason", s.c.Hosts()[0].Reason, "--cwd")
+}
+
+// TestWildBeats: no measurement of a host can break the books (promise 5).
+func TestWildBeats(t *testing.T) {
+	wild := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, -5, math.MaxFloat64}
+	for _, busy := range wild {
+		for _, ours := range wild {
+			a, b := box("a", 4), box("b", 4)
+			a.Yield, a.MaxLoad = true, 100
+			s := newStage(t, Config{}, a, b)
+			s.up("a", "b")
+			s.step(HostBeat{"a", &hosts.Beat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0}, MemFree: -1, DiskFree: -1,
+				Running: math.MaxInt, Buffered: math.MaxInt}})
+			s.plain(100)
+			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.free() < -bufferMost || h.occupied > 4 {
+				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.free(), h.occupied)
+			}
+			for range 60 { // long enough for the smoothed values to fade
+				s.at += BeatEvery
+				s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+				s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+			}
+			if h := s.c.hosts[0]; h.limit != 4 || math.IsNaN(h.usable) {
+				t.Fatalf("busy %v ours %v: good beats give limit %d, usable %v", busy, ours, h.limit, h.usable)
+			}
+		}
+	}
+}
+
+// TestWildHello: a host has no more than the inventory gives it, nor than a machine can have.
+func TestWildHello(t *testing.T) {
+	rule := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Less: 1}, Link: "ssh", GPUs: -1}
+	for _, tt := range []struct {
+		spec  *hosts.Host
+		hello hosts.Hello
+		slots int
+		gpus  int
+	}{
+		{box("a", 4), hosts.Hello{Slots: math.MaxInt, Cores: 1, GPUs: math.MaxInt}, 4, jobs.MaxGPUs},
+		{box("a", 4), hosts.Hello{Slots: -7, Cores: -7, GPUs: -7, MemBytes: math.MinInt64}, 4, 0},
+		{box("a", 4), hosts.Hello{Slots: 2}, 2, 0},
+		{rule, hosts.Hello{Slots: math.MaxInt}, jobs.MaxSlots, 0},
+		{rule, hosts.Hello{Cores: math.MaxInt}, jobs.MaxSlots - 1, 0},
+		{rule, hosts.Hello{Cores: math.MinInt}, 1, 0},
+		{rule, hosts.Hello{Cores: 8, Slots: 7, GPUs: 2}, 7, 2},
+	} {
+		s := newStage(t, Config{}, tt.spec)
+		s.step(HostUp{Host: "a", Hello: &tt.hello})
+		s.plain(3 * jobs.MaxSlots)
+		h := s.c.hosts[0]
+		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || h.nGPUs() != tt.gpus {
+			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupied, h.nGPUs(), tt.slots, tt.gpus)
+		}
+	}
+}
+
+// TestWildSlot: a slot number that no record can hold costs nothing but itself;
+// the outcome counts and the run ends (promises 1 and 5).
+func TestWildSlot(t *testing.T) {
+	for _, slot := range []int{-1, 1 << 20, 1 << 40, math.MaxInt, math.MinInt} {
+		id := attemptIDs("1.1")[0]
+		for name, ev := range map[string]Event{
+			"exits":  AttemptsEnded{"a", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: slot}}}},
+			"probed": AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: id, Slot: slot, Answer: hosts.HasExited, Outcome: &jobs.Outcome{}}}}},
+		} {
+			s := newStage(t, Config{}, box("a", 1))
+			s.up("a")
+			s.plain(1)
+			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: slot}}}})
+			s.wantState(1, jobs.Running)
+			if n := s.c.hosts[0].running; n != 1 {
+				t.Errorf("%s slot %d: %d running", name, slot, n)
+			}
+			s.step(ev)
+			s.wantState(1, jobs.Succeeded)
+			if s.finish == nil {
+				t.Errorf("%s slot %d: the run does not end", name, slot)
+			}
+		}
+	}
+}
+
+// TestRefusedRecordKeepsTheFlight: an end that the facts refuse leaves the attempt in
+// the books, so that its host is asked again; the run can still end.
+func TestRefusedRecordKeepsTheFlight(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	s.started("a", "1.1")
+	s.c.table.Job(1).Attempts[0].State = jobs.AttemptSuperseded // the facts say otherwise
+	s.ended("a", "1.1", okay)
+	if s.c.Defects != 1 || len(s.c.flights) != 1 || s.c.hosts[0].open != 1 {
+		t.Errorf("%d defects, %d flights, %d on the host", s.c.Defects, len(s.c.flights), s.c.hosts[0].open)
+	}
+	s.c.Defects = 0
+	s.c.table.Job(1).Attempts[0].State = jobs.AttemptRunning
+	s.ended("a", "1.1", okay)
+	s.wantState(1, jobs.Succeeded)
+	if s.finish == nil {
+		t.Errorf("the run does not end")
+	}
+}
+
+// TestWildPriority: what a record cannot hold is the most that it can.
+func TestWildPriority(t *testing.T) {
+	s := newStage(t, Config{})
+	s.plain(1)
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: math.MaxInt})
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: math.MinInt})
+	if p := s.job(1).Priority; p != math.MinInt32 {
+		t.Errorf("priority %d", p)
+	}
+}
+
+// TestForeignWords: a host is heard about its own attempts only, and said to have
+// spoken of others once (promises 1, 2 and 5).
+func TestForeignWords(t *testing.T) {
+	ids := attemptIDs("2.1")
+	for name, ev := range map[string]Event{
+		"started":   AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: ids[0], Slot: 1}}}},
+		"ended":     AttemptsEnded{"a", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: ids[0]}}}},
+		"withdrawn": AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: ids}},
+		"refused":   HostRefused{"a", &hosts.Refused{Attempts: ids, Why: "full"}},
+		"probed":    AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: ids[0], Answer: hosts.Dead}}}},
+	} {
+		s := newStage(t, Config{}, box("a", 1), box("b", 1))
+		s.up("a", "b")
+		s.plain(2)
+		want(t, "2.1 is on", s.job(2).Attempts[0].Host, "b")
+		s.step(ev)
+		s.step(ev)
+		if a := s.job(2).Attempts[0]; a.State != jobs.AttemptLaunching || len(s.job(2).Attempts) != 1 {
+			t.Errorf("%s: the attempt is %s", name, a.State)
+		}
+		if v := s.c.Hosts()[0]; v.State != Up {
+			t.Errorf("%s: a is %s", name, v.State)
+		}
+		if n := s.told("ignored"); name != "probed" && n != 1 {
+			t.Errorf("%s: said %d times", name, n)
+		}
+	}
+}
+
+// TestManyAnswers: however often a host says that it does not know, it is asked once
+// about each attempt.
+func TestManyAnswers(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2))
+	s.up("a")
+	s.plain(2)
+	for range 100 {
+		s.probedAs("a", "1.1 2.1", hosts.Unknown, nil)
+	}
+	if n := len(s.c.hosts[0].again); n > 6 {
+		t.Errorf("%d remembered", n)
+	}
+	want(t, "asked", said[Probe](s.wait(6*time.Second, "a")), "{a [1.1 2.1]}")
+}
+
+// TestWildTimes: an outcome dated by a wrong clock does not make a queue's jobs
+// look endless for long.
+func TestWildTimes(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(100)
+	for i := range 90 {
+		o := jobs.Outcome{Started: 1, Ended: 1e6}
+		if i == 0 {
+			o = jobs.Outcome{Started: math.MinInt64 / 4, Ended: math.MaxInt64 / 4}
+		}
+		s.ended("a", s.c.hosts[0].head.id.String(), o)
+	}
+	if m, _ := s.c.times.of(""); m > 1000 {
+		t.Errorf("a mean of %v s", m)
+	}
+}
+
+// TestOldRound: a success of an earlier round is never that of a later one,
+// whatever way its news comes (promise 2).
+func TestOldRound(t *testing.T) {
+	news := map[string]func(s *stage, host, id string){
+		"exits":  func(s *stage, host, id string) { s.ended(host, id, okay) },
+		"probed": func(s *stage, host, id string) { s.probedAs(host, id, hosts.HasExited, &okay) },
+		"running first": func(s *stage, host, id string) {
+			s.probedAs(host, id, hosts.IsRunning, nil)
+			s.ended(host, id, okay)
+		},
+		"started first": func(s *stage, host, id string) { s.started(host, id); s.ended(host, id, okay) },
+	}
+	for name, tell := range news {
+		s := lostStage(t, Config{}) // 1.1 is given up
+		s.step(Cancel{Jobs: []jobs.ID{1}})
+		s.step(Requeue{[]jobs.ID{1}})
+		s.up("a")
+		tell(s, "a", "1.1")
+		if j := s.job(1); j.State == jobs.Succeeded || j.Round != 2 {
+			t.Errorf("lost, %s: job is %s in round %d", name, j.State, j.Round)
+		}
+
+		s = lostStage(t, Config{})
+		s.ended("b", "2.1", okay)
+		s.started("b", "1.2")
+		s.up("a")
+		s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is still being ended
+		s.step(Requeue{[]jobs.ID{1}})
+		seq := s.c.table.Seq
+		tell(s, "b", "1.2")
+		if j := s.job(1); j.State.Terminal() || j.Round != 2 || s.c.table.Seq != seq {
+			t.Errorf("open, %s: job is %s in round %d", name, j.State, j.Round)
+		}
+	}
 }

@@ -123,6 +123,31 @@ func TestQueueBeforeCopies(t *testing.T) {
 	}
 }
 
+// TestStragglerBeforeQueue: a straggler gets its second attempt before jobs that wait (D4).
+func TestStragglerBeforeQueue(t *testing.T) {
+	s := newStage(t, Config{Copies: 2}, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.plain(20)
+	s.started("a", "1.1")
+	for id := 2; id <= 12; id++ {
+		s.started("b", fmt.Sprintf("%d.1", id))
+		s.wait(time.Second, "a", "b")
+		s.ended("b", fmt.Sprintf("%d.1", id), okay)
+		if s.hostsOf(1) != "a running; " {
+			break
+		}
+	}
+	s.wait(10*time.Second, "a", "b")
+	for _, id := range []jobs.ID{13, 14, 15} { // whichever is on b
+		if s.job(id).State == jobs.Running {
+			s.ended("b", fmt.Sprintf("%d.1", id), okay)
+		}
+	}
+	if got := s.hostsOf(1); got != "a running; b launching; " {
+		t.Errorf("attempts %q, want a second one on b", got)
+	}
+}
+
 // TestSuspectCopiedFirst: the jobs of a host that does not answer go before stragglers,
 // and those before others; the run does not wait for the host when it has all results (D3, D4).
 func TestSuspectCopiedFirst(t *testing.T) {

@@ -25,16 +25,18 @@ type Config struct {
 	MemGrowth     float64                  // the same for its memory
 	OnLost        jobs.OnLost              // default for jobs; zero value: requeue
 	MaxSlots      int                      // maximum number of busy slots over all hosts; 0: no limit
-	Tokens        []jobs.Token             // how many tokens there are of each kind (pool.go)
-	Buffer        time.Duration            // how long hosts must stay busy without us (B3); 0: short
+	Tokens        []jobs.Token             // how many tokens there are of each kind (reserve.go)
+	Buffer        time.Duration            // how long hosts must stay busy without us; 0: short
 	Halt          Halt                     // when to drain because of results
 	Copies        int                      // how many attempts of a job may be alive at a time (copies.go); 0 or 1: no copies
 	Delay         time.Duration            // at least this between two launches; 0: none
 	GiveUp        time.Duration            // finish when no host could be used for this long; 0: 10 min
 	Found         []Found                  // attempts found in the files of the run directory; used only after damage to the journal
-	HalfLife      time.Duration            // half-life of fair-share usage (B4); 0: 1 h
+	HalfLife      time.Duration            // half-life of fair-share usage; 0: 1 h
 	RunShare      int                      // weight of the run on hosts that are shared with others; 0: their slots are not shared
-	BackoffCap    time.Duration            // maximum delay between connection attempts (B1); 0: 1 min
+	BackoffCap    time.Duration            // maximum delay between connection attempts; 0: 1 min
+
+	Copy string // id of the run directory among its mirrors (majority.go); "": the run gets none
 
 	Providers      []*hosts.Provider // of hosts on demand
 	InstancePrefix string            // of the names of the run's instances, without the dash; see hosts.InstancePrefix
@@ -56,27 +58,27 @@ type Core struct {
 	unwanted map[jobs.AttemptID]bool    // came back, were reported, and are being ended; until their end is reported
 	outlived map[jobs.AttemptID]bool    // lost attempts of unfinished jobs whose host came back with the attempt still known (lost.go)
 	queue    queue
-	slots    pool    // of the run (pool.go)
+	slots    pool    // of the run (reserve.go)
 	tokens   []*pool // by kind
 	keeper   *class  // for which the pools keep what a job of it uses; nil: none
 	hard     tuples
 	after    dependencies
 	sweep    sweep
-	again    map[jobs.ID]bool // to be requeued when their cancel is through (undo.go)
+	again    map[jobs.ID]bool // to be requeued when their cancel is through (request.go)
 	asked    []*asking        // requests not carried out yet, in order
 	times    runTimes
 
-	stats      map[string]*runStats // by queue (spread.go)
+	stats      map[string]*runStats // by queue (runtimes.go)
 	queues     []*runStats          // the same, in a fixed order
 	lastOpts   *jobs.Options        // of the job asked about last …
 	lastStats  *runStats            // … and its queue's
-	judgeAt    time.Duration        // when running jobs are looked at next (straggler.go)
+	judgeAt    time.Duration        // when running jobs are looked at next (copies.go)
 	straggling int
 	copyAt     time.Duration // when running jobs may be copied next (copies.go)
 	heeded     *jobs.Options // of the job whose queue's share was taken in last (share.go)
 	ahead      float64       // seconds that what runs is charged ahead
-	hybrid     bool          // local slots take the shortest job first (hybrid.go)
-	lastETA    lastETA       // eta.go
+	hybrid     bool          // local slots take the shortest job first (place.go)
+	lastETA    lastETA       // forecast.go
 	deadlines  deadlines
 	provisions provisions // provide.go
 
@@ -99,6 +101,7 @@ type Core struct {
 	neverAt     time.Duration // until when jobs that no host can run wait, because the set of hosts has changed; 0: they fail
 	clearUntil  time.Duration // the end waits for word of lost attempts; 0: not at the end
 	halt        halt
+	majority    majority // majority.go
 
 	// See, if set, is shown each record right after it was folded, while its job is
 	// still as the record left it: one Step may end a job and open its next round. It
@@ -112,12 +115,12 @@ type Core struct {
 	// Only while a Step lasts.
 	now     Time
 	records []jobs.Record
-	finish  []Order
-	looking []Order // looks at the shared directory
-	leaving []Order // hosts that leave
-	settled []ended // became terminal, their dependents not yet looked at
-	cause   string  // name of the request that is being carried out, or whose consequences are; "": none
-	holding bool    // emit leaves queued jobs in held until release
+	finish  []Command
+	looking []Command // looks at the shared directory
+	leaving []Command // hosts that leave
+	settled []ended   // became terminal, their dependents not yet looked at
+	cause   string    // name of the request that is being carried out, or whose consequences are; "": none
+	holding bool      // emit leaves queued jobs in held until release
 	held    []jobs.ID
 }
 
@@ -177,14 +180,14 @@ const maxKept = 4096
 // Step takes events and returns what to record and then what to do. What is decided about
 // the whole run, such as where to launch, is decided once, after the last of them. The
 // records have already been folded into the table. They are valid until the next Step; the
-// orders are the caller's.
-func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, orders []Order) {
+// commands are the caller's.
+func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []Command) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
 	gap := now.Mono - c.now.Mono
 	if clear(c.records); cap(c.records) > maxKept {
 		c.records = nil
 	}
-	c.now, c.records, c.finish, c.looking, c.leaving, c.provisions.orders = now, c.records[:0], nil, nil, nil, nil
+	c.now, c.records, c.finish, c.looking, c.leaving, c.provisions.commands, c.majority.send = now, c.records[:0], nil, nil, nil, nil, nil
 	switch {
 	case !c.begun:
 		c.begin()
@@ -202,7 +205,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, orders []Ord
 	c.settle()
 	c.provide()
 	c.end()
-	return c.records, slices.Concat(c.leaving, c.collect(), c.looking, c.provisions.orders, c.finish)
+	return c.records, slices.Concat(c.majority.send, c.leaving, c.collect(), c.looking, c.provisions.commands, c.finish)
 }
 
 func (c *Core) handle(ev Event) {
@@ -284,6 +287,14 @@ func (c *Core) handle(ev Event) {
 		c.setTokens(e)
 	case ChangeInventory:
 		c.changeInventory(e)
+	case MirrorUp:
+		c.mirrorUp(e)
+	case MirrorDown:
+		c.mirrorDown(e)
+	case Leased:
+		c.runLeased(e)
+	case Slept:
+		c.slept()
 	case Acked:
 		if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
 			c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})
@@ -299,7 +310,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	moves := false
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded,
-		jobs.KindCancelled, jobs.KindJob, jobs.KindRound, jobs.KindPriority, jobs.KindEdited, jobs.KindForgiven:
+		jobs.KindCanceled, jobs.KindJob, jobs.KindRound, jobs.KindPriority, jobs.KindEdited, jobs.KindForgiven:
 		moves = true
 	}
 	j := c.table.Job(r.Job)
@@ -316,7 +327,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	if err != nil {
 		c.Defects++
 		c.records = append(c.records, jobs.Record{Kind: jobs.KindEvent, At: r.At, Job: r.Job, N: r.N, Host: r.Host,
-			Reason: fmt.Sprintf("defect: a decision did not fit the facts: %v", err)})
+			Reason: fmt.Sprintf("internal error: a decision did not fit the facts: %v", err)})
 	} else {
 		c.records = append(c.records, r)
 	}
@@ -343,7 +354,7 @@ func (c *Core) emit(r jobs.Record) bool {
 
 // causeOf returns the name of the request that caused a record; "": none did.
 func (c *Core) causeOf(r *jobs.Record) string {
-	if cancel, ok := c.table.Cancels[r.Job]; ok && r.Next == jobs.Cancelled {
+	if cancel, ok := c.table.Cancels[r.Job]; ok && r.Next == jobs.Canceled {
 		return cancel.Request
 	}
 	return cmp.Or(r.Request, c.cause)
@@ -360,4 +371,13 @@ func (c *Core) everyHost() []*host {
 		return c.hosts
 	}
 	return append(c.hosts[:len(c.hosts):len(c.hosts)], c.absent...)
+}
+
+// Linked reports whether the core holds the host's link for alive: from HostUp
+// until it has ordered Disconnect or has heard HostDown, hellos of a helper
+// that is mute every time aside. Only heartbeats taken note of in the meantime may
+// extend a lease.
+func (c *Core) Linked(name string) bool {
+	h := c.byName[name]
+	return h != nil && h.linked && !h.doubted()
 }

@@ -1,12 +1,13 @@
 package sched
 
 import (
+	"strings"
 	"time"
 
 	"dcs-tui/jobs"
 )
 
-// started hears that an attempt runs. Repeats are normal.
+// started handles the report that an attempt runs. Repeats are normal.
 func (c *Core) started(id jobs.AttemptID, slot int, at jobs.Stamp) {
 	a := c.table.Attempt(id)
 	if a == nil {
@@ -23,7 +24,7 @@ func (c *Core) started(id jobs.AttemptID, slot int, at jobs.Stamp) {
 		}
 		return
 	}
-	c.returned(a, slot, at) // late.go
+	c.returned(a, slot, at) // attempt.go
 }
 
 // stamp gives a start that the host could not date the time of hearing of it.
@@ -34,7 +35,7 @@ func (c *Core) stamp(at jobs.Stamp) jobs.Stamp {
 	return at
 }
 
-// ended hears that an attempt is over with an outcome, and decides what becomes
+// ended handles the outcome of an attempt, and decides what becomes
 // of its job. Repeats change nothing.
 func (c *Core) ended(id jobs.AttemptID, slot int, o *jobs.Outcome) {
 	a := c.table.Attempt(id)
@@ -62,23 +63,23 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.without(j, a), "its job had its result already"
 	case o.OK():
 		r.Next = jobs.Succeeded
-	case c.cancelled(r.Job):
-		r.Kind, r.Next, r.Reason = jobs.KindCancelled, jobs.Cancelled, c.table.Cancels[r.Job].Reason
+	case c.canceled(r.Job):
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, jobs.Canceled, c.table.Cancels[r.Job].Reason
 		if others {
 			r.Next = jobs.Running
 		}
 	case o.Stopped && f.requeue:
-		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped there to run elsewhere"
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.without(j, a), "stopped there to run elsewhere"
 	case o.Stopped && others:
-		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, jobs.Running, "another attempt goes on"
+		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, jobs.Running, "another attempt continues"
 	case o.Stopped && c.tooHard(j):
-		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped: "+c.whyTooHard(j)
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.without(j, a), "stopped: "+c.whyTooHard(j)
 	case o.Stopped:
 		// Not by this dispatcher: by an earlier one, which emptied the host (a wish to end
 		// the job would be in the journal), or on the host.
-		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped there, and nobody has asked for its end"
-	case h.preempts(j, o):
-		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "ended by SIGTERM, with which an allocation ends"
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.without(j, a), "killed by an unknown process"
+	case c.preempts(h, j, o):
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.without(j, a), "ended by SIGTERM, with which an allocation ends"
 	default:
 		c.fail(&r, j, !c.postpones(j, o) && c.blames(h, j, f.id, o))
 	}
@@ -91,7 +92,7 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 	}
 }
 
-// mayTell says whether a host's word about an attempt counts: only that of the
+// mayTell reports whether a host's word about an attempt counts: only that of the
 // machine which has it.
 func (c *Core) mayTell(name string, id jobs.AttemptID) bool {
 	a, h := c.table.Attempt(id), c.byName[name]
@@ -100,7 +101,7 @@ func (c *Core) mayTell(name string, id jobs.AttemptID) bool {
 	}
 	if h != nil && !h.lied {
 		h.lied = true
-		c.say(name, id.Job, "%s reports on attempt %s, which is on %s: what it says of other hosts' attempts is ignored", name, id, a.Host)
+		c.say(name, id.Job, "%s reports on attempt %s, which is on %s: its reports about attempts of other hosts are ignored", name, id, a.Host)
 	}
 	return false
 }
@@ -135,7 +136,7 @@ func (c *Core) close(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	return true
 }
 
-// neverStarted hears that an attempt was refused or withdrawn, or that its claim
+// neverStarted handles the report that an attempt was refused or withdrawn, or that its claim
 // is ours: it will not start there. Nobody is charged.
 func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	f := c.flights[id]
@@ -146,8 +147,8 @@ func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	j := c.table.Job(id.Job)
 	r := jobs.Record{Kind: jobs.KindSuperseded, Job: id.Job, N: id.N, Host: f.h.spec.Name, Reason: why}
 	r.Next = c.without(j, j.Attempts[id.N-1])
-	if r.Next == jobs.Cancelled {
-		r.Kind, r.Reason = jobs.KindCancelled, c.table.Cancels[id.Job].Reason
+	if r.Next == jobs.Canceled {
+		r.Kind, r.Reason = jobs.KindCanceled, c.table.Cancels[id.Job].Reason
 	}
 	c.land(f)
 	c.emit(r)
@@ -161,8 +162,8 @@ func (c *Core) without(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 		return j.State
 	case otherOpen(j, a.ID.N):
 		return jobs.Running
-	case c.cancelled(a.ID.Job):
-		return jobs.Cancelled
+	case c.canceled(a.ID.Job):
+		return jobs.Canceled
 	case int(j.Failures) >= c.tries(j):
 		return jobs.Failed
 	}
@@ -212,4 +213,23 @@ func (t runTimes) ok(queue string) float64 {
 		return m.oks
 	}
 	return 0
+}
+
+// became describes what happened to a job, to follow its name.
+func became(s jobs.JobState) string {
+	switch s {
+	case jobs.Succeeded, jobs.Failed:
+		return "has " + s.String()
+	case jobs.TimedOut:
+		return "has timed out"
+	case jobs.Canceled, jobs.Skipped:
+		return "was " + s.String()
+	}
+	return "is " + s.String()
+}
+
+// withoutName takes a host's name off the front of a reason that follows the name
+// anyway: errors of links begin with it.
+func withoutName(reason, name string) string {
+	return strings.TrimPrefix(reason, name+": ")
 }

@@ -1,6 +1,6 @@
 // Package sched is the pure core: it decides what runs where and when, and what
 // becomes of it. Core.Step takes an instant and an event and returns the records
-// to make durable and the orders to carry out afterwards, in that order.
+// to make durable and the commands to carry out afterwards, in that order.
 //
 // One policy stands in one file, as plain functions. Nothing here starts a
 // goroutine, reads a clock, locks, sends on a channel, or ranges over a map where

@@ -10,10 +10,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// commands returns what is launched, with its command.
-func commands(orders []Order) string {
+// launchedTexts returns what is launched, with its command.
+func launchedTexts(commands []Command) string {
 	s := ""
-	for _, o := range orders {
+	for _, o := range commands {
 		if l, ok := o.(Launch); ok {
 			for _, p := range l.Jobs {
 				s += fmt.Sprintf("%s %s;", p.Attempt, p.Spec.Command)
@@ -23,10 +23,10 @@ func commands(orders []Order) string {
 	return s
 }
 
-func (s *stage) edit(c jobs.Change, ids ...jobs.ID) []Order { return s.step(Edit{ids, c}) }
+func (s *stage) edit(c jobs.Change, ids ...jobs.ID) []Command { return s.step(Edit{ids, c}) }
 
 // TestEdit: a queued job is changed, one that is over gets a new round, one that runs is
-// left alone (TUI.md key e); the journal gives the same table again.
+// left alone; the journal gives the same table again.
 func TestEdit(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")
@@ -37,8 +37,8 @@ func TestEdit(t *testing.T) {
 		t.Errorf("%+v %+v", s.job(1).Spec, s.job(2).Spec)
 	}
 	o := s.ended("a", "1.1", exit1)
-	want(t, "the changed one", commands(o)[:8], "2.1 new;")
-	if l := o[slices.IndexFunc(o, func(o Order) bool { _, ok := o.(Launch); return ok })].(Launch); l.Jobs[0].Timeout != time.Hour {
+	want(t, "the changed one", launchedTexts(o)[:8], "2.1 new;")
+	if l := o[slices.IndexFunc(o, func(o Command) bool { _, ok := o.(Launch); return ok })].(Launch); l.Jobs[0].Timeout != time.Hour {
 		t.Errorf("timeout %s", l.Jobs[0].Timeout)
 	}
 	s.step(Pause{true})
@@ -47,14 +47,14 @@ func TestEdit(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	s.ended("a", "2.1", okay)
-	all := commands(s.step(Pause{}))
-	all += commands(s.ended("a", "1.2", okay)) + commands(s.ended("a", "3.1", okay))
+	all := launchedTexts(s.step(Pause{}))
+	all += launchedTexts(s.ended("a", "1.2", okay)) + launchedTexts(s.ended("a", "3.1", okay))
 	contains(t, "again", all, "1.2 better;")
 	if s.finish == nil {
 		t.Errorf("the run does not end: %v", s.c.table.Counts)
 	}
 	s.finish = nil
-	s.edit(jobs.Change{Name: new("x")}, 2) // a run that was over goes on
+	s.edit(jobs.Change{Name: new("x")}, 2) // a run that was over continues
 	s.ended("a", "2.2", okay)
 	if s.finish == nil || s.job(2).Round != 2 {
 		t.Errorf("finish %v", s.finish)
@@ -87,17 +87,17 @@ func TestEditMovesClass(t *testing.T) {
 		t.Error("equal options are held twice")
 	}
 	want(t, "a", on(s.up("a"), "a"), "2.1")
-	want(t, "b", commands(s.up("b")), "1.1 true;3.1 true;")
+	want(t, "b", launchedTexts(s.up("b")), "1.1 true;3.1 true;")
 	s.edit(jobs.Change{GPUs: new(jobs.GPUs(9))}, 4)
 	s.wantState(4, jobs.Failed)
 	contains(t, "why", s.job(4).Reason, "GPU")
 	s.edit(jobs.Change{GPUs: new(jobs.GPUs(0))}, 4)
 	s.wantState(4, jobs.Queued)
-	contains(t, "a", commands(s.ended("a", "2.1", okay)), "4.1 true")
+	contains(t, "a", launchedTexts(s.ended("a", "2.1", okay)), "4.1 true")
 }
 
 // TestEditRetrying: a job that waits for its next try is changed and tried at once, with
-// all its tries; the hosts where the old command failed are as good as others.
+// all its tries; the hosts where the old command failed are almost others.
 func TestEditRetrying(t *testing.T) {
 	s := newStage(t, Config{Tries: 2}, box("a", 1))
 	s.up("a")
@@ -106,7 +106,7 @@ func TestEditRetrying(t *testing.T) {
 	if s.c.queue.spots[0] != retrying {
 		t.Fatal("it does not wait")
 	}
-	want(t, "at once", commands(s.edit(jobs.Change{Command: new("b")}, 1)), "1.2 b;")
+	want(t, "at once", launchedTexts(s.edit(jobs.Change{Command: new("b")}, 1)), "1.2 b;")
 	s.ended("a", "1.2", exit1)
 	s.wantState(1, jobs.Queued) // one of two tries
 	if s.job(1).Failures != 1 {
@@ -131,7 +131,7 @@ func TestEditLostComesBack(t *testing.T) {
 			t.Errorf("%s: the old command's attempt made it %s", what, j.State)
 		}
 		if what == "runs" {
-			contains(t, what, said[Kill](s.orders), "1.1")
+			contains(t, what, said[Kill](s.commands), "1.1")
 		}
 	}
 }
@@ -142,8 +142,8 @@ func TestEditDependents(t *testing.T) {
 	s.up("a")
 	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
 	s.ended("a", "2.1", exit1)
-	want(t, "parent", commands(s.edit(jobs.Change{Command: new("b")}, 1, 2)), "2.2 b;")
-	want(t, "child", commands(s.ended("a", "2.2", okay)), "1.1 b;")
+	want(t, "parent", launchedTexts(s.edit(jobs.Change{Command: new("b")}, 1, 2)), "2.2 b;")
+	want(t, "child", launchedTexts(s.ended("a", "2.2", okay)), "1.1 b;")
 }
 
 // TestEditRefused: what cannot be changed stays, and one line says why.

@@ -19,8 +19,8 @@ type fakeHost struct {
 	toUs      time.Duration // when the last message arrives: order is kept
 	limit     int
 	limitSent bool
-	mute      time.Duration // until when it gives no beat
-	confirmed time.Duration // the newest sign of life that the core has taken note of
+	mute      time.Duration // until when it sends no heartbeat
+	confirmed time.Duration // the newest heartbeat that the core has taken note of
 	lease     time.Duration // until when a buffered job may start
 	attempts  map[jobs.AttemptID]*fakeAttempt
 	spool     []*fakeAttempt
@@ -145,7 +145,7 @@ func (h *fakeHost) count(s fakeState) int {
 	return n
 }
 
-func (h *fakeHost) launch(ps []Placed) {
+func (h *fakeHost) launch(ps []LaunchItem) {
 	var refused []jobs.AttemptID
 	for _, p := range ps {
 		if h.attempts[p.Attempt] != nil {

@@ -138,7 +138,7 @@ func (h *host) hasForeignGPUs() bool {
 	return h.vagueGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreign > 0 })
 }
 
-// avoidGPUs notes that others use devices of a refused attempt. It reports whether that
+// avoidGPUs records that others use devices of a refused attempt. It reports whether that
 // is the reason for the refusal: then the host itself is well and gets other jobs, and
 // the job gets other devices.
 func (c *Core) avoidGPUs(f *flight, m *hosts.Refused) bool {

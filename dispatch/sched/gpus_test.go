@@ -11,12 +11,12 @@ import (
 )
 
 // locked steps a heartbeat of a host on which these devices are locked.
-func (s *stage) locked(name string, devices ...int) []Order {
+func (s *stage) locked(name string, devices ...int) []Command {
 	return s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[name].open, LockedGPUs: devices}})
 }
 
-func devices(orders []Order) (all [][]int) {
-	for _, o := range orders {
+func devices(commands []Command) (all [][]int) {
+	for _, o := range commands {
 		if l, ok := o.(Launch); ok {
 			for _, p := range l.Jobs {
 				all = append(all, p.GPUs)
@@ -50,7 +50,7 @@ func TestGPUInUseElsewhere(t *testing.T) {
 	want(t, "none is left", on(o, "a"), "")
 	contains(t, "why", s.c.Why(s.now(), 1), "some of them by others")
 	s.step(Submit{Specs: []*jobs.Spec{{ID: 2, Command: "true", Options: jobs.NoOptions}}, Last: true})
-	want(t, "a job without a GPU", on(s.orders, "a"), "2.1")
+	want(t, "a job without a GPU", on(s.commands, "a"), "2.1")
 	for range 100 {
 		s.at += BeatEvery
 		want(t, "while they are in use", on(s.locked("a", 0, 1), "a"), "")
@@ -62,7 +62,7 @@ func TestGPUInUseElsewhere(t *testing.T) {
 	}
 }
 
-// TestGPURefusalNeedsADevice: a host goes on probation if it refuses an attempt because
+// TestGPURefusalNeedsADevice: a host continues probation if it refuses an attempt because
 // of a device that the attempt was not given.
 func TestGPURefusalNeedsADevice(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
@@ -117,12 +117,12 @@ func TestGPURefusalsAddUp(t *testing.T) {
 // all, and a device that an attempt of ours has is still ours.
 func TestGPUInUseAtHello(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
-	hello := func() []Order {
+	hello := func() []Command {
 		return s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0, 7}}})
 	}
 	hello()
 	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1})
-	if got := devices(s.orders); len(got) != 1 || !slices.Equal(got[0], []int{1}) {
+	if got := devices(s.commands); len(got) != 1 || !slices.Equal(got[0], []int{1}) {
 		t.Errorf("devices %v", got)
 	}
 	s.started("a", "1.1")
@@ -162,7 +162,7 @@ func TestHalfGPUs(t *testing.T) {
 	s.up("a") // with two devices
 	half := &jobs.Options{GPUs: jobs.HalfGPU}
 	s.submit(true, half, half, &jobs.Options{GPUs: 1}, half)
-	if got, want := devices(s.orders), [][]int{{0}, {0}, {1}}; !slices.EqualFunc(got, want, slices.Equal) {
+	if got, want := devices(s.commands), [][]int{{0}, {0}, {1}}; !slices.EqualFunc(got, want, slices.Equal) {
 		t.Fatalf("devices %v, want %v", got, want)
 	}
 	s.started("a", "1.1")
@@ -180,9 +180,9 @@ func TestForeignHalf(t *testing.T) {
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 1, HalfGPUs: []int{0}}})
 	half := &jobs.Options{GPUs: jobs.HalfGPU}
 	s.submit(true, &jobs.Options{GPUs: 1}, half, half)
-	want(t, "the free half", on(s.orders, "a"), "2.1")
+	want(t, "the free half", on(s.commands, "a"), "2.1")
 	s.step(gpuRefusal("a", "2.1", 0))
-	beat := func(whole, half []int) []Order {
+	beat := func(whole, half []int) []Command {
 		s.at += time.Minute
 		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open, LockedGPUs: whole, HalfGPUs: half}})
 	}
@@ -209,7 +209,7 @@ func TestGPUNumbers(t *testing.T) {
 		s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 2, GPUIDs: []int{5, 3, -1, 5}}})
 		one := &jobs.Options{GPUs: 1}
 		s.submit(true, one, one, one, one)
-		if got := slices.Concat(devices(s.orders)...); !slices.Equal(got, c.want) {
+		if got := slices.Concat(devices(s.commands)...); !slices.Equal(got, c.want) {
 			t.Errorf("gpu_ids %v, gpus %d: devices %v, want %v", c.ids, c.most, got, c.want)
 		}
 	}

@@ -17,9 +17,9 @@ var timedOut = jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}
 
 // launched returns the ids of the jobs that are launched until nothing is left, each of
 // which succeeds at once.
-func (s *stage) launched(name string, orders []Order) (order []jobs.ID) {
+func (s *stage) launched(name string, commands []Command) (order []jobs.ID) {
 	for {
-		ids := attemptIDs(on(orders, name))
+		ids := attemptIDs(on(commands, name))
 		if len(ids) == 0 {
 			return order
 		}
@@ -33,12 +33,12 @@ func (s *stage) launched(name string, orders []Order) (order []jobs.ID) {
 		for _, id := range ids {
 			last += id.String() + " "
 		}
-		orders = s.ended(name, last, okay)
+		commands = s.ended(name, last, okay)
 	}
 }
 
 // Jobs run from the easiest to the hardest: numbers as numbers, equals in file order,
-// priority before hardness, jobs without one first (E2, DESIGN 7).
+// priority before hardness, jobs without one first.
 func TestEasiestFirst(t *testing.T) {
 	s := newStage(t, Config{}, box("melon1", 1))
 	urgent := hardAs("99", "99")
@@ -48,7 +48,7 @@ func TestEasiestFirst(t *testing.T) {
 }
 
 // A timeout stops what runs and is as hard or harder, and skips what waits, whatever it
-// waits for; what is not comparable goes on, and so do other batches (E2).
+// waits for; what is not comparable continues, and so do other batches (E2).
 func TestDomino(t *testing.T) {
 	s := newStage(t, Config{}, box("melon1", 4))
 	other := hardAs("5", "5")
@@ -76,7 +76,7 @@ func TestDomino(t *testing.T) {
 	s.started("melon1", "1.1 2.1 3.1")
 	s.ended("melon1", "1.1", timedOut)
 	s.wantState(1, jobs.TimedOut)
-	want(t, "stopped", said[Kill](s.orders), "{melon1 [5.1 2.1] it is at least as hard as job 1, which timed out after 1m0s}")
+	want(t, "stopped", said[Kill](s.commands), "{melon1 [5.1 2.1] it is at least as hard as job 1, which timed out after 1m0s}")
 	for _, id := range []jobs.ID{6, 11} {
 		s.wantState(id, jobs.Skipped)
 		contains(t, "reason", s.job(id).Reason, "at least as hard as job 1, which timed out after 1m0s")
@@ -93,7 +93,7 @@ func TestDomino(t *testing.T) {
 	s.step(AttemptsWithdrawn{"melon1", &hosts.Withdrawn{Attempts: attemptIDs("5.1"), Why: "it had not started"}})
 	s.wantState(2, jobs.Skipped)
 	s.wantState(5, jobs.Skipped)
-	if a := s.job(2).Attempts[0]; a.State != jobs.AttemptCancelled {
+	if a := s.job(2).Attempts[0]; a.State != jobs.AttemptCanceled {
 		t.Errorf("the attempt of job 2 is %s", a.State)
 	}
 	for _, id := range []jobs.ID{3, 4, 7, 8, 9, 10, 12, 13, 14} {
@@ -128,7 +128,7 @@ func TestDominoWaitsForTheLastTry(t *testing.T) {
 
 // A job that is skipped runs when a person gives it more time, or has the one that
 // timed out run again; asked for in any order. Otherwise it is skipped again and says
-// what would help (E2, issue 5 point 5).
+// what would help.
 func TestSkippedRunsAgain(t *testing.T) {
 	begin := func(t *testing.T) *stage {
 		s := newStage(t, Config{}, box("melon1", 1))
@@ -191,7 +191,7 @@ func TestSkippedRunsAgain(t *testing.T) {
 	})
 }
 
-// A dispatcher that begins after the timeout was written goes on: what runs is stopped
+// A dispatcher that begins after the timeout was written continues: what runs is stopped
 // as soon as its host answers, and what waits is skipped (promise 1, E2).
 func TestDominoAfterRestart(t *testing.T) {
 	s := newStage(t, Config{Timeout: time.Minute}, box("melon1", 2))
@@ -216,11 +216,11 @@ func TestDominoAfterRestart(t *testing.T) {
 		n.probedAs("melon1", "2.1", hosts.IsRunning, nil)
 		if timeout > time.Minute { // all of them have more time now
 			n.wantState(3, jobs.Running)
-			want(t, "stopped", said[Kill](n.orders), "")
+			want(t, "stopped", said[Kill](n.commands), "")
 			continue
 		}
 		n.wantState(3, jobs.Skipped)
-		contains(t, "stopped", said[Kill](n.orders), "[2.1]")
+		contains(t, "stopped", said[Kill](n.commands), "[2.1]")
 		n.ended("melon1", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 		n.wantState(2, jobs.Skipped)
 	}
@@ -247,7 +247,7 @@ func TestTimeItHad(t *testing.T) {
 	}
 }
 
-// Very many are skipped over several steps, and nothing is launched meanwhile.
+// Very many are skipped over several steps, and nothing is launched in the meantime.
 func TestDominoOfVeryMany(t *testing.T) {
 	const n = 2*mostAStep + 100
 	s := newStage(t, Config{}, box("melon1", 1))
@@ -258,7 +258,7 @@ func TestDominoOfVeryMany(t *testing.T) {
 	s.started("melon1", "1.1")
 	s.ended("melon1", "1.1", timedOut)
 	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(mostAStep-1)) // the step has looked at job 1 too
-	want(t, "launched", on(s.orders, "melon1"), "")
+	want(t, "launched", on(s.commands, "melon1"), "")
 	if all := s.wait(time.Second, "melon1"); on(all, "melon1") != "" {
 		t.Error(on(all, "melon1"))
 	}

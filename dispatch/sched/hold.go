@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// hold is why a host that is up may have no slot busy at all.
+// hold is a reason why a host that is up may not use any slot.
 type hold uint8
 
 const (
@@ -30,8 +30,8 @@ const (
 const wedgeAfter = 10 * time.Second
 
 // floored names the floor that a host is below. A host that has a floor is held
-// until it has measured: all its slots would be filled before the first beat. Free disk
-// space that is not known in time is taken to be what it was.
+// until it has measured: all its slots would be filled before the first heartbeat. Free disk
+// space that is not known in time is assumed to be unchanged.
 func (h *host) floored() hold {
 	s, b := h.spec, &h.beat
 	switch {
@@ -57,7 +57,7 @@ func (h *host) floored() hold {
 	return notHeld
 }
 
-// take keeps what a beat says for the floors.
+// take keeps what a heartbeat says for the floors.
 func (h *host) take(b *hosts.Beat) {
 	h.beat, h.measured = *b, true
 	if b.DiskFree >= 0 {
@@ -65,7 +65,7 @@ func (h *host) take(b *hosts.Beat) {
 	}
 }
 
-// holdWhy says for people what holds the host, to follow its name; "" if nothing does.
+// holdWhy describes for people what holds the host, to follow its name; "" if nothing does.
 func (h *host) holdWhy() string {
 	s, b := h.spec, &h.beat
 	why := ""
@@ -74,19 +74,19 @@ func (h *host) holdWhy() string {
 		return ""
 	case yielding:
 		if h.others < 0.5 {
-			why = fmt.Sprintf("our jobs there use %.1f cores more than one a slot", h.excess)
+			why = fmt.Sprintf("our jobs there use %.1f cores more than one per slot", h.excess)
 			break
 		}
 		if h.hello != nil && h.hello.Cores > 0 {
-			return fmt.Sprintf("yields: others use %.1f of its %s", h.others, jobs.Plural(h.hello.Cores, "core"))
+			return fmt.Sprintf("reduces its slots: others use %.1f of its %s", h.others, jobs.Plural(h.hello.Cores, "core"))
 		}
-		return fmt.Sprintf("yields: others use %.1f cores", h.others)
+		return fmt.Sprintf("reduces its slots: others use %.1f cores", h.others)
 	case sharing:
 		return h.sharedWhy()
 	case wedged:
 		why = "the file system of its attempts has not answered for " + short(b.FSDelay)
 	case unmeasured:
-		why = "its first measurement is not here yet"
+		why = "its first measurement has not arrived yet"
 	case owned:
 		if why = b.Owner.Who; b.Owner.Suspend {
 			why += "; jobs there are suspended"
@@ -114,10 +114,10 @@ func overOrAt(load, limit float64) string {
 	return "over"
 }
 
-// holdEvery is how seldom a host's holds are told.
+// holdEvery is the least time between two reports of a host's holds.
 const holdEvery = time.Minute
 
-// tellHolds says when a host begins or ceases to start nothing while jobs wait for
+// tellHolds reports when a host begins or ceases to start nothing while jobs wait for
 // it. What has changed back within holdEvery is not told.
 func (c *Core) tellHolds() {
 	for _, h := range c.hosts {
@@ -136,7 +136,7 @@ func (c *Core) tellHolds() {
 	}
 }
 
-// wanted says whether a ready job could run on the host.
+// wanted reports whether a ready job could run on the host.
 func (c *Core) wanted(h *host) bool {
 	for _, cl := range c.queue.list {
 		if cl.epoch != c.queue.epoch {
@@ -147,4 +147,110 @@ func (c *Core) wanted(h *host) bool {
 		}
 	}
 	return false
+}
+
+// Quiet hours: in the host's own local time nothing is started there; what
+// runs continues, and what is buffered comes back for the others. The host's zone is
+// that of its latest hello, so that a change of the clocks counts from the next one.
+
+const (
+	day       = 24 * time.Hour
+	mostZone  = 14 * 60 * 60 // seconds
+	noQuieter = time.Duration(-1)
+)
+
+// timeOfDay returns how long ago midnight was in a zone so many seconds east of UTC.
+func timeOfDay(at jobs.Stamp, zone int) time.Duration {
+	d := (time.Duration(at)%day + time.Duration(zone)*time.Second) % day
+	return (d + day) % day
+}
+
+// quietLeft returns for how long it is quiet from a time of day on, spans that
+// follow on each other taken together: 0 when it is not, a day when it always is.
+func quietLeft(spans []hosts.Quiet, at time.Duration) time.Duration {
+	var left time.Duration
+	for left < day {
+		more := time.Duration(0)
+		for _, q := range spans {
+			more = max(more, spanLeft(q, (at+left)%day))
+		}
+		if more == 0 {
+			return left
+		}
+		left += more
+	}
+	return day
+}
+
+// spanLeft returns how much of one span is left, 0 outside of it.
+func spanLeft(q hosts.Quiet, at time.Duration) time.Duration {
+	switch {
+	case q.From < q.To && at >= q.From && at < q.To:
+		return q.To - at
+	case q.From > q.To && at >= q.From: // over midnight
+		return day - at + q.To
+	case q.From > q.To && at < q.To:
+		return q.To - at
+	}
+	return 0
+}
+
+// untilQuiet returns how long it is to the next beginning of a span; noQuieter
+// when there is none.
+func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
+	next := noQuieter
+	for _, q := range spans {
+		if d := (q.From - at + 2*day) % day; q.From != q.To && (next < 0 || d < next) {
+			next = d
+		}
+	}
+	return next
+}
+
+// keepQuiet lets quiet hours begin and end.
+func (c *Core) keepQuiet() {
+	for _, h := range c.hosts {
+		if len(h.spec.Quiet) == 0 || !h.answers() {
+			continue
+		}
+		at := timeOfDay(c.now.Wall, h.hello.ZoneSeconds)
+		left := quietLeft(h.spec.Quiet, at)
+		was := h.quiet
+		h.quiet, h.quietTurn = left > 0, c.now.Mono+left
+		if !h.quiet {
+			h.quietTurn = c.now.Mono + untilQuiet(h.spec.Quiet, at)
+		}
+		if h.quiet {
+			h.quietEnd = clockTime(at+left, left)
+		}
+		switch {
+		case h.quiet && !was:
+			h.reserved = nil
+			h.withdrawAll()
+			goesOn := ""
+			if h.running > 0 {
+				goesOn = "; its running jobs continue"
+			}
+			c.say(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.restsUntil(), goesOn)
+		case was && !h.quiet:
+			c.say(h.spec.Name, 0, "%s is used again: its quiet hours are over", h.spec.Name)
+		}
+	}
+}
+
+// clockTime writes the end of a rest, the host's local time: "06:00"; "" when the
+// rest has no end.
+func clockTime(at, left time.Duration) string {
+	if left >= day {
+		return ""
+	}
+	at %= day
+	return fmt.Sprintf("%02d:%02d", at/time.Hour, at%time.Hour/time.Minute)
+}
+
+func (h *host) restsUntil() string {
+	if h.quietEnd == "" {
+		return "starts nothing all day (quiet hours)"
+	}
+	return "rests until " + h.quietEnd + " (quiet hours)"
 }

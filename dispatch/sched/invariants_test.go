@@ -1,8 +1,17 @@
 package sched
 
 import (
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
+	"testing"
 
 	"dcs-tui/jobs"
 )
@@ -135,4 +144,187 @@ func (w *world) atEnd() {
 	if !reflect.DeepEqual(replay, t) {
 		w.fatalf("the journal does not give the state that the run had")
 	}
+}
+
+// TestPure checks that the core is pure: the files of this package and jobs' Fold start
+// no goroutine, use no channel, lock or clock, and range over no map (its order
+// would be seen). Over the syntax trees, so that no run is needed to notice.
+func TestPure(t *testing.T) {
+	fset := token.NewFileSet()
+	var own []*ast.File
+	for _, name := range goFiles(t, ".") {
+		own = append(own, parse(t, fset, name))
+	}
+	fold := []*ast.File{parse(t, fset, "../../jobs/fold.go"), parse(t, fset, "../../jobs/table.go")}
+	if bad := impurities(fset, own); len(bad) > 0 {
+		t.Errorf("not pure:\n%s", strings.Join(bad, "\n"))
+	}
+	if bad := impurities(fset, fold); len(bad) > 0 {
+		t.Errorf("not pure:\n%s", strings.Join(bad, "\n"))
+	}
+}
+
+// TestPureCatches holds the check itself: each mutation is seen.
+func TestPureCatches(t *testing.T) {
+	for _, body := range []string{
+		"go f()", "ch := make(chan int); _ = ch", "var ch chan int; ch <- 1", "select {}", "time.Now()", "time.Sleep(1)",
+		"time.Since(time.Time{})", "time.AfterFunc(1, f)", "for k := range m { _ = k }", "for range s.m {}",
+		"for k := range maps.Keys(m) { _ = k }", "rand.Int()", "var mu sync.Mutex; mu.Lock()", "os.Getenv(\"X\")",
+	} {
+		src := "package p\nimport (\"maps\"; \"math/rand/v2\"; \"sync\"; \"time\"; \"os\")\nvar m = map[string]int{}\nvar s struct{ m map[int]int }\nvar _ sync.Mutex; var _ = maps.Keys[map[int]int]; var _ = rand.Int; var _ time.Time; var _ = os.Args\nfunc f() {\n" + body + "\n}\n"
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, "p.go", src, 0)
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		n := 0
+		for _, bad := range impurities(fset, []*ast.File{f}) {
+			if !strings.Contains(bad, "import") {
+				n++
+			}
+		}
+		if n == 0 && !strings.Contains(body, "sync") && !strings.Contains(body, "os.") {
+			t.Errorf("%q passes as pure", body)
+		}
+		if len(impurities(fset, []*ast.File{f})) == 0 {
+			t.Errorf("%q passes as pure", body)
+		}
+	}
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "p.go", "package p\nimport \"maps\"; import \"slices\"\nfunc f(m map[string]int) { for range slices.Sorted(maps.Keys(m)) {}; for range m[\"x\"] {} }\n", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bad := impurities(fset, []*ast.File{f}); len(bad) > 0 {
+		t.Errorf("sorted keys are refused: %v", bad)
+	}
+}
+
+func goFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if n := e.Name(); strings.HasSuffix(n, ".go") && !strings.HasSuffix(n, "_test.go") {
+			names = append(names, filepath.Join(dir, n))
+		}
+	}
+	return names
+}
+
+func parse(t *testing.T, fset *token.FileSet, name string) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(fset, name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// sources resolves this module's packages from their files and the standard
+// library from the compiler's export data, where it is at hand: types that stay
+// unknown only make the check see less of foreign maps.
+type sources struct {
+	fset *token.FileSet
+	std  types.Importer
+	done map[string]*types.Package
+}
+
+func (s *sources) Import(path string) (*types.Package, error) {
+	dir, ok := strings.CutPrefix(path, "dcs-tui/")
+	if !ok {
+		return s.std.Import(path)
+	}
+	if p := s.done[path]; p != nil {
+		return p, nil
+	}
+	var files []*ast.File
+	names, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names {
+		if strings.HasSuffix(n, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(s.fset, n, nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	conf := types.Config{Importer: s, Error: func(error) {}}
+	p, _ := conf.Check(path, s.fset, files, nil)
+	s.done[path] = p
+	return p, nil
+}
+
+var pureImports = map[string]bool{
+	"cmp": true, "container/heap": true, "fmt": true, "math": true, "math/rand/v2": true, "slices": true, "strings": true,
+	"time": true, "maps": true, "strconv": true, "errors": true, "dcs-tui/jobs": true, "dcs-tui/hosts": true,
+}
+
+// seen in package time: types and constants, and what is a function of its arguments.
+var pureTime = map[string]bool{
+	"Duration": true, "Nanosecond": true, "Microsecond": true, "Millisecond": true, "Second": true, "Minute": true,
+	"Hour": true, "Time": true, "Unix": true,
+}
+
+var pureRand = map[string]bool{"Rand": true, "New": true, "NewPCG": true}
+
+func impurities(fset *token.FileSet, files []*ast.File) []string {
+	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Uses: make(map[*ast.Ident]types.Object)}
+	conf := types.Config{
+		Importer: &sources{fset, importer.Default(), make(map[string]*types.Package)},
+		Error:    func(error) {},
+	}
+	conf.Check("p", fset, files, info) // what it cannot resolve it leaves unknown
+	var bad []string
+	say := func(n ast.Node, what string) { bad = append(bad, fset.Position(n.Pos()).String()+": "+what) }
+	for _, f := range files {
+		for _, imp := range f.Imports {
+			if p := strings.Trim(imp.Path.Value, `"`); !pureImports[p] {
+				say(imp, "import of "+p)
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				say(n, "go statement")
+			case *ast.ChanType:
+				say(n, "channel")
+			case *ast.SendStmt:
+				say(n, "send")
+			case *ast.SelectStmt:
+				say(n, "select")
+			case *ast.SelectorExpr:
+				if pkg, ok := n.X.(*ast.Ident); ok {
+					if pn, ok := info.Uses[pkg].(*types.PkgName); ok {
+						switch path := pn.Imported().Path(); {
+						case path == "time" && !pureTime[n.Sel.Name], path == "math/rand/v2" && !pureRand[n.Sel.Name]:
+							say(n, path+"."+n.Sel.Name)
+						}
+					}
+				}
+			case *ast.RangeStmt:
+				if tv := info.Types[n.X]; tv.Type != nil {
+					if _, ok := tv.Type.Underlying().(*types.Map); ok {
+						say(n, "range over a map")
+					}
+				}
+				if call, ok := n.X.(*ast.CallExpr); ok {
+					if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+						if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "maps" {
+							say(n, "range over maps."+sel.Sel.Name)
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	return bad
 }

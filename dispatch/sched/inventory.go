@@ -10,11 +10,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The set of hosts changes during a run (B5, D7). A host is known by its name, and the
+// The set of hosts changes during a run. A host is known by its name, and the
 // machine behind a name may change: its address is edited, a name is given to a new
 // machine. Every machine has an id that was made on it, and the journal says which machine
 // was behind a name when an attempt was launched there. Only that machine settles the
-// attempt: another one under the same name knows nothing of it, whatever it finds.
+// attempt: another one under the same name knows nothing about it, whatever it finds.
 
 // SetHosts is the complete set of hosts that the run is to use from now on. The core does
 // not change the hosts and keeps them.
@@ -220,7 +220,7 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 		h.reserved = nil
 		h.withdrawAll()
 		if h.open > 0 {
-			c.say(s.Name, 0, "the new address of %s counts when what is open at the old one is over", s.Name)
+			c.say(s.Name, 0, "the new address of %s is used when its attempts at the old one have ended", s.Name)
 		}
 		now.Addresses, now.Port, now.User, now.Identity, now.Jump = h.spec.Addresses, h.spec.Port, h.spec.User, h.spec.Identity, h.spec.Jump
 		now.Link, now.Command, now.Shells, now.WorkDir = h.spec.Link, h.spec.Command, h.spec.Shells, h.spec.WorkDir
@@ -357,7 +357,7 @@ func (c *Core) hostOf(name string, machine int32) *host {
 
 const anotherMachine = "another machine answers under its name"
 
-// identify notes which machine answers under a host's name. If it is another one than
+// identify records which machine answers under a host's name. If it is another one than
 // before, what is open on that one is kept apart: this one cannot tell of it.
 func (c *Core) identify(h *host, id string) {
 	name := h.spec.Name
@@ -386,7 +386,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 		o.seen, o.heard, o.cutAt, o.away, o.inherited = h.seen, h.heard, h.cutAt, h.away, h.inherited
 		o.state, o.reason = Suspect, anotherMachine
 		c.absent = append(c.absent, o)
-		c.say(name, 0, "another machine answers as %s: it cannot tell what became of what was launched on the one before (%s), "+
+		c.say(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
 			"which waits until that one has been silent for %s", name, jobs.Plural(h.open, "attempt"), short(h.spec.LostAfterOrDefault()))
 		o.takeFrom(h)
 	}
@@ -410,10 +410,10 @@ func (h *host) takeFrom(o *host) {
 	h.known = true
 }
 
-// leavingWhy is why a removed host takes no jobs.
+// leavingWhy is the reason why a removed host takes no jobs.
 func (h *host) leavingWhy() string {
 	return fmt.Sprintf("removed from the inventory: %s open there, then it leaves", jobs.Plural(h.open, "attempt"))
 }
 
-// movingWhy is why a host with a new address takes no jobs.
-const movingWhy = "its new address counts when nothing is open at the old one any more"
+// movingWhy is the reason why a host with a new address takes no jobs.
+const movingWhy = "its new address is used when its attempts at the old one have ended"

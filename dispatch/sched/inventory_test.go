@@ -10,7 +10,7 @@ import (
 )
 
 // upAs lets a machine answer under a host's name.
-func (s *stage) upAs(name, machine string) (all []Order) {
+func (s *stage) upAs(name, machine string) (all []Command) {
 	h := s.c.byName[name].spec
 	all = append(all, s.step(HostUp{Host: name, Hello: &hosts.Hello{Machine: machine, Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
 	return append(all, s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
@@ -24,7 +24,7 @@ func at(name string, slots int, address string) *hosts.Host {
 
 func set(list ...*hosts.Host) SetHosts { return SetHosts{Hosts: list} }
 
-// TestSetHosts: hosts come and go while the run goes on (B5).
+// TestSetHosts: hosts come and go while the run continues (B5).
 func TestSetHosts(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -76,7 +76,7 @@ func TestSetHosts(t *testing.T) {
 		{"the same set changes nothing", func(t *testing.T, s *stage) {
 			o := s.step(set(box("a", 1)))
 			if len(o) != 0 || len(s.records) != 0 {
-				t.Errorf("orders %v, records %v", o, s.records)
+				t.Errorf("commands %v, records %v", o, s.records)
 			}
 		}},
 		{"a removed host that cannot be reached leaves when its jobs are given up", func(t *testing.T, s *stage) {
@@ -109,9 +109,9 @@ func TestSetHosts(t *testing.T) {
 	}
 }
 
-func hostsOf[T Order](orders []Order) string {
+func hostsOf[T Command](commands []Command) string {
 	var names []string
-	for _, o := range orders {
+	for _, o := range commands {
 		if _, ok := o.(T); ok {
 			names = append(names, o.To())
 		}
@@ -181,7 +181,7 @@ func TestMachineOfTheNextDispatcher(t *testing.T) {
 }
 
 // TestMachineComesBack: a job waits that was given up on a machine, another machine has had
-// the name meanwhile, and the first one is back. It is asked what it has.
+// the name in the meantime, and the first one is back. It is asked what it has.
 func TestMachineComesBack(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.upAs("a", "A")

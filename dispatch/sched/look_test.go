@@ -101,7 +101,7 @@ func TestMountThatHangs(t *testing.T) {
 }
 
 // TestBeatFile: a host that is past lost_after keeps its running jobs while its beat
-// file moves, and loses them when it has stopped (D6, DESIGN 7; promise 2).
+// file moves, and loses them when it has stopped.
 func TestBeatFile(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.upIn("/run", true, "a", "b", "c")
@@ -123,7 +123,7 @@ func TestBeatFile(t *testing.T) {
 	}
 }
 
-// TestBeatFileBeforeLostAfter: a lost_after shorter than the beat file needs to show
+// TestBeatFileBeforeLostAfter: a lost_after shorter than the heartbeat file needs to show
 // itself waits for it, if anybody can look; if nobody answers it does not.
 func TestBeatFileBeforeLostAfter(t *testing.T) {
 	for _, answered := range []bool{true, false} {

@@ -16,13 +16,13 @@ const leaseMargin = 2 * time.Second
 // keep a host's lease alive that its successor believes to have run out.
 const OwnerFor = 10 * time.Second
 
-// giveUpLost gives up the attempts of hosts that have been silent for too long
-// (D6, DESIGN 7). Nobody is charged. Attempts stay where they are when their job
-// says so, while the host's beat file moves, or when more than half of all hosts went silent together: then it is
+// giveUpLost gives up the attempts of hosts that have been silent for too long.
+// Nobody is charged. Attempts stay where they are when their job
+// says so, while the host's heartbeat file moves, or when more than half of all hosts went silent together: then it is
 // our network that is gone, and nothing is gained elsewhere.
 func (c *Core) giveUpLost() {
 	for _, h := range c.everyHost() {
-		if h.linked || !h.known && h.open == 0 || c.now.Mono < h.lostAt() {
+		if h.linked || (!h.known || h.state == Lost) && h.open == 0 || c.now.Mono < h.lostAt() {
 			continue
 		}
 		breathes := c.breathes(h)
@@ -34,7 +34,7 @@ func (c *Core) giveUpLost() {
 			if h.state = Lost; h.idx >= 0 {
 				more := c.leased(h)
 				if wait && h.open > 0 && len(c.hosts) > 1 {
-					more = "; most of the hosts went with it, so it may be our network: what it has is waited for"
+					more = "; most of the hosts vanished with it, so the network may be the cause: its jobs are not given up"
 				}
 				c.say(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silence(h), more)
 			}
@@ -55,7 +55,7 @@ func (c *Core) giveUpLost() {
 	}
 }
 
-// silence says for how long a host has given no sign of life, and why.
+// silence describes for how long a host has sent no heartbeat, and why.
 func (c *Core) silence(h *host) string {
 	s := noSign + short(c.now.Mono-h.heard)
 	if h.reason != "" && !strings.HasPrefix(h.reason, noSign) {
@@ -67,7 +67,7 @@ func (c *Core) silence(h *host) string {
 // lostAt returns when a silent host is given up.
 func (h *host) lostAt() time.Duration { return h.heard + h.spec.LostAfterOrDefault() }
 
-// Lease returns for how long after its last sign of life a host may start what it was
+// Lease returns for how long after its last heartbeat a host may start what it was
 // handed. With copies (copies.go) that is shorter: the end of the run waits for it.
 func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
 	if cfg.Copies > 1 {
@@ -76,8 +76,8 @@ func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
 	return max(lostAfter, cfg.Buffer)
 }
 
-// leaseEnd returns when an attempt handed to a host that is cut off can certainly
-// not start any more: the lease is extended only from signs of life that were taken in
+// leaseEnd returns when an attempt sent to a host that is cut off can certainly
+// not start any more: the lease is extended only from heartbeats that were taken in
 // while the link was up, the last of them at the latest when it was cut. With copies
 // the end of the run waits for this: then that last sign counts.
 func (c *Core) leaseEnd(h *host) time.Duration {
@@ -96,7 +96,7 @@ func (c *Core) longLease(h *host) time.Duration {
 	return max(h.leased, c.cfg.Buffer) + leaseMargin
 }
 
-// leased says of a lost host that what was just handed to it is not given up yet.
+// leased reports whether a lost host's unstarted jobs are still within their lease.
 func (c *Core) leased(h *host) string {
 	n, left := 0, c.leaseEnd(h)-c.now.Mono
 	for f := h.head; f != nil; f = f.next {
@@ -111,7 +111,7 @@ func (c *Core) leased(h *host) string {
 	if n == 1 {
 		verb = "waits until its"
 	}
-	return fmt.Sprintf("; %s handed to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, short(left))
+	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, short(left))
 }
 
 func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {
@@ -119,7 +119,7 @@ func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {
 		return false // it could still start there
 	}
 	j := c.table.Job(f.id.Job)
-	if j.State.Terminal() || c.cancelled(f.id.Job) || c.tooHard(j) {
+	if j.State.Terminal() || c.canceled(f.id.Job) || c.tooHard(j) {
 		return true
 	}
 	if f.started && (breathes || !c.seen(h)) {
@@ -135,30 +135,42 @@ func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
 	return c.cfg.OnLost
 }
 
-// goesAstray notes that an attempt given up may still be alive on its host. The
+// goesAstray records that an attempt given up may still be alive on its host. The
 // host is asked when it is back, and until it has answered it does not get the job.
 func (c *Core) goesAstray(h *host, id jobs.AttemptID) {
 	h.missing = append(h.missing, id)
 	c.astray[id] = true
 }
 
-// deadliest is how many hosts may die under a job before the job is to blame (B2). One
+// deadliest is how many hosts may die under a job before the job is to blame. One
 // that was given up and has not come back may have died: a job that takes its hosts down
 // for good must not get the last of them. One that came back and knew the attempt was
 // only out of reach.
 const deadliest = 3
 
+// deadliestOfInstances is the same for hosts on demand: spot instances and nodes of
+// preemptible partitions end while jobs run that are not to blame.
+const deadliestOfInstances = 10
+
+// maxDeaths returns how many hosts like h may die under a job before the job fails.
+func (c *Core) maxDeaths(h *host) int {
+	if h.inst != nil || c.instanceOf(h.spec.Name) != nil {
+		return deadliestOfInstances
+	}
+	return deadliest
+}
+
 // lose closes an attempt without an outcome: its host is given up, or the
-// attempt is proved dead. The job goes to the front of the queue (E6).
+// attempt is proved dead. The job goes to the front of the queue.
 func (c *Core) lose(f *flight, why string) {
 	j := c.table.Job(f.id.Job)
 	a := j.Attempts[f.id.N-1]
 	h := f.h
 	r := jobs.Record{Kind: jobs.KindLost, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Reason: why}
 	r.Next = c.without(j, a)
-	if died := c.deaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= deadliest {
+	if died := c.deaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
 		r.Next = jobs.Failed
-		r.Reason = "its host or its supervisor died under it for the third time: " + why
+		r.Reason = fmt.Sprintf("its host or its supervisor died under it %d times, most recently: %s", died+1, why)
 	}
 	was := c.charged(f)
 	c.land(f)
@@ -196,4 +208,165 @@ func (c *Core) deaths(j *jobs.Job) int {
 		}
 	}
 	return n
+}
+
+// When more than half of the hosts that were there go silent together it is our
+// network, or a gateway, that is gone: nothing is gained elsewhere, so jobs wait
+// there. The hosts of such an outage come back one by one, each when its
+// next connection attempt is due; the rest are awaited in the meantime.
+
+// dialSlack is what a connection attempt may take beyond its pause.
+const dialSlack = 30 * time.Second
+
+// together reports whether two hosts that are both away went silent in one outage.
+// One from whose outage others have just come back may have taken them along again.
+func (c *Core) together(h, o *host) bool {
+	apart := o.heard - h.heard
+	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.grace ||
+		max(apart, -apart) <= h.spec.LostAfterOrDefault()
+}
+
+// vanishedTogether reports whether more than half of the hosts that were there are
+// away together with this one. A single host always is.
+func (c *Core) vanishedTogether(h *host) bool {
+	n, gone := 0, 0
+	for _, o := range c.hosts {
+		if !o.known {
+			continue
+		}
+		n++
+		if !o.linked && c.together(h, o) {
+			gone++
+		}
+	}
+	return gone*2 > n
+}
+
+// noteOutage remembers which hosts are away together with h, if they are many.
+func (c *Core) noteOutage(h *host) {
+	if h.idx < 0 || !c.vanishedTogether(h) {
+		return
+	}
+	var group []*host
+	id := h.outage
+	for _, o := range c.hosts {
+		if o.known && !o.linked && c.together(h, o) {
+			group = append(group, o)
+			id = max(id, o.outage)
+		}
+	}
+	if id == 0 {
+		c.outages++
+		id = c.outages
+	}
+	for _, o := range group {
+		o.outage = id
+	}
+}
+
+// backFromOutage gives the others of the outage time to follow.
+func (c *Core) backFromOutage(h *host) {
+	if h.outage > 0 {
+		for _, o := range c.hosts {
+			if o != h && !o.linked && o.outage == h.outage {
+				o.grace = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.BackoffCap+dialSlack)
+			}
+		}
+	}
+	h.outage, h.grace = 0, 0
+}
+
+// A helper that says hello and then sends no heartbeat is started again with the next
+// connection, and its host keeps its jobs. When that has failed some
+// times in a row the host is treated as one that does not answer: its hellos extend
+// no lease and put off no loss, or a run could wait for it for ever.
+const muteLinks = 3
+
+// doubted reports whether the host has a helper that may be one more that is mute.
+func (h *host) doubted() bool { return h.mute >= muteLinks && !h.beaten }
+
+// answers reports whether a helper answers that may be given jobs.
+func (h *host) answers() bool { return h.linked && h.barred == "" && !h.doubted() }
+
+// oddFor is how long a host must miss attempts before it is asked about them.
+const oddFor = SuspectAfter
+
+// heal compares the host's count of attempts with ours. Messages under way make
+// them differ for moments; when a difference lasts, a message was lost in spite of
+// all, and the attempts that have been there for long are asked about. A report
+// that never came must not leave a run open for ever.
+func (c *Core) heal(h *host) {
+	if h.beat.Running+h.beat.Buffered >= h.open {
+		h.oddAt = 0
+		return
+	}
+	if h.oddAt == 0 {
+		h.oddAt = c.now.Mono
+	}
+	if c.now.Mono-h.oddAt < oddFor {
+		return
+	}
+	h.oddAt = 0
+	for f := h.head; f != nil; f = f.next {
+		if c.now.Mono-max(f.launchedAt, f.startedAt) >= oddFor {
+			h.out.probe = append(h.out.probe, f.id)
+		}
+	}
+}
+
+// TickEvery is the longest time without a Step (Core.Next sees to it). A gap
+// longer than stallAfter is a stall of our own: a stopped process, a disk that did
+// not answer, a starved machine.
+const (
+	TickEvery  = 3 * time.Second
+	stallAfter = 2 * TickEvery
+)
+
+// stallEvery is the least time between two reports of stalls: the record of one may cause the next.
+const stallEvery = time.Minute
+
+// stalled takes our own stall out of what the hosts are blamed for: their
+// heartbeats wait to be read. A stall counts as one tick, so that a dispatcher
+// which stalls all the time still notices a dead host. Instants only move later:
+// a lease that is over in these books is over. Waits that cost nothing (the next
+// connection attempt, a job's next try) have run out in the meantime as they should.
+func (c *Core) stalled(gap time.Duration) {
+	shift := gap - TickEvery
+	for _, h := range c.everyHost() {
+		h.seen += shift
+		h.heard += shift
+		h.cutAt += shift
+		h.away += shift
+		if h.oddAt > 0 {
+			h.oddAt += shift
+		}
+		if h.looks.first > 0 {
+			h.looks.first += shift
+		}
+		if h.looks.answers > 0 {
+			h.looks.since += shift
+		}
+		if h.looks.movedAt > 0 {
+			h.looks.movedAt += shift
+		}
+		if h.grace > 0 {
+			h.grace += shift
+		}
+		if h.listBy > 0 {
+			h.listBy += shift
+		}
+	}
+	c.anyUp += shift
+	for _, by := range []*time.Duration{&c.reconcileBy, &c.strangersBy, &c.lastUp} {
+		if *by > 0 {
+			*by += shift
+		}
+	}
+	if c.clearUntil > 0 {
+		c.clearUntil += shift
+	}
+	if c.stallSaid == 0 || c.now.Mono-c.stallSaid >= stallEvery {
+		c.stallSaid = c.now.Mono
+		c.say("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", short(gap))
+	}
 }

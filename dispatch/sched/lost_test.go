@@ -16,7 +16,7 @@ func down(name string, class hosts.Class, text string) HostDown {
 	return HostDown{name, &hosts.Error{Host: name, Class: class, Err: errors.New(text)}}
 }
 
-// TestSuspect: 15 s without a beat and the host gets nothing more and is
+// TestSuspect: 15 s without a heartbeat and the host gets nothing more and is
 // connected again (D6).
 func TestSuspect(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
@@ -30,8 +30,8 @@ func TestSuspect(t *testing.T) {
 		t.Errorf("host is %s", v.State)
 	}
 	s.plain(2)
-	want(t, "nothing for a", on(s.orders, "a"), "")
-	want(t, "one for b", on(s.orders, "b"), "1.1")
+	want(t, "nothing for a", on(s.commands, "a"), "")
+	want(t, "one for b", on(s.commands, "b"), "1.1")
 }
 
 // TestLost: after 60 s a silent host is given up, its jobs go first, uncharged
@@ -80,10 +80,10 @@ func TestGivenUpDoesNotStartLate(t *testing.T) {
 	s.step(down("a", hosts.Unreachable, "gone"))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, MemBytes: 1}})
 	var kinds []string
-	for _, o := range s.orders {
+	for _, o := range s.commands {
 		kinds = append(kinds, fmt.Sprintf("%T%v", o, o))
 	}
-	want(t, "orders", strings.Join(kinds, " "), "sched.Probe{a [1.1]} sched.Withdraw{a [1.1]} sched.SetLimit{a 1}")
+	want(t, "commands", strings.Join(kinds, " "), "sched.Probe{a [1.1]} sched.Withdraw{a [1.1]} sched.SetLimit{a 1}")
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("1.1")}})
 	if len(s.c.hosts[0].missing) != 0 || len(s.c.astray) != 0 {
 		t.Errorf("still missed: %v", s.c.hosts[0].missing)
@@ -104,7 +104,7 @@ func TestOnLostWait(t *testing.T) {
 	want(t, "2 runs elsewhere", s.job(2).Last().Host, "b")
 	contains(t, "why", s.c.Why(s.now(), 1), "cannot be reached")
 	s.step(Cancel{Jobs: []jobs.ID{1}})
-	s.wantState(1, jobs.Cancelled)
+	s.wantState(1, jobs.Canceled)
 }
 
 // TestVanishedTogether: when more than half of all hosts go silent together it is
@@ -161,7 +161,7 @@ func lostStage(t *testing.T, cfg Config) *stage {
 func TestLateResult(t *testing.T) {
 	s := lostStage(t, Config{})
 	want(t, "asked on its return", said[Probe](s.up("a")), "{a [1.1]}")
-	want(t, "not where it may run", on(s.orders, "a"), "")
+	want(t, "not where it may run", on(s.commands, "a"), "")
 	s.probedAs("a", "1.1", hosts.HasExited, &okay)
 	s.wantState(1, jobs.Succeeded)
 
@@ -187,7 +187,7 @@ func TestLateResult(t *testing.T) {
 }
 
 // TestReturnsRunning: a lost attempt that is alive is kept or stopped, whichever
-// wastes less (DESIGN 7).
+// wastes less.
 func TestReturnsRunning(t *testing.T) {
 	s := lostStage(t, Config{})
 	s.up("a")
@@ -236,7 +236,7 @@ func TestDeadThreeTimes(t *testing.T) {
 		s.probedAs("a", id, hosts.Dead, nil)
 	}
 	s.wantState(1, jobs.Failed)
-	contains(t, "reason", s.job(1).Reason, "third time")
+	contains(t, "reason", s.job(1).Reason, "died under it 3 times")
 	if s.job(1).Failures != 0 {
 		t.Errorf("%d failures charged", s.job(1).Failures)
 	}

@@ -1,8 +1,11 @@
 package sched
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -14,11 +17,13 @@ func (c *Core) place() {
 		c.keep(nil)
 	}
 	c.tellHolds()
+	c.tellMajority()
 	if c.closed() || c.queue.ready == 0 {
 		c.balance()
-		c.copyIdle()
+		c.copyRunning()
 		return
 	}
+	c.copyRunning()
 	wide := c.wide()
 	if c.roomLeft() || wide {
 		line := c.line()
@@ -74,13 +79,13 @@ func (c *Core) launchAt(l *line, i int, h *host) {
 // delayed reports whether the next launch waits for the delay after the last one.
 func (c *Core) delayed() bool { return c.cfg.Delay > 0 && c.now.Mono < c.launchAfter }
 
-// closed says that nothing more may be launched.
+// closed reports whether nothing more may be launched.
 func (c *Core) closed() bool {
 	return c.Paused() || c.drain != "" || c.stopped || c.fenced || c.finished || c.sweep.pending() || c.reconcileBy > 0 || len(c.asked) > 0 ||
-		c.hardnessPending()
+		c.hardnessPending() || c.Unleased() != ""
 }
 
-// roomLeft says whether any slot is free at all: most steps end here.
+// roomLeft reports whether any slot is free at all: most steps end here.
 func (c *Core) roomLeft() bool {
 	if c.slots.most >= 0 && c.slots.used >= c.slots.most || c.delayed() {
 		return false
@@ -103,8 +108,8 @@ type waiting struct {
 	rank  rank
 }
 
-// before says whether it goes before another: jobs of failed hosts, then those of the
-// queue whose turn it is, then by priority and deadline, then who came first (DESIGN 7).
+// before reports whether it goes before another: jobs of failed hosts, then those of the
+// queue whose turn it is, then by priority and deadline, then who came first.
 func (w *waiting) before(o *waiting) bool {
 	if w.rank.calm != o.rank.calm {
 		return o.rank.calm
@@ -171,7 +176,7 @@ func (c *Core) choose(cl *class) *host {
 	var score float64
 	for _, h := range c.hosts {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
-		if free < cl.key.slots || !c.mayGo(h, cl, picky) || !h.holds(cl) {
+		if free < cl.key.slots || !c.mayGo(h, cl, picky) || !c.hasResources(h, cl) {
 			continue
 		}
 		if s := float64(free) * weight(h); best == nil || s > score {
@@ -188,19 +193,22 @@ func weight(h *host) float64 {
 	return 1
 }
 
-// mayGo says whether the class may be given to the host, room aside.
+// mayGo reports whether the class may be given to the host, room aside.
 func (c *Core) mayGo(h *host, cl *class, picky bool) bool {
 	return h.takes() && cl.fits[h.idx] && c.hasTimeFor(h, cl.key.lasts) && !c.isReservedFrom(h, cl) &&
 		!(picky && cl.avoid[h.idx]) && !(h.rest.onTrial() && h.open > 0)
 }
 
-// holds says whether memory and GPUs suffice beside what is there.
-func (h *host) holds(cl *class) bool {
+// hasResources reports whether memory and GPUs suffice beside what is there.
+func (c *Core) hasResources(h *host, cl *class) bool {
 	k := cl.key
 	if _, gpus := h.freeFor(k.queue, k.gpus); k.gpus > 0 && gpus < k.gpus.Devices() {
 		return false
 	}
-	return k.mem == 0 || h.hello.MemBytes <= 0 || h.mem+k.mem <= h.hello.MemBytes
+	if k.mem == 0 || h.hello.MemBytes <= 0 {
+		return true
+	}
+	return h.mem+k.mem <= h.hello.MemBytes-c.memoryOfOthers(h)
 }
 
 // picky reports whether jobs of the class avoid the hosts where they failed. They do
@@ -215,3 +223,95 @@ func (cl *class) hasOtherHost(c *Core, but string) bool {
 		return h.takes() && h.limit > 0 && cl.fits[h.idx] && !(cl.avoid != nil && cl.avoid[h.idx]) && h.spec.Name != but
 	})
 }
+
+// The hybrid order: in a run with slots of this machine and of others, the local
+// ones take the job first that is estimated to be the shortest, so that short jobs are
+// over while remote hosts are still being connected to; the remote ones keep the common
+// order. Jobs of failed hosts, the priorities of queues and of jobs, and deadlines go
+// before; jobs whose run time nobody has estimated come last.
+
+// bothKinds reports whether there are local hosts and others.
+func bothKinds(hs []*hosts.Host) bool {
+	local, remote := false, false
+	for _, h := range hs {
+		if h.Link == "local" {
+			local = true
+		} else {
+			remote = true
+		}
+	}
+	return local && remote
+}
+
+func (h *host) local() bool { return h.spec.Link == "local" }
+
+// estimateSteps is how many classes of estimates there are for a factor of two: so
+// many, and no more, whatever estimates a million jobs have.
+const estimateSteps = 4
+
+// estimateStep returns the class of a job's estimate.
+func (c *Core) estimateStep(s *jobs.Spec) int {
+	if !c.hybrid || s.Estimate <= 0 {
+		return 0
+	}
+	return max(1, int(math.Round(estimateSteps*math.Log2(float64(s.Estimate)))))
+}
+
+// estimate is what a job of the class is expected to take, seconds; infinite if nobody
+// knows.
+func (cl *class) estimate() float64 {
+	switch {
+	case cl.key.est > 0:
+		return math.Exp2(float64(cl.key.est)/estimateSteps) / 1e9
+	case cl.stats.turn.mean > 0:
+		return cl.stats.turn.mean
+	}
+	return math.Inf(1)
+}
+
+// shorter is before for local slots.
+func (w *waiting) shorter(o *waiting) bool {
+	if w.rank.calm != o.rank.calm {
+		return o.rank.calm
+	}
+	d := cmp.Or(cmp.Compare(w.class.stats.turn.priority, o.class.stats.turn.priority), w.rank.presses(o.rank),
+		cmp.Compare(w.class.estimate(), o.class.estimate()))
+	if d != 0 {
+		return d < 0
+	}
+	return w.before(o)
+}
+
+// launchShort fills the local slots of a hybrid run.
+func (c *Core) launchShort(l *line) {
+	if !c.hybrid {
+		return
+	}
+	for _, h := range c.hosts {
+		for h.local() && h.takes() && len(*l) > 0 && !c.delayed() {
+			best := -1
+			for i := range *l {
+				w := &(*l)[i]
+				if (best < 0 || w.shorter(&(*l)[best])) && c.fitsNow(h, w) {
+					best = i
+				}
+			}
+			if best < 0 {
+				break
+			}
+			c.launchAt(l, best, h)
+		}
+	}
+}
+
+// fitsNow reports whether the host has room for a class's head now.
+func (c *Core) fitsNow(h *host, w *waiting) bool {
+	slots := w.class.key.slots
+	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)
+	return free >= slots && !c.lacking(w.class) &&
+		c.mayGo(h, w.class, w.class.picky(c)) && c.hasResources(h, w.class)
+}
+
+// Hybrid reports whether slots of this machine take the shortest job first and the others do
+// not.
+func (c *Core) Hybrid() bool { return c.hybrid }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // TestMostFreeSlots: the host with the most free slots, weighted, is next; among
-// equals the first of the inventory (DESIGN 7).
+// equals the first of the inventory.
 func TestMostFreeSlots(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 4), box("c", 2))
 	s.plain(4)
@@ -21,16 +22,16 @@ func TestMostFreeSlots(t *testing.T) {
 	s = newStage(t, Config{}, box("a", 2), box("b", 4), box("c", 2))
 	s.up("a", "b", "c")
 	s.plain(5)
-	want(t, "a", on(s.orders, "a"), "3.1")
-	want(t, "b", on(s.orders, "b"), "1.1 2.1 4.1")
-	want(t, "c", on(s.orders, "c"), "5.1")
+	want(t, "a", on(s.commands, "a"), "3.1")
+	want(t, "b", on(s.commands, "b"), "1.1 2.1 4.1")
+	want(t, "c", on(s.commands, "c"), "5.1")
 
 	fast := box("b", 2)
 	fast.Weight = 3
 	s = newStage(t, Config{}, box("a", 2), fast)
 	s.up("a", "b")
 	s.plain(3)
-	want(t, "the faster one", on(s.orders, "b"), "1.1 2.1")
+	want(t, "the faster one", on(s.commands, "b"), "1.1 2.1")
 }
 
 // TestRequirements: tags, GPUs (device numbers) and memory (K10).
@@ -42,10 +43,10 @@ func TestRequirements(t *testing.T) {
 	gpu := &jobs.Options{GPUs: 1, Tags: []string{"big"}}
 	mem := &jobs.Options{MemBytes: 10 << 30}
 	s.submit(true, gpu, gpu, gpu, mem, mem, mem)
-	want(t, "b", on(s.orders, "b"), "1.1 2.1 5.1")
-	want(t, "a", on(s.orders, "a"), "4.1")
+	want(t, "b", on(s.commands, "b"), "1.1 2.1 5.1")
+	want(t, "a", on(s.commands, "a"), "4.1")
 	var gpus [][]int
-	for _, o := range s.orders {
+	for _, o := range s.commands {
 		if l, ok := o.(Launch); ok && l.Host == "b" {
 			for _, p := range l.Jobs {
 				gpus = append(gpus, p.GPUs)
@@ -71,7 +72,7 @@ func TestRetryElsewhere(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a", "b")
 	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: 5})
-	want(t, "b is full", on(s.orders, "b"), "3.1")
+	want(t, "b is full", on(s.commands, "b"), "3.1")
 	s.started("b", "3.1")
 	s.ended("a", "1.1", exit1)
 	o := s.wait(5*time.Second, "a", "b")
@@ -120,7 +121,7 @@ func TestPatienceIsEachJobsOwn(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a", "b")
 	s.plain(3)
-	want(t, "b is full", on(s.orders, "b"), "3.1")
+	want(t, "b is full", on(s.commands, "b"), "3.1")
 	s.started("b", "3.1")
 	s.ended("a", "2.1", exit1)
 	s.wait(6*time.Second, "a", "b")
@@ -148,7 +149,7 @@ func TestKeptSlots(t *testing.T) {
 	s.started("a", "4.2")
 	s.wait(2*reserveAfter, "a")
 	want(t, "behind", on(s.ended("a", "4.2", okay), "a"), "")
-	want(t, "why", s.c.Why(s.now(), 6), "Job 6 waits: free slots of a are kept for job 5, which needs 2 at once.")
+	want(t, "why", s.c.Why(s.now(), 6), "Job 6 waits: a is kept for job 5, which needs 2 slots at once.")
 	contains(t, "the wide one", s.c.Why(s.now(), 5), "it needs 2 slots at once")
 	urgent := -1
 	want(t, "a more urgent queue", on(s.step(Submit{Specs: []*jobs.Spec{{ID: 7, Command: "true", Options: &jobs.Options{Queue: "u", QueuePriority: &urgent}}}}), "a"), "7.1")
@@ -166,7 +167,7 @@ func TestSeveralSlots(t *testing.T) {
 	opts := slices.Repeat([]*jobs.Options{jobs.NoOptions}, 40)
 	opts[4] = &jobs.Options{Slots: 3}
 	s.submit(true, opts...)
-	want(t, "first", on(s.orders, "a"), "1.1 2.1 3.1 4.1")
+	want(t, "first", on(s.commands, "a"), "1.1 2.1 3.1 4.1")
 	s.started("a", "1.1 2.1 3.1 4.1")
 	running := attemptIDs("1.1 2.1 3.1 4.1")
 	for range 20 {
@@ -190,5 +191,141 @@ func TestSeveralSlots(t *testing.T) {
 	}
 	if left < 20 {
 		t.Errorf("only %d jobs were left when the wide one ran", left)
+	}
+}
+
+// TestSeveralGPUsAtOnce: jobs of one GPU do not keep one of two waiting for ever.
+func TestSeveralGPUsAtOnce(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 8))
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 8, Slots: 8, MemBytes: 16 << 30, GPUs: 2}})
+	one := &jobs.Options{GPUs: 1}
+	s.submit(true, one, one, &jobs.Options{GPUs: 2}, one, one, one, one)
+	s.started("a", "1.1")
+	s.started("a", "2.1")
+	s.wait(2*reserveAfter, "a")
+	s.ended("a", "1.1", okay)
+	s.wantState(4, jobs.Queued)
+	s.ended("a", "2.1", okay)
+	s.wantState(3, jobs.Running)
+}
+
+// TestHybrid holds D5: local slots take the shortest estimated job first, remote ones the
+// first in the file, so that short jobs are over while remote hosts are connected to;
+// priorities go before, and only a run with both kinds of hosts does so.
+func TestHybrid(t *testing.T) {
+	local := func() *hosts.Host { h := box("here", 1); h.Link = "local"; return h }
+	est := func(d time.Duration) *jobs.Options { return &jobs.Options{Estimate: d} }
+	opts := []*jobs.Options{est(time.Hour), est(90 * time.Minute), est(2 * time.Hour), est(10 * time.Minute), est(time.Minute),
+		{Estimate: 3 * time.Hour, Priority: -1}, est(10 * time.Minute)}
+
+	s := newStage(t, Config{}, local(), box("there", 1))
+	minute := func() jobs.Outcome { // long enough for hosts to be handed nothing ahead
+		return jobs.Outcome{Started: s.now().Wall - jobs.Stamp(time.Minute), Ended: s.now().Wall}
+	}
+	s.up("here")
+	s.submit(true, opts...)
+	want(t, "what is more urgent first", on(s.commands, "here"), "6.1")
+	want(t, "then the shortest", on(s.ended("here", "6.1", minute()), "here"), "5.1")
+	o := s.ended("here", "5.1", minute())
+	want(t, "then the first of the equal ones", on(o, "here"), "4.1")
+	want(t, "remote: first in first out", on(s.up("there"), "there"), "1.1")
+	want(t, "remote: first in first out", on(s.ended("there", "1.1", minute()), "there"), "2.1")
+	want(t, "and again", on(s.ended("here", "4.1", minute()), "here"), "7.1")
+	want(t, "and the longest", on(s.ended("here", "7.1", minute()), "here"), "3.1")
+
+	s = newStage(t, Config{}, local())
+	s.submit(true, opts...)
+	want(t, "without remote hosts the common order", s.throughSlot("here", 7), "6.1 1.1 2.1 3.1 4.1 5.1 7.1")
+}
+
+// TestHybridByQueue: where the user has no estimate, the run times of the queue count.
+func TestHybridByQueue(t *testing.T) {
+	h := box("here", 1)
+	h.Link = "local"
+	s := newStage(t, Config{}, h, box("there", 2))
+	s.up("there")
+	long, quick := &jobs.Options{Queue: "long"}, &jobs.Options{Queue: "quick"}
+	s.submit(true, long, quick, long, long, long, quick, quick, quick, quick)
+	s.ranFor("there", "1.1", time.Hour)
+	s.ranFor("there", "2.1", time.Minute)
+	for _, id := range attemptIDs(on(s.up("here"), "here")) {
+		if s.job(id.Job).Spec.Queue != "quick" {
+			t.Errorf("job %d of the long queue goes first", id.Job)
+		}
+	}
+	if s.c.byName["here"].free() != 0 {
+		t.Error("nothing was launched here")
+	}
+}
+
+func (s *stage) deadlineLines() (lines []string) {
+	for _, r := range s.journal {
+		if r.Kind == jobs.KindEvent && strings.Contains(r.Reason, "deadline") {
+			lines = append(lines, r.Reason)
+		}
+	}
+	return lines
+}
+
+// TestDeadline holds B6: among equal priorities the earliest deadline goes first; one
+// that cannot be met is said once, by the user's estimate or the queue's run times, and
+// Why says it as well.
+func TestDeadline(t *testing.T) {
+	in := func(d time.Duration) time.Time { return wallStart.Time().Add(d) }
+	s := newStage(t, Config{}, box("a", 1))
+	s.submit(true,
+		jobs.NoOptions,
+		&jobs.Options{Deadline: in(time.Hour)},
+		&jobs.Options{Deadline: in(30 * time.Minute)},
+		&jobs.Options{Deadline: in(time.Minute), Priority: 1},
+		&jobs.Options{Deadline: in(40 * time.Minute), Estimate: time.Hour},
+		&jobs.Options{Deadline: in(time.Minute), Priority: 2},
+	)
+	s.wait(12 * time.Second)
+	want(t, "said", strings.Join(s.deadlineLines(), "; "), "job 5 cannot meet its deadline: it needs 60 min, as far as is known, and 40 min are left")
+	s.wait(12 * time.Second)
+	want(t, "said once", strings.Join(s.deadlineLines()[1:], "; "), "")
+	contains(t, "why", s.c.Why(s.now(), 5), "Its deadline cannot be met: it needs 60 min")
+	if why := s.c.Why(s.now(), 2); strings.Contains(why, "deadline") {
+		t.Errorf("of a job that can meet it: %s", why)
+	}
+	s.wait(time.Minute)
+	if n := len(s.deadlineLines()); n != 3 {
+		t.Errorf("%d lines, want those of 4 and 6 as well: %q", n, s.deadlineLines())
+	}
+	contains(t, "missed", s.c.Why(s.now(), 4), "Its deadline cannot be met: that was")
+	want(t, "order", s.throughSlot("a", 6), "3.1 5.1 2.1 1.1 4.1 6.1")
+}
+
+// TestDeadlineByQueue: without an estimate of the user's the queue's run times count; the
+// next dispatcher does not tell of it again, a new round is told of again.
+func TestDeadlineByQueue(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 1))
+	s.up("a")
+	late := &jobs.Options{Deadline: wallStart.Time().Add(70 * time.Second)}
+	n := &jobs.Options{Priority: -1}
+	s.submit(true, n, n, n, n, n, n, late)
+	for _, a := range []string{"1.1", "2.1", "3.1", "4.1", "5.1"} {
+		s.ranFor("a", a, 60*time.Second)
+	}
+	s.wait(20*time.Second, "a")
+	if n := len(s.deadlineLines()); n != 1 {
+		t.Fatalf("%d lines: %q", n, s.deadlineLines())
+	}
+	replayed := &jobs.Table{Specs: s.c.table.Specs}
+	for i := range s.journal {
+		if err := jobs.Fold(replayed, &s.journal[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := &stage{t: t, at: s.at, c: New(Config{Tries: 1}, replayed, []*hosts.Host{box("a", 1)})}
+	next.step(Tick{})
+	next.wait(20*time.Second, "a")
+	want(t, "said by the next dispatcher", strings.Join(next.deadlineLines(), "; "), "")
+	s.step(Cancel{Jobs: []jobs.ID{7}})
+	s.step(Requeue{Jobs: []jobs.ID{7}})
+	s.wait(10*time.Second, "a")
+	if n := len(s.deadlineLines()); n != 2 {
+		t.Errorf("%d lines after a new round: %q", n, s.deadlineLines())
 	}
 }

@@ -23,12 +23,12 @@ func provided(cfg Config, p *hosts.Provider) Config {
 }
 
 // list answers a ListInstances; there may be none to answer.
-func (s *stage) list(names ...string) []Order {
+func (s *stage) list(names ...string) []Command {
 	return s.step(InstancesListed{Provider: "cloud", Names: names})
 }
 
 // listUntil lets time pass until the core asks for a list, and answers it.
-func (s *stage) listUntil(names ...string) []Order {
+func (s *stage) listUntil(names ...string) []Command {
 	s.t.Helper()
 	for range 100 {
 		if s.c.provisions.providers[0].listing {
@@ -133,7 +133,7 @@ func TestCreateInstances(t *testing.T) {
 func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
 	s := newStage(t, provided(Config{}, cloud()))
 	s.submit(last, slices.Repeat([]*jobs.Options{jobs.NoOptions}, jobsToDo)...)
-	contains(t, "orders", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
+	contains(t, "commands", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	want(t, "used", said[UseInstances](s.listUntil("dcs-r-1")), "{[dcs-r-1]}")
 	s.step(HostUp{Host: "dcs-r-1", Hello: &hosts.Hello{Cores: 3, Slots: 2, Shared: shared}})
@@ -150,9 +150,9 @@ func TestTerminateInstances(t *testing.T) {
 		s := served(t, true, 2, true)
 		s.started("dcs-r-1", "1.1 2.1")
 		want(t, "with an open attempt", said[TerminateInstance](append(s.ended("dcs-r-1", "1.1", ok), s.wait(10*time.Second, "dcs-r-1")...)), "")
-		orders := s.ended("dcs-r-1", "2.1", ok)
-		want(t, "at the end", said[UseInstances](orders)+said[Leave](orders), "{[]}{dcs-r-1}")
-		want(t, "before it has left", said[TerminateInstance](orders), "")
+		commands := s.ended("dcs-r-1", "2.1", ok)
+		want(t, "at the end", said[UseInstances](commands)+said[Leave](commands), "{[]}{dcs-r-1}")
+		want(t, "before it has left", said[TerminateInstance](commands), "")
 		want(t, "when it has left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating")
 		if s.finish != nil {
@@ -174,7 +174,7 @@ func TestTerminateInstances(t *testing.T) {
 		want(t, "too early", said[TerminateInstance](s.wait(110*time.Second, "dcs-r-1")), "")
 		want(t, "after idle", said[TerminateInstance](s.wait(20*time.Second, "dcs-r-1")), "{cloud dcs-r-1}")
 		s.submit(false, jobs.NoOptions)
-		want(t, "on one that is being terminated", on(s.orders, "dcs-r-1"), "")
+		want(t, "on one that is being terminated", on(s.commands, "dcs-r-1"), "")
 	})
 	t.Run("work comes in time", func(t *testing.T) {
 		s := served(t, true, 1, false)
@@ -191,19 +191,19 @@ func TestTerminateInstances(t *testing.T) {
 		s.ended("dcs-r-1", "1.1", ok)
 		s.ended("dcs-r-1", "2.1", ok)
 		s.step(Drain{Why: "asked"})
-		want(t, "orders", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+		want(t, "commands", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 	})
 	t.Run("outputs are fetched first", func(t *testing.T) {
 		s := served(t, false, 1, true)
 		s.started("dcs-r-1", "1.1")
-		orders := s.ended("dcs-r-1", "1.1", ok)
-		want(t, "fetch", said[FetchInstance](orders), "{dcs-r-1 [1.1]}")
-		want(t, "before it", said[TerminateInstance](orders), "")
-		orders = s.step(InstanceFetched{Name: "dcs-r-1", Err: "no route"})
-		want(t, "after a failure", said[TerminateInstance](append(orders, s.wait(time.Second, "dcs-r-1")...)), "")
-		orders = s.wait(30*time.Second, "dcs-r-1")
-		want(t, "fetch again", said[FetchInstance](orders), "{dcs-r-1 [1.1]}")
-		want(t, "before it is done", said[TerminateInstance](orders), "")
+		commands := s.ended("dcs-r-1", "1.1", ok)
+		want(t, "fetch", said[FetchInstance](commands), "{dcs-r-1 [1.1]}")
+		want(t, "before it", said[TerminateInstance](commands), "")
+		commands = s.step(InstanceFetched{Name: "dcs-r-1", Err: "no route"})
+		want(t, "after a failure", said[TerminateInstance](append(commands, s.wait(time.Second, "dcs-r-1")...)), "")
+		commands = s.wait(30*time.Second, "dcs-r-1")
+		want(t, "fetch again", said[FetchInstance](commands), "{dcs-r-1 [1.1]}")
+		want(t, "before it is done", said[TerminateInstance](commands), "")
 		s.step(InstanceFetched{Name: "dcs-r-1"})
 		want(t, "after it", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 	})
@@ -212,8 +212,8 @@ func TestTerminateInstances(t *testing.T) {
 		s.started("dcs-r-1", "1.1")
 		s.ended("dcs-r-1", "1.1", ok)
 		s.wait(2 * time.Second)
-		orders := s.step(InstanceTerminated{Name: "dcs-r-1", Err: "the terminate command failed"})
-		want(t, "at once", said[TerminateInstance](orders), "")
+		commands := s.step(InstanceTerminated{Name: "dcs-r-1", Err: "the terminate command failed"})
+		want(t, "at once", said[TerminateInstance](commands), "")
 		s.listUntil("dcs-r-1")
 		contains(t, "later", said[TerminateInstance](s.wait(30*time.Second)), "{cloud dcs-r-1}")
 		s.wait(instancesEndTime)
@@ -321,10 +321,10 @@ func TestAdoptInstances(t *testing.T) {
 	}
 	t.Run("needed", func(t *testing.T) {
 		s := start(table(2, is("dcs-r-1", "creating"), is("dcs-r-1", "up")))
-		orders := s.list("dcs-r-1")
-		want(t, "used", said[UseInstances](orders), "{[dcs-r-1]}")
-		want(t, "terminated", said[TerminateInstance](orders), "")
-		want(t, "created, while it is on its way", said[CreateInstance](orders), "")
+		commands := s.list("dcs-r-1")
+		want(t, "used", said[UseInstances](commands), "{[dcs-r-1]}")
+		want(t, "terminated", said[TerminateInstance](commands), "")
+		want(t, "created, while it is on its way", said[CreateInstance](commands), "")
 	})
 	t.Run("not needed", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-3", "creating"), is("dcs-r-3", "up"), is("dcs-r-7", "creating")))
@@ -352,13 +352,13 @@ func TestAdoptInstances(t *testing.T) {
 			jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "dcs-r-1"},
 			jobs.Record{Kind: jobs.KindExited, Job: 2, N: 1, Host: "dcs-r-1", Next: jobs.Succeeded, Seq: 1, Outcome: &okay},
 			is("dcs-r-1", "gone")))
-		orders := s.list("dcs-r-1")
-		want(t, "used", said[UseInstances](orders), "{[dcs-r-1]}")
-		want(t, "terminated", said[TerminateInstance](append(orders, s.wait(10*time.Second)...)), "")
+		commands := s.list("dcs-r-1")
+		want(t, "used", said[UseInstances](commands), "{[dcs-r-1]}")
+		want(t, "terminated", said[TerminateInstance](append(commands, s.wait(10*time.Second)...)), "")
 		s.step(set(&hosts.Host{Name: "dcs-r-1", Slots: hosts.SlotRule{Fixed: 2}}))
 		s.upAs("dcs-r-1", "M")
-		orders = append(s.ended("dcs-r-1", "1.1", okay), s.step(Tick{})...)
-		want(t, "fetched when nothing is open", said[FetchInstance](orders), "{dcs-r-1 [2.1 1.1]}")
+		commands = append(s.ended("dcs-r-1", "1.1", okay), s.step(Tick{})...)
+		want(t, "fetched when nothing is open", said[FetchInstance](commands), "{dcs-r-1 [2.1 1.1]}")
 		want(t, "records", s.instanceRecords("dcs-r-1"), "up")
 	})
 	t.Run("numbers go on", func(t *testing.T) {
@@ -401,6 +401,6 @@ func TestSetProviders(t *testing.T) {
 	s.step(SetProviders{nil})
 	want(t, "created without a provider", said[CreateInstance](s.wait(2*time.Minute, "a")), "")
 	s.list("dcs-r-1")
-	orders := append(s.step(Cancel{All: true}), s.wait(10*time.Second, "a")...)
-	contains(t, "terminated", said[TerminateInstance](orders), "{cloud dcs-r-1}")
+	commands := append(s.step(Cancel{All: true}), s.wait(10*time.Second, "a")...)
+	contains(t, "terminated", said[TerminateInstance](commands), "{cloud dcs-r-1}")
 }

@@ -1,7 +1,10 @@
 package sched
 
 import (
+	"cmp"
 	"container/heap"
+	"fmt"
+	"math"
 	"time"
 
 	"dcs-tui/jobs"
@@ -19,7 +22,7 @@ const (
 )
 
 // queue holds every queued job at a cost of a few bytes: a spot, and a place in
-// a run of consecutive ids (bucket.go) of its class (class.go).
+// a run of consecutive ids (queue.go) of its class (class.go).
 type queue struct {
 	spots    []spot // job id - 1
 	ready    int    // jobs at ready
@@ -29,7 +32,7 @@ type queue struct {
 	due      map[jobs.ID]time.Duration // when the timer of a job fires: it ends the wait for the next try, or for another host
 	anywhere map[jobs.ID]bool          // ready jobs that have waited long enough for a host where they have not failed
 	timers   timers
-	lastOpts *jobs.Options // the class of the last job asked about: neighbours mostly share it
+	lastOpts *jobs.Options // the class of the last job asked about: neighbors mostly share it
 	lastKey  classKey
 	edits    bool // some job was edited: what a class remembers of it may not be true any more
 }
@@ -44,7 +47,7 @@ func (q *queue) grow(n int) {
 	}
 }
 
-// capacityChanged says that a host has told what it has.
+// capacityChanged records that a host has told what it has.
 func (q *queue) capacityChanged() { q.epoch++ }
 
 // enqueue finds the spot of a job that is queued and stands nowhere.
@@ -167,4 +170,211 @@ func (t *timers) Pop() any {
 	x := old[len(old)-1]
 	*t = old[:len(old)-1]
 	return x
+}
+
+// rank is what orders jobs before their ids do: jobs of failed hosts first,
+// then priority, then deadline (B6), then hardness (E2).
+type rank struct {
+	calm     bool // not urgent
+	priority int32
+	deadline int64 // ns since the Unix epoch
+	hard     *tuple
+}
+
+func (c *Core) rankOf(j *jobs.Job) rank {
+	r := rank{calm: !j.Urgent, priority: j.Priority, deadline: math.MaxInt64, hard: c.tupleOf(j.Spec)}
+	if !j.Spec.Deadline.IsZero() {
+		r.deadline = j.Spec.Deadline.UnixNano()
+	}
+	return r
+}
+
+func (r rank) compare(o rank) int { return cmp.Or(r.presses(o), r.hard.compare(o.hard)) }
+
+// presses compares all but the hardness.
+func (r rank) presses(o rank) int {
+	if r.calm != o.calm {
+		if o.calm {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(r.priority, o.priority), cmp.Compare(r.deadline, o.deadline))
+}
+
+// bucket holds the ready jobs of one class and rank, lowest id first. Jobs arrive
+// mostly in the order of their ids, so that runs of ids hold them; the others,
+// jobs that come back, are in a heap. Entries are hints: the class checks that
+// the job is still there.
+type bucket struct {
+	rank  rank
+	runs  []run
+	first int // in runs
+	odd   ids
+}
+
+type run struct{ from, to uint32 } // both included
+
+func (b *bucket) add(id jobs.ID) {
+	n := uint32(id)
+	if b.first == len(b.runs) {
+		b.runs, b.first = append(b.runs[:0], run{n, n}), 0
+		return
+	}
+	switch last := &b.runs[len(b.runs)-1]; {
+	case n == last.to+1:
+		last.to = n
+	case n > last.to:
+		b.runs = append(b.runs, run{n, n})
+	default:
+		heap.Push(&b.odd, n)
+	}
+}
+
+// head returns the lowest id; false when the bucket is empty.
+func (b *bucket) head() (jobs.ID, bool) {
+	inRuns := b.first < len(b.runs)
+	switch {
+	case len(b.odd) > 0 && (!inRuns || b.odd[0] <= b.runs[b.first].from):
+		return jobs.ID(b.odd[0]), true
+	case inRuns:
+		return jobs.ID(b.runs[b.first].from), true
+	}
+	return 0, false
+}
+
+// drop removes what head returned.
+func (b *bucket) drop() {
+	inRuns := b.first < len(b.runs)
+	if len(b.odd) > 0 && (!inRuns || b.odd[0] <= b.runs[b.first].from) {
+		heap.Pop(&b.odd)
+		return
+	}
+	if r := &b.runs[b.first]; r.from < r.to {
+		r.from++
+		return
+	}
+	b.first++
+	if b.first > 1024 && b.first > len(b.runs)/2 {
+		b.runs = b.runs[:copy(b.runs, b.runs[b.first:])]
+		b.first = 0
+	}
+}
+
+// ids is a heap of job ids.
+type ids []uint32
+
+func (h ids) Len() int           { return len(h) }
+func (h ids) Less(i, j int) bool { return h[i] < h[j] }
+func (h ids) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *ids) Push(x any)        { *h = append(*h, x.(uint32)) }
+func (h *ids) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// buckets is a heap of them, most urgent first.
+type buckets []*bucket
+
+func (h buckets) Len() int           { return len(h) }
+func (h buckets) Less(i, j int) bool { return h[i].rank.compare(h[j].rank) < 0 }
+func (h buckets) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *buckets) Push(x any)        { *h = append(*h, x.(*bucket)) }
+func (h *buckets) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return x
+}
+
+// Deadlines. Among equal priorities the earliest goes first (queue.go); a job that
+// cannot meet its own any more is reported, once in a round, whoever dispatches, and runs all the same.
+
+const (
+	deadlineEvery = 5 * time.Second
+	deadlinesMost = 10_000 // jobs that one look is at
+)
+
+// deadlines are the open jobs that have one and of which nothing was said yet.
+type deadlines struct {
+	jobs  []jobs.ID
+	known map[jobs.ID]bool // they are among jobs
+	next  int              // in jobs
+	at    time.Duration    // of the next look
+}
+
+// hasDeadline handles a job that is open.
+func (c *Core) hasDeadline(id jobs.ID, j *jobs.Job) {
+	d := &c.deadlines
+	if j.Spec.Deadline.IsZero() || j.State.Terminal() || d.known[id] || c.table.Late[id] == j.Round {
+		return
+	}
+	if d.known == nil {
+		d.known = map[jobs.ID]bool{}
+	}
+	d.jobs = append(d.jobs, id)
+	d.known[id] = true
+}
+
+// watchDeadlines reports which of some jobs cannot meet their deadlines.
+func (c *Core) watchDeadlines() {
+	d := &c.deadlines
+	if len(d.jobs) == 0 || c.now.Mono < d.at {
+		return
+	}
+	d.at = c.now.Mono + deadlineEvery
+	for n := min(len(d.jobs), deadlinesMost); n > 0 && len(d.jobs) > 0; n-- {
+		if d.next >= len(d.jobs) {
+			d.next = 0
+		}
+		id := d.jobs[d.next]
+		j := c.table.Job(id)
+		if j.State.Terminal() {
+			d.drop(id) // a new round brings it back
+			continue
+		}
+		why := c.late(c.now, j)
+		if why == "" {
+			d.next++
+			continue
+		}
+		d.drop(id)
+		c.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Count: int(j.Round), Reason: fmt.Sprintf("job %d cannot meet its deadline: %s", id, why)})
+	}
+}
+
+// drop takes the present one out.
+func (d *deadlines) drop(id jobs.ID) {
+	delete(d.known, id)
+	last := len(d.jobs) - 1
+	d.jobs[d.next] = d.jobs[last]
+	d.jobs = d.jobs[:last]
+}
+
+// late explains why an open job cannot be over by its deadline, "" if it can or has none.
+func (c *Core) late(now Time, j *jobs.Job) string {
+	if j.Spec.Deadline.IsZero() || j.State.Terminal() {
+		return ""
+	}
+	left := j.Spec.Deadline.Sub(now.Wall.Time())
+	if left <= 0 {
+		return "that was " + short(-left) + " ago"
+	}
+	takes := j.Spec.Estimate
+	if takes == 0 {
+		if st := c.stats[j.Spec.Queue]; st != nil {
+			mean, _, _ := st.moments(0)
+			takes = seconds(mean)
+		}
+	}
+	if f := c.flightOf(j); f != nil && f.started {
+		takes -= f.age(now.Mono)
+	}
+	if takes <= left {
+		return ""
+	}
+	return fmt.Sprintf("it needs %s, as far as is known, and %s are left", short(takes), short(left))
 }

@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestOrder: priority, then deadline, then id (K2, B6, DESIGN 7).
+// TestOrder: priority, then deadline, then id.
 func TestOrder(t *testing.T) {
 	day := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newStage(t, Config{}, box("a", 1))
@@ -149,7 +149,7 @@ func TestAfter(t *testing.T) {
 	s.up("a")
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, after(1, 2), after(3), after(2, 1, 1), after(9), after(10), after(7), after(11), jobs.NoOptions, jobs.NoOptions)
 	//             1               2               3            4         5                6         7          8         9          10              11
-	want(t, "first", on(s.orders, "a"), "1.1 2.1 10.1 11.1")
+	want(t, "first", on(s.commands, "a"), "1.1 2.1 10.1 11.1")
 	s.step(Submit{Last: true})
 	want(t, "after one", on(s.ended("a", "1.1", okay), "a"), "")
 	want(t, "after both", on(s.ended("a", "2.1", okay), "a"), "3.1 5.1")
@@ -161,7 +161,7 @@ func TestAfter(t *testing.T) {
 	want(t, "forward", on(s.ended("a", "11.1", okay), "a"), "9.1")
 	want(t, "forward", on(s.ended("a", "9.1", okay), "a"), "6.1")
 
-	// A job that is cancelled and requeued waits afresh, and not half.
+	// A job that is canceled and requeued waits afresh, and not half.
 	s = newStage(t, Config{}, box("a", 8))
 	s.up("a")
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, after(1, 2))
@@ -195,7 +195,7 @@ func TestDamagedSpec(t *testing.T) {
 	s.up("a")
 	lost := jobs.LostSpec(2, "jobs.jsonl:3: the line is damaged")
 	s.submit(true, jobs.NoOptions, lost.Options, &jobs.Options{After: []jobs.ID{2}})
-	want(t, "launched", on(s.orders, "a"), "1.1")
+	want(t, "launched", on(s.commands, "a"), "1.1")
 	s.wantState(2, jobs.Failed)
 	contains(t, "why", s.job(2).Reason, "jobs.jsonl:3")
 	s.wantState(3, jobs.Skipped)

@@ -18,7 +18,7 @@ import (
 // Usually every listed attempt has a record. Then only attempts of unfinished jobs are
 // listed, and launching begins as soon as the hosts that are up have answered. An
 // attempt without a record shows damage (Table.Damaged). Then everything is listed, and
-// every host is waited for.
+// every host is awaited.
 
 // reconcileTime is how long launching waits for the list of a host after damage. It
 // waits longer if what was sent to the host can still start there after that time. A
@@ -42,10 +42,9 @@ const numberGap = 10
 // in the table, of some 100 bytes.
 const mostFree = 10_000_000
 
-// After damage a consumer may have results whose records are lost, and takes a number that
-// it knows for a repeat. So each dispatcher then begins with a base of its own, which no
-// damage makes any other one take; and seqGap is left free beside one number for each job,
-// should so many have been given that a base is reached.
+// After damage a consumer may have results whose records are lost, and it treats a known number as a
+// repeat. So each dispatcher then begins with its own base, which no other one uses, whatever is
+// damaged. Between two bases there is one number for each job, and seqGap more.
 const (
 	seqGap  = 1000
 	seqBase = 1 << 20 // times its epoch
@@ -112,7 +111,7 @@ func (c *Core) awaitEveryHost() {
 	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", short(c.reconcileBy-c.now.Mono), stranger)
 }
 
-// toList returns the jobs whose attempts a host is asked for. Those that finish meanwhile
+// toList returns the jobs whose attempts a host is requested. Those that finish in the meantime
 // remain among them: a host that comes up late may have had them before.
 func (c *Core) toList() jobs.Ranges {
 	if c.table.Damaged {
@@ -150,7 +149,7 @@ func Unfinished(t *jobs.Table) jobs.Ranges {
 // bounds the size of the message.
 const listGap = 64
 
-// listBy is until when launching waits for a host's list: what was handed to it cannot
+// listBy is until when launching waits for a host's list: what was sent to it cannot
 // start any more by then.
 func (c *Core) listBy(h *host) time.Duration {
 	return max(c.now.Mono+reconcileTime, c.leaseEnd(h))
@@ -192,9 +191,9 @@ func (c *Core) reconcile() {
 		c.numbered = make(map[jobs.ID]bool)
 	}
 	c.cancelLeft()
-	word := "every host has said what it has of this run"
+	word := "every host has listed its attempts of this run"
 	if !all {
-		word = "not every host has said what it has of this run"
+		word = "not every host has listed its attempts of this run"
 	}
 	c.say("", 0, "%s; launching begins", word)
 }
@@ -222,7 +221,7 @@ func (c *Core) listsDue() time.Duration {
 func (c *Core) cancelLeft() {
 	for _, id := range slices.Sorted(maps.Keys(c.table.Cancels)) {
 		if c.table.Job(id).State == jobs.Queued {
-			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id].Reason})
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: c.table.Cancels[id].Reason})
 		}
 	}
 }
@@ -239,7 +238,7 @@ func (c *Core) list(h *host) {
 	}
 	h.out.list = true
 	if h.listBy > 0 {
-		return // a host that comes and goes is waited for once
+		return // a host that comes and goes is awaited once
 	}
 	c.lastUp, h.listBy = c.now.Mono, c.now.Mono+listTime
 	if !slices.ContainsFunc(c.hosts, func(o *host) bool { return o != h && o.linked }) {
@@ -247,7 +246,7 @@ func (c *Core) list(h *host) {
 	}
 }
 
-// listed takes in a piece of a host's list.
+// listed handles a piece of a host's list.
 func (c *Core) listed(e HostListed) {
 	h := c.byName[e.Host]
 	if h == nil || !h.linked {
@@ -308,7 +307,7 @@ func (c *Core) relist() {
 	}
 }
 
-// foundOnFile takes in what the run directory tells of an attempt. A claim says that it has
+// foundOnFile handles what the run directory tells of an attempt. A claim says that it has
 // started, not that it runs: nothing else is ended because of it, and one that was given
 // up as lost stays so.
 func (c *Core) foundOnFile(f *Found) {
@@ -323,7 +322,7 @@ func (c *Core) foundOnFile(f *Found) {
 	c.found(c.hostOf(f.Host, machine), &f.ProbedJob)
 }
 
-// found takes in what a host has of an attempt. One that the table does not know
+// found handles what a host has of an attempt. One that the table does not know
 // is entered, so that the ordinary rules apply to it; one that nobody waits for is
 // ended.
 func (c *Core) found(h *host, p *hosts.ProbedJob) {
@@ -331,8 +330,8 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 	j, a := c.table.Job(id.Job), c.table.Attempt(id)
 	switch {
 	case a != nil && a.Host == h.spec.Name:
-		// The record that another machine was behind the name may be lost. Whoever has run
-		// the attempt was that machine; that it knows nothing of the attempt proves nothing.
+		// The record that another machine was behind the name may be lost. Anyone who has run
+		// the attempt was that machine; that it knows nothing about the attempt proves nothing.
 		if h.has(a) || p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited || p.Answer == hosts.Buffered {
 			c.probedOne(h, p)
 		}
@@ -360,12 +359,12 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
 		return
 	}
-	c.say(h.spec.Name, id.Job, "attempt %s on %s had no record left; it was found by its files", id, h.spec.Name)
+	c.say(h.spec.Name, id.Job, "attempt %s on %s had lost its record; it was found by its files", id, h.spec.Name)
 	f := c.fly(h, id, j.Spec)
 	h.known = true
 	h.count(f)
 	c.probedOne(h, p)
-	if outlasted { // its end is waited for as any other's
+	if outlasted { // its end is awaited as any other's
 		c.killFlight(f, "a newer attempt has run longer")
 	}
 	if p.Answer == hosts.Buffered && f.waiting() && otherOpen(j, id.N) {

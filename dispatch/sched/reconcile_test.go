@@ -35,7 +35,7 @@ func continued(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.
 	return s
 }
 
-func (s *stage) lists(name, attempts string, a hosts.Answer, o *jobs.Outcome, last bool) []Order {
+func (s *stage) lists(name, attempts string, a hosts.Answer, o *jobs.Outcome, last bool) []Command {
 	m := &hosts.Listed{Last: last, All: true}
 	for _, id := range attemptIDs(attempts) {
 		m.Jobs = append(m.Jobs, hosts.ProbedJob{Attempt: id, Answer: a, Outcome: o, Started: s.now().Wall})
@@ -113,7 +113,7 @@ func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	want(t, "ended", said[Kill](s.lists("a", "1.2", hosts.IsRunning, nil, true)), "{a [1.2] its job has a result or another attempt}")
 }
 
-// TestListNotWhole: a list that could not be made in whole is asked for again.
+// TestListNotWhole: a list that could not be made in whole is requested again.
 func TestListNotWhole(t *testing.T) {
 	s := damaged(t, Config{}, 1, box("a", 1))
 	s.up("a")
@@ -127,13 +127,13 @@ func TestListNotWhole(t *testing.T) {
 // lost, does not run after all (K9).
 func TestCancelOutlivesDamage(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 1))
-	wish := jobs.Record{Kind: jobs.KindCancelling, Job: 1, Reason: "asked"}
+	wish := jobs.Record{Kind: jobs.KindCanceling, Job: 1, Reason: "asked"}
 	if err := jobs.Fold(s.c.table, &wish); err != nil {
 		t.Fatal(err)
 	}
 	s.up("a")
 	want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "2.1")
-	s.wantState(1, jobs.Cancelled)
+	s.wantState(1, jobs.Canceled)
 }
 
 // TestReconcileNumbers: the number of an attempt that was found and is ended, because its
@@ -165,7 +165,7 @@ func TestReconcileBuffered(t *testing.T) {
 }
 
 // TestResultNumbersAfterDamage: a consumer may have results whose records are lost, so
-// the numbers of new ones begin beyond them, and then go on without gaps (promise 1).
+// the numbers of new ones begin beyond them, and then continue without gaps (promise 1).
 func TestResultNumbersAfterDamage(t *testing.T) {
 	s := damaged(t, Config{}, 3, box("a", 1))
 	s.step(Cancel{Jobs: []jobs.ID{1}})
@@ -222,24 +222,24 @@ func TestHostsListFirst(t *testing.T) {
 		return s
 	}
 	for name, c := range map[string]struct {
-		then func(s *stage) []Order
+		then func(s *stage) []Command
 		want string
 	}{
-		"one has not listed": {func(s *stage) []Order { return s.wait(4*time.Second, "a") }, ""},
-		"both have listed":   {func(s *stage) []Order { s.up("b"); return s.lists("b", "", hosts.Dead, nil, true) }, "1.1"},
-		"the other is not up": {func(s *stage) []Order {
+		"one has not listed": {func(s *stage) []Command { return s.wait(4*time.Second, "a") }, ""},
+		"both have listed":   {func(s *stage) []Command { s.up("b"); return s.lists("b", "", hosts.Dead, nil, true) }, "1.1"},
+		"the other is not up": {func(s *stage) []Command {
 			return s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
 		}, "1.1"},
-		"the other takes long": {func(s *stage) []Order { return s.wait(6*time.Second, "a") }, "1.1"},
-		"a list in two pieces": {func(s *stage) []Order {
+		"the other takes long": {func(s *stage) []Command { return s.wait(6*time.Second, "a") }, "1.1"},
+		"a list in two pieces": {func(s *stage) []Command {
 			s.up("b")
 			return s.lists("b", "", hosts.Dead, nil, false)
 		}, ""},
-		"a list that is not whole": {func(s *stage) []Order {
+		"a list that is not whole": {func(s *stage) []Command {
 			s.up("b")
 			return s.step(HostListed{"b", &hosts.Listed{Last: true, Why: "input/output error"}})
 		}, ""},
-		"a tombstone": {func(s *stage) []Order { s.up("b"); return s.lists("b", "3.1", hosts.NeverStarted, nil, true) }, "1.1"},
+		"a tombstone": {func(s *stage) []Command { s.up("b"); return s.lists("b", "3.1", hosts.NeverStarted, nil, true) }, "1.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t)
@@ -252,7 +252,7 @@ func TestHostsListFirst(t *testing.T) {
 	}
 }
 
-// An attempt without a record shows that records are missing. All hosts are asked for
+// An attempt without a record shows that records are missing. All hosts are requested
 // everything, also a host that comes up after launching has begun, and later
 // dispatchers know of the damage.
 func TestUnrecordedAttempt(t *testing.T) {
@@ -284,8 +284,8 @@ func TestUnrecordedAttempt(t *testing.T) {
 	}
 }
 
-// Promises 1 and 2: hosts that all come up late are waited for like others, and one that
-// comes and goes without a list is waited for once.
+// Promises 1 and 2: hosts that all come up late are awaited like others, and one that
+// comes and goes without a list is awaited once.
 func TestHostsThatListLate(t *testing.T) {
 	begin := func(t *testing.T) *stage {
 		return continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
@@ -313,7 +313,7 @@ func TestHostsThatListLate(t *testing.T) {
 		s := begin(t)
 		s.up("a")
 		want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
-		var o []Order
+		var o []Command
 		for range 20 {
 			o = append(o, s.up("b")...)
 			o = append(o, s.wait(time.Second, "a", "b")...)
@@ -325,7 +325,7 @@ func TestHostsThatListLate(t *testing.T) {
 }
 
 // Promise 2: an attempt of which the record names another host shows that its number was
-// given again, also if its job has finished meanwhile.
+// given again, also if its job has finished in the meantime.
 func TestNumberGivenAgain(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1), box("b", 1))
 	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
@@ -339,7 +339,7 @@ func TestNumberGivenAgain(t *testing.T) {
 }
 
 // A piece of a list that has an attempt which cannot be read makes the list less than
-// whole; that is said once.
+// whole; that is reported once.
 func TestUnclearAttempt(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1))
 	s.up("a")
@@ -375,7 +375,7 @@ func TestListUnderWay(t *testing.T) {
 	want(t, "after all", on(s.lists("a", "1.1", hosts.HasExited, &okay, true), "a"), "2.1")
 }
 
-// A list of unfinished jobs is enough where nothing is missing, is asked for once, and may
+// A list of unfinished jobs is enough where nothing is missing, is requested once, and may
 // have attempts with records that cannot be read.
 func TestListOfUnfinishedJobs(t *testing.T) {
 	table := &jobs.Table{Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}, {ID: 2, Command: "true", Options: jobs.NoOptions}}}

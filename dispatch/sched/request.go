@@ -2,7 +2,9 @@ package sched
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"dcs-tui/jobs"
@@ -29,7 +31,7 @@ type Request struct {
 func (Request) event() {}
 
 // Spare names the jobs that a request leaves alone. Whoever asked has looked at the run
-// before, and what has become of a job meanwhile may be all that was wanted.
+// before, and what happened to a job in the meantime may be all that was wanted.
 type Spare string
 
 // What can be spared; "" is nothing.
@@ -42,10 +44,11 @@ const (
 type asking struct {
 	Request
 	begun bool
-	at    int // index into Do
-	next  int // index into the jobs of that event
-	did   int // open jobs (Cancel, SetPriority), terminal ones (Requeue), changed ones (Edit), other events
-	left  int // the others, and those that do not exist
+	at    int  // index into Do
+	next  int  // index into the jobs of that event
+	did   int  // open jobs (Cancel, SetPriority), terminal ones (Requeue), changed ones (Edit), other events
+	left  int  // the others, and those that do not exist
+	all   bool // it cancels the whole run
 
 	changer jobs.Changer // one for all parts, so that options are shared
 }
@@ -99,6 +102,9 @@ func (c *Core) answer(a *asking) {
 	if r.Count == 0 {
 		r.Reason = a.Refused
 	}
+	if a.all {
+		r.How = jobs.CanceledAll
+	}
 	c.emit(r)
 	c.cause = ""
 }
@@ -149,7 +155,7 @@ func (c *Core) carryOut() {
 	c.cause = ""
 }
 
-// editWaits says that the first request is to change jobs and must wait: see editJob.
+// editWaits reports whether the first request is to change jobs and must wait: see editJob.
 func (c *Core) editWaits() bool {
 	if c.reconcileBy == 0 || len(c.asked) == 0 {
 		return false
@@ -172,7 +178,7 @@ func (c *Core) advance(a *asking, n int) int {
 			for i := range c.table.Jobs {
 				e.Jobs = append(e.Jobs, jobs.ID(i+1))
 			}
-			e.All = false
+			e.All, a.all = false, true
 			a.Do = slices.Clone(a.Do) // the caller's stays as it was
 			a.Do[a.at] = e
 		}
@@ -180,7 +186,7 @@ func (c *Core) advance(a *asking, n int) int {
 		for _, id := range c.unspared(a, ids) {
 			j := c.table.Job(id)
 			a.counted(j != nil && !j.State.Terminal())
-			c.cancelJob(id, reasonOr(e.Why, "cancelled"))
+			c.cancelJob(id, reasonOr(e.Why, "canceled"))
 		}
 		a.forward(len(ids), len(e.Jobs))
 	case Requeue:
@@ -188,7 +194,7 @@ func (c *Core) advance(a *asking, n int) int {
 		again := c.unspared(a, ids)
 		for _, id := range again {
 			j := c.table.Job(id)
-			a.counted(j != nil && (j.State.Terminal() || c.cancelled(id)))
+			a.counted(j != nil && (j.State.Terminal() || c.canceled(id)))
 		}
 		c.requeue(again)
 		a.forward(len(ids), len(e.Jobs))
@@ -252,5 +258,185 @@ func (a *asking) counted(did bool) {
 func (a *asking) forward(n, of int) {
 	if a.next += n; a.next >= of {
 		a.at, a.next = a.at+1, 0
+	}
+}
+
+// cancel ends jobs. A queued one is over at once; one with open attempts is
+// over when they are, and stays marked until then, through lost links as well.
+func (c *Core) cancel(e Cancel) {
+	why := reasonOr(e.Why, "canceled")
+	if e.All {
+		c.sweep = sweep{from: 1, to: jobs.ID(len(c.table.Jobs)), why: why}
+		return
+	}
+	for _, id := range e.Jobs {
+		c.cancelJob(id, why)
+	}
+}
+
+// mostAStep bounds the records of one step: a million at once would take more
+// memory than a million queued jobs do.
+const mostAStep = 20_000
+
+// sweep is a cancel of all jobs that there were, some of them each step. Nothing
+// is launched until it is through.
+type sweep struct {
+	from, to jobs.ID // still to do; none when from > to or to is 0
+	why      string
+}
+
+func (s *sweep) pending() bool { return s.to > 0 && s.from <= s.to }
+
+func (c *Core) cancelSome() {
+	s := &c.sweep
+	for n := 0; s.pending() && n < mostAStep; n++ {
+		c.cancelJob(s.from, s.why)
+		s.from++
+	}
+}
+
+func (c *Core) cancelJob(id jobs.ID, why string) {
+	j := c.table.Job(id)
+	delete(c.again, id)
+	if j == nil || j.State.Terminal() || c.canceled(id) {
+		return
+	}
+	if j.State == jobs.Queued {
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: why})
+		return
+	}
+	if !c.emit(jobs.Record{Kind: jobs.KindCanceling, Job: id, Reason: why}) {
+		return
+	}
+	for _, a := range j.Attempts {
+		if f := c.flights[a.ID]; f != nil {
+			c.killFlight(f, why)
+		}
+	}
+}
+
+// canceled reports whether a cancel of the job waits for an attempt to end.
+func (c *Core) canceled(id jobs.ID) bool {
+	_, ok := c.table.Cancels[id]
+	return ok
+}
+
+// requeue opens a new round for terminal jobs. One that is being ended begins it when it
+// is over.
+func (c *Core) requeue(ids []jobs.ID) {
+	c.atOnce(func() {
+		for _, id := range ids {
+			j := c.table.Job(id)
+			if j != nil && c.canceled(id) && !j.State.Terminal() {
+				c.again[id] = true
+			}
+			if j != nil && j.State.Terminal() {
+				c.finished = c.finished && c.drain != ""
+				c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
+			}
+		}
+	})
+}
+
+func (c *Core) setPriority(e SetPriority) {
+	p := min(max(e.Priority, math.MinInt32), math.MaxInt32)
+	for _, id := range e.Jobs {
+		j := c.table.Job(id)
+		if j != nil && int(j.Priority) != p {
+			c.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
+		}
+	}
+}
+
+// revives reports whether a person wants a job again that is still being ended, and opens its
+// next round now that it has ended.
+func (c *Core) revives(id jobs.ID) bool {
+	if !c.again[id] {
+		return false
+	}
+	delete(c.again, id)
+	if c.table.Job(id).State != jobs.Canceled {
+		return false
+	}
+	return c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
+}
+
+// Edit changes jobs: a queued one is changed, with all its tries again;
+// one that is over is changed and begins a new round; one that runs, or of which an
+// attempt may be alive, is left alone.
+type Edit struct {
+	Jobs   []jobs.ID
+	Change jobs.Change
+}
+
+func (Edit) event() {}
+
+// edit tells counted, if that is not nil, of each job whether it was changed.
+func (c *Core) edit(e *Edit, by *jobs.Changer, counted func(bool)) {
+	var wrong error // the first reason for leaving a job alone that a person should hear of
+	c.atOnce(func() {
+		for _, id := range e.Jobs {
+			did, err := c.editJob(id, &e.Change, by)
+			if wrong == nil {
+				wrong = err
+			}
+			if counted != nil {
+				counted(did)
+			}
+		}
+	})
+	if wrong != nil {
+		c.say("", 0, "not changed: %v", wrong)
+	}
+}
+
+func (c *Core) editJob(id jobs.ID, change *jobs.Change, by *jobs.Changer) (bool, error) {
+	j := c.table.Job(id)
+	switch {
+	case j == nil || !c.editable(j):
+		return false, nil
+	case c.reconcileBy > 0: // what is found would count, whatever it ran
+		return false, errors.New("the hosts have not listed their attempts of this run yet; try again in a moment")
+	}
+	s, err := by.Apply(change, j.Spec)
+	if err != nil {
+		return false, err
+	}
+	over, round := j.State.Terminal(), int(j.Round)
+	if over {
+		round++
+	}
+	if !over && s.Same(j.Spec) {
+		return true, nil // asked for twice
+	}
+	c.queue.edits = true
+	if !c.emit(jobs.Record{Kind: jobs.KindEdited, Job: id, Spec: s, Count: round, Reason: "edited"}) {
+		return false, nil
+	}
+	if over {
+		c.finished = c.finished && c.drain != ""
+	}
+	return true, nil
+}
+
+// editable reports whether nothing of the job is alive as far as we know.
+func (c *Core) editable(j *jobs.Job) bool {
+	return j.State != jobs.Running && !otherOpen(j, 0)
+}
+
+// atOnce queues what do makes ready only when all of it is known, so that a job and
+// the one it comes after may be named in any order.
+func (c *Core) atOnce(do func()) {
+	c.settle()
+	c.holding = true
+	do()
+	c.holding = false
+	slices.Sort(c.held)
+	for _, id := range c.held {
+		c.enqueue(id)
+	}
+	c.held = c.held[:0]
+	if c.last {
+		c.refuseImpossibleOrder()
 	}
 }

@@ -39,7 +39,7 @@ func TestRequest(t *testing.T) {
 		then map[jobs.ID]jobs.JobState
 	}{
 		{"one", []Event{Cancel{Jobs: []jobs.ID{1, 2, 4, 99}, Why: "not wanted"}}, "one: 2 done, 2 left",
-			map[jobs.ID]jobs.JobState{1: jobs.Running, 2: jobs.Failed, 4: jobs.Cancelled}},
+			map[jobs.ID]jobs.JobState{1: jobs.Running, 2: jobs.Failed, 4: jobs.Canceled}},
 		{"one", []Event{Cancel{All: true}}, "", map[jobs.ID]jobs.JobState{5: jobs.Queued}},
 		{"again", []Event{Cancel{Jobs: []jobs.ID{1, 4}}}, "again: 1 done, 1 left", nil},
 		{"back", []Event{Requeue{[]jobs.ID{2, 4, 5}}}, "back: 2 done, 1 left",
@@ -143,9 +143,9 @@ func TestRequestNamesWhatItCauses(t *testing.T) {
 	}
 }
 
-// TestRequestSpares: what became of a job after somebody had looked and before what he asked
-// for is carried out may be all that he wanted. One that has succeeded meanwhile is not run
-// again, one that runs is not ended (promise 1, issue 5.5).
+// TestRequestSpares: what happened to a job after somebody had looked and before what he asked
+// for is carried out may be all that he wanted. One that has succeeded in the meantime is not run
+// again, one that runs is not ended (promise 1).
 func TestRequestSpares(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 4))
 	s.up("a")
@@ -165,11 +165,11 @@ func TestRequestSpares(t *testing.T) {
 	if a, b := s.job(1), s.job(2); a.Round != 1 || b.Round != 2 || s.job(5).Spec.Timeout != time.Hour {
 		t.Errorf("round %d of what has succeeded, round %d of what has failed, a limit of %s", a.Round, b.Round, s.job(5).Spec.Timeout)
 	}
-	for id, state := range map[jobs.ID]jobs.JobState{1: jobs.Succeeded, 2: jobs.Cancelled, 3: jobs.Running, 5: jobs.Cancelled, 6: jobs.Queued} {
+	for id, state := range map[jobs.ID]jobs.JobState{1: jobs.Succeeded, 2: jobs.Canceled, 3: jobs.Running, 5: jobs.Canceled, 6: jobs.Queued} {
 		s.wantState(id, state)
 	}
-	if s.c.cancelled(3) || !s.c.cancelled(4) {
-		t.Errorf("3 is being ended: %v, 4: %v", s.c.cancelled(3), s.c.cancelled(4))
+	if s.c.canceled(3) || !s.c.canceled(4) {
+		t.Errorf("3 is being ended: %v, 4: %v", s.c.canceled(3), s.c.canceled(4))
 	}
 }
 
@@ -210,11 +210,11 @@ func TestRequestTorn(t *testing.T) {
 				t.Errorf("after %d records: job %d is in round %d", n, id, got)
 			}
 		}
-		s.wantState(4, jobs.Cancelled)
+		s.wantState(4, jobs.Canceled)
 	}
 }
 
-// TestRequestOfMany takes several bounded steps, launches nothing meanwhile, does
+// TestRequestOfMany takes several bounded steps, launches nothing in the meantime, does
 // not end the run before it is through, and is noted as done only then.
 func TestRequestOfMany(t *testing.T) {
 	for _, c := range []struct {
@@ -256,7 +256,7 @@ func TestRequestOfMany(t *testing.T) {
 			if !s.c.table.Requests["many"] {
 				t.Error("it is not noted as done")
 			}
-			state, open := jobs.Cancelled, false
+			state, open := jobs.Canceled, false
 			if c.name == "requeue" {
 				state, open = jobs.Queued, true
 			}

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// tries returns how many attempts a job has in all (D2).
+// tries returns how many attempts a job may have in all.
 func (c *Core) tries(j *jobs.Job) int {
 	if j.Spec.Tries > 0 {
 		return j.Spec.Tries
@@ -19,7 +19,7 @@ func (c *Core) tries(j *jobs.Job) int {
 }
 
 // fail completes the record of an attempt that failed by itself. What is final is not
-// tried again; anything else is until the tries are used up (D2). A failure that is the
+// tried again; anything else is until the tries are used up. A failure that is the
 // host's fault is not charged, and neither is one by which the job asks to run later.
 func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 	o := r.Outcome
@@ -60,7 +60,7 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 }
 
 // final reports whether a job is not tried again after an outcome. By default only a
-// timeout is final (E1).
+// timeout is final.
 func (c *Core) final(o *jobs.Outcome) bool {
 	if c.cfg.Final != nil {
 		return c.cfg.Final(o)
@@ -68,7 +68,7 @@ func (c *Core) final(o *jobs.Outcome) bool {
 	return o.TimedOut && !c.cfg.RetryTimeouts
 }
 
-// exitLater is EX_TEMPFAIL of sysexits.h: by it a job asks to be run again later (T2).
+// exitLater is EX_TEMPFAIL of sysexits.h: by it a job asks to be run again later.
 const exitLater = 75
 
 // asksLater reports whether an outcome is such a request.
@@ -117,7 +117,7 @@ func grown[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T {
 	return T(min(float64(limit)*math.Pow(factor, float64(j.Failures)), most))
 }
 
-// memoryReason says that an attempt which ran was ended for its memory; "": it was not.
+// memoryReason explains that an attempt which ran was ended for its memory; "": it was not.
 func (c *Core) memoryReason(j *jobs.Job, o *jobs.Outcome) string {
 	switch o.Memory {
 	case jobs.MemoryLimit:
@@ -175,7 +175,7 @@ func ranFor(o *jobs.Outcome) time.Duration {
 }
 
 // patience returns how long a job that failed or was lost waits for a slot on another
-// host before it may return to a host where that happened (D2). It is five times the
+// host before it may return to a host where that happened. It is five times the
 // run time of the attempt, at most 10 s, and not less than a delay that was asked for.
 func (c *Core) patience(j *jobs.Job) time.Duration {
 	for _, a := range slices.Backward(j.Attempts) {

@@ -89,7 +89,7 @@ func TestRetryElsewhereIsNotDelayed(t *testing.T) {
 	s.up("a", "b")
 	s.plain(1)
 	want(t, "elsewhere, at once", on(s.ended("a", "1.1", exit1), "b"), "1.2")
-	want(t, "no other host is up", on(s.ended("b", "1.2", exit1), "a")+on(s.orders, "b"), "")
+	want(t, "no other host is up", on(s.ended("b", "1.2", exit1), "a")+on(s.commands, "b"), "")
 	if got := s.job(1).Retry.Sub(s.now().Wall); got != 2*time.Minute {
 		t.Errorf("waits for %v, want 2m", got)
 	}
@@ -109,7 +109,7 @@ func TestRetryWaitsForTheFirstDial(t *testing.T) {
 	want(t, "when b is up", on(s.wait(time.Second, "a", "b"), "b"), "1.2")
 }
 
-// launchesOf lets time pass and returns what was launched meanwhile.
+// launchesOf lets time pass and returns what was launched in the meantime.
 func launchesOf(s *stage, d time.Duration, beating ...string) string {
 	o := s.wait(d, beating...)
 	var got string
@@ -195,7 +195,7 @@ func TestTimeoutOfTheRun(t *testing.T) {
 	s := newStage(t, Config{Timeout: time.Minute}, box("a", 2))
 	s.up("a")
 	s.submit(true, jobs.NoOptions, &jobs.Options{Timeout: time.Second})
-	l := s.orders[0].(Launch)
+	l := s.commands[0].(Launch)
 	if l.Jobs[0].Timeout != time.Minute || l.Jobs[1].Timeout != time.Second {
 		t.Errorf("timeouts %v and %v", l.Jobs[0].Timeout, l.Jobs[1].Timeout)
 	}
@@ -229,7 +229,7 @@ func TestRefused(t *testing.T) {
 
 // TestRefusalsAddUp: a host whose disk is full is tried again after longer and longer
 // pauses, though its supervisors hold attempts for a moment before they refuse
-// them (B1, issue 3.6).
+// them.
 func TestRefusalsAddUp(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.up("a")
@@ -259,7 +259,7 @@ func TestFenced(t *testing.T) {
 		t.Fatalf("finish %+v", s.finish)
 	}
 	s.plain(1)
-	want(t, "launched", on(s.orders, "a"), "")
+	want(t, "launched", on(s.commands, "a"), "")
 }
 
 // TestPostponed: exit code 75 uses up no try and waits, longer each time, until the job

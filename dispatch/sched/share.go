@@ -9,17 +9,17 @@ import (
 	"dcs-tui/jobs"
 )
 
-// defaultHalfLife is after how long slot time that a queue has used counts half (B4).
+// defaultHalfLife is after how long slot time that a queue has used counts half.
 const defaultHalfLife = time.Hour
 
-// aheadUnknown is for how long, in seconds, what runs is taken to go on while no run
+// aheadUnknown is for how long, in seconds, what runs is taken to continue while no run
 // time is known.
 const aheadUnknown = 1
 
-// turn is what decides whose turn it is among queues (B4): the one with the smallest
+// turn is what decides whose turn it is among queues: the one with the smallest
 // load, which is what it has used, averaged with a half-life, over the share. An attempt is
 // charged its CPU time, and at least the time of its slots (charge). What runs and
-// what was handed to hosts is charged ahead, so that many slots that are free at once are
+// what was sent to hosts is charged ahead, so that many slots that are free at once are
 // shared out at once. A queue that had nothing to do saves up what it may use later, but
 // not for ever: what the others use counts less and less.
 type turn struct {
@@ -37,7 +37,7 @@ type turn struct {
 	load float64 // only while jobs are placed
 }
 
-// heed takes in what a newly accepted job says of its queue: the newest one counts.
+// heed handles what a newly accepted job says of its queue: the newest one counts.
 func (c *Core) heed(s *jobs.Spec) {
 	o := s.Options
 	if o == c.heeded {
@@ -211,7 +211,7 @@ func (t *turn) weigh(ahead float64) {
 	t.load = (t.used + float64(t.running)*ahead + float64(t.handed)*t.each) / t.share
 }
 
-// compare says which of two queues goes first: -1, 0, 1.
+// compare returns which of two queues goes first: -1, 0, 1.
 func (t *turn) compare(o *turn) int {
 	switch {
 	case t == o:

@@ -26,8 +26,8 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 	used := make([]float64, len(lanes))
 	given := make([]int, len(lanes))
 	of := map[jobs.ID]int{}
-	feed := func() []Order {
-		var all []Order
+	feed := func() []Command {
+		var all []Command
 		for q, l := range lanes {
 			if s.at < l.from {
 				continue
@@ -44,8 +44,8 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 		}
 		return all
 	}
-	start := func(orders []Order) {
-		for _, o := range orders {
+	start := func(commands []Command) {
+		for _, o := range commands {
 			if l, ok := o.(Launch); ok {
 				for _, p := range l.Jobs {
 					q := of[p.Attempt.Job]

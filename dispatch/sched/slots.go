@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // smoothing is the time constant of what others use: a short burst of theirs
@@ -15,11 +16,11 @@ const smoothing = 10 * time.Second
 type load struct {
 	slots  int     // by the host's rule
 	others float64 // cores used by others, smoothed
-	excess float64 // cores our jobs use beyond one a slot, smoothed
+	excess float64 // cores our jobs use beyond one per slot, smoothed
 	yield  bool    // make way for others
 }
 
-// usableSlots is the formula of DESIGN 7 (K6) solved for what we may occupy:
+// usableSlots is the formula solved for what we may occupy:
 //
 //	free = slots - max(our running, our CPU) - others, never negative
 //
@@ -32,7 +33,7 @@ func usableSlots(l load) float64 {
 }
 
 // wholeSlots rounds usable to slots, keeping the last answer while usable is
-// near it: half a core of noise must not make slots come and go with each beat.
+// near it: half a core of noise must not make slots come and go with each heartbeat.
 func wholeSlots(usable float64, last int) int {
 	if last >= 0 && math.Abs(usable-float64(last)) <= 0.65 {
 		return last
@@ -40,7 +41,7 @@ func wholeSlots(usable float64, last int) int {
 	return int(math.Round(usable))
 }
 
-// measure takes in a beat. What others use is what is busy less what our jobs
+// measure handles a heartbeat. What others use is what is busy less what our jobs
 // use. Our jobs' use is compared with the most slots that we had busy in the same
 // time, so that jobs which have just ended are not taken for greedy ones.
 func (c *Core) measure(h *host, b *hosts.Beat) {
@@ -57,7 +58,7 @@ func (c *Core) measure(h *host, b *hosts.Beat) {
 }
 
 // busySlots returns how many slots our attempts keep busy, as far as we know;
-// those handed over and not yet reported as started count (DESIGN 7).
+// those sent to a host and not yet reported as started count.
 func (h *host) busySlots() int { return max(h.running, min(h.occupied, h.limit)) }
 
 // limits works out how many slots each host may have busy and tells the helpers
@@ -110,4 +111,115 @@ func (c *Core) limits() {
 		h.peak = max(h.peak, h.busySlots())
 		c.release(h)
 	}
+}
+
+// SetSlots gives a host so many slots from now on, more or fewer than its rule says;
+// 0 gives it back to its rule. What runs beyond them continues. It holds until it is taken
+// back: when the host comes back, and for every later dispatcher.
+type SetSlots struct {
+	Host  string
+	Slots int
+	By    string // who asked, for the event log; "": is not said
+}
+
+func (SetSlots) event() {}
+
+// setSlots returns why it does nothing, "" if it does.
+func (c *Core) setSlots(e SetSlots) (refused string) {
+	h := c.byName[e.Host]
+	n := min(max(e.Slots, 0), jobs.MaxSlots)
+	switch {
+	case h == nil:
+		return c.noHost(e.Host)
+	case n == h.given && n == 0:
+		return e.Host + " has the slots of its rule already"
+	case n == h.given:
+		return e.Host + " has " + jobs.Plural(n, "slot") + " already"
+	}
+	was := h.slots()
+	h.given = n
+	by := ""
+	if e.By != "" {
+		by = ": asked for by " + e.By
+	}
+	switch {
+	case n == 0 && h.hello == nil:
+		c.say(h.spec.Name, 0, "%s gets the slots of its rule again%s", h.spec.Name, by)
+	case n == 0:
+		c.say(h.spec.Name, 0, "%s gets the slots of its rule again, %d%s", h.spec.Name, h.slots(), by)
+	case was == 0:
+		c.say(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, jobs.Plural(n, "slot"), by)
+	default:
+		c.say(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, jobs.Plural(n, "slot"), was, by)
+	}
+	c.keepWish(h)
+	c.queue.capacityChanged()
+	return ""
+}
+
+// most is how many slots the host has at most, by its rule or as it was given: a job that
+// needs more than it has for a time waits, and does not fail. 0: not known.
+func (h *host) most() int {
+	rule := h.rule()
+	if rule == 0 {
+		return 0
+	}
+	return max(rule, h.given)
+}
+
+// A host is shared with other runs and users (docs/sharing.md). Its helper works out how
+// many slots they leave to us; that bounds the slots like the load of others. The helper
+// is told how many slots there are for all, and how many we would use.
+
+// shareEvery is the interval at which a helper is told that we want another number of slots.
+const shareEvery = time.Second
+
+// sharesSlots reports whether slots of the host are shared: those of an instance are ours.
+func (c *Core) sharesSlots(h *host) bool { return c.cfg.RunShare > 0 && h.inst == nil }
+
+// boundByOthers returns how many of n slots others leave to us.
+func (c *Core) boundByOthers(h *host, n int) int {
+	if s := h.beat.Sharing; s != nil && c.sharesSlots(h) {
+		return min(n, max(s.Slots, 0))
+	}
+	return n
+}
+
+// heldByOthers returns how many slots other runs hold on the host. Their jobs use a core
+// each, which is not counted again as load of others.
+func (c *Core) heldByOthers(b *hosts.Beat, h *host) float64 {
+	if b.Sharing == nil || !c.sharesSlots(h) {
+		return 0
+	}
+	return float64(min(max(b.Sharing.Held, 0), jobs.MaxSlots))
+}
+
+// tellShare tells the helper what we want of n slots.
+func (c *Core) tellShare(h *host, n int) {
+	if !c.sharesSlots(h) || h.toldShare.Weight > 0 && c.now.Mono-h.shareAt < shareEvery {
+		return
+	}
+	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupied}
+	if h.takes() && !c.closed() && len(c.hosts) > 0 { // our part of what waits
+		s.Want += (c.queue.ready + len(c.hosts) - 1) / len(c.hosts)
+	}
+	if s.Want = min(s.Want, s.Slots); s != h.toldShare {
+		h.toldShare, h.shareAt, h.out.share = s, c.now.Mono, true
+	}
+}
+
+// memoryOfOthers returns the bytes that jobs of other runs may use on the host.
+func (c *Core) memoryOfOthers(h *host) int64 {
+	if s := h.beat.Sharing; s != nil && c.sharesSlots(h) {
+		return s.Memory
+	}
+	return 0
+}
+
+// sharedWhy describes who uses the slots of a host. Claims that name no user have no text.
+func (h *host) sharedWhy() string {
+	if users := h.beat.Sharing.Text(); users != "" {
+		return "other runs and users have its slots: " + users
+	}
+	return "other runs and users have its slots"
 }

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestUsableSlots holds the formula of DESIGN 7, and K6's experiment: of three
+// TestUsableSlots holds the formula, and K6's experiment: of three
 // 4-core hosts the one with two foreign jobs does half the work of the others
 // when all cores are slots.
 func TestUsableSlots(t *testing.T) {
@@ -46,7 +48,7 @@ func TestWholeSlotsHoldsStill(t *testing.T) {
 }
 
 // TestOthersAreSmoothed: a burst of a colleague's takes no slot at once, work that
-// lasts does (DESIGN 7), and the helper hears of it once.
+// lasts does, and the helper hears of it once.
 func TestOthersAreSmoothed(t *testing.T) {
 	h := box("melon1", 4)
 	h.Yield = true
@@ -69,7 +71,7 @@ func TestOthersAreSmoothed(t *testing.T) {
 	want(t, "when it is over", all, "{melon1 3}{melon1 4}")
 }
 
-// TestOwnJobsAreNotOthers: our jobs' CPU is subtracted, one core a slot is theirs,
+// TestOwnJobsAreNotOthers: our jobs' CPU is subtracted, one core per slot is theirs,
 // and what they use beyond counts (K6).
 func TestOwnJobsAreNotOthers(t *testing.T) {
 	h := box("melon1", 4)
@@ -97,7 +99,7 @@ func TestOwnJobsAreNotOthers(t *testing.T) {
 }
 
 // TestAloneOneJobRuns: on this machine without an inventory at least one job
-// always runs, whatever others do (DESIGN 7, P1).
+// always runs, whatever others do.
 func TestAloneOneJobRuns(t *testing.T) {
 	h := box("here", 3)
 	h.Link, h.Yield = "local", true
@@ -108,7 +110,7 @@ func TestAloneOneJobRuns(t *testing.T) {
 		s.step(HostBeat{"here", &hosts.Beat{Busy: 8, MemFree: -1, DiskFree: -1}})
 	}
 	s.plain(2)
-	want(t, "launched", on(s.orders, "here"), "1.1")
+	want(t, "launched", on(s.commands, "here"), "1.1")
 }
 
 func TestAloneAWideJobRuns(t *testing.T) {
@@ -131,7 +133,7 @@ func TestDelay(t *testing.T) {
 	s := newStage(t, Config{Delay: 2 * time.Second}, box("a", 4), box("b", 4))
 	s.up("a", "b")
 	s.plain(9)
-	want(t, "at once", on(s.orders, "a")+on(s.orders, "b"), "1.1")
+	want(t, "at once", on(s.commands, "a")+on(s.commands, "b"), "1.1")
 	if why := s.c.Why(s.now(), 2); !strings.Contains(why, "--delay") {
 		t.Errorf("why job 2 waits: %q", why)
 	}
@@ -149,13 +151,188 @@ func TestMaxSlots(t *testing.T) {
 	s := newStage(t, Config{MaxSlots: 3}, box("a", 4), box("b", 4))
 	s.up("a", "b")
 	s.plain(9)
-	want(t, "a", on(s.orders, "a"), "1.1 3.1")
-	want(t, "b", on(s.orders, "b"), "2.1")
+	want(t, "a", on(s.commands, "a"), "1.1 3.1")
+	want(t, "b", on(s.commands, "b"), "2.1")
 	o := s.ended("a", "1.1", okay)
 	want(t, "the next", on(o, "a")+on(o, "b"), "4.1")
 
 	one := newStage(t, Config{MaxSlots: 2}, box("a", 4))
 	want(t, "limit", said[SetLimit](one.up("a")), "{a 2}")
 	one.plain(9)
-	want(t, "launched", on(one.orders, "a"), "1.1 2.1")
+	want(t, "launched", on(one.commands, "a"), "1.1 2.1")
+}
+
+// TestSetSlots: a host gets more slots than its rule gives, and fewer, at once; what runs
+// continues; 0 gives it back to its rule (D7).
+func TestSetSlots(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(6)
+	o := s.step(SetSlots{Host: "a", Slots: 3})
+	want(t, "limit", said[SetLimit](o), "{a 3}")
+	want(t, "launched", on(o, "a"), "2.1 3.1")
+	contains(t, "said", s.records[0].Reason, "a gets 3 slots instead of 1")
+	want(t, "twice", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "")
+	s.started("a", "1.1 2.1 3.1")
+	o = s.step(SetSlots{Host: "a", Slots: 1})
+	want(t, "limit", said[SetLimit](o), "{a 1}")
+	want(t, "killed", said[Kill](o), "")
+	want(t, "while two run", on(s.ended("a", "1.1", okay), "a"), "")
+	if v := s.c.Hosts()[0]; v.Slots != 1 || v.Given != 1 || v.Running != 2 {
+		t.Errorf("%+v", v)
+	}
+	s.step(SetSlots{Host: "a", Slots: 2})
+	want(t, "rule", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 0})), "{a 1}")
+	if v := s.c.Hosts()[0]; v.Given != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestSetSlotsBounds: whatever is asked, for whatever host.
+func TestSetSlotsBounds(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), &hosts.Host{Name: "b", Slots: hosts.SlotRule{Less: 1}})
+	s.step(SetSlots{Host: "x", Slots: 3})
+	s.step(SetSlots{Host: "a", Slots: math.MinInt})
+	if n := s.c.hosts[0].slots(); n != 1 {
+		t.Errorf("%d slots", n)
+	}
+	s.step(SetSlots{Host: "a", Slots: math.MaxInt})
+	s.step(SetSlots{Host: "b", Slots: 5})
+	if a, b := s.c.hosts[0].slots(), s.c.hosts[1].slots(); a != jobs.MaxSlots || b != 5 {
+		t.Errorf("%d, %d slots", a, b)
+	}
+	s.step(SetSlots{Host: "b", Slots: 0}) // not known yet
+	want(t, "limit", said[SetLimit](s.up("a")), "{a 4096}")
+}
+
+// TestSetSlotsReconnect: it holds when the host comes back, and --max-slots holds still.
+func TestSetSlotsReconnect(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.step(SetSlots{Host: "a", Slots: 3})
+	s.step(down("a", hosts.Broken, "gone"))
+	want(t, "limit", said[SetLimit](s.up("a")), "{a 3}")
+
+	s = newStage(t, Config{MaxSlots: 2}, box("a", 1))
+	s.up("a")
+	want(t, "limit", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "{a 2}")
+}
+
+// TestSetSlotsFewer: a job that needs more slots than the host was left with waits; one
+// that needs more than the rule gives can run while the host has them.
+func TestSetSlotsFewer(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 4))
+	s.up("a")
+	s.step(SetSlots{Host: "a", Slots: 2})
+	s.submit(false, &jobs.Options{Slots: 3})
+	s.wantState(1, jobs.Queued)
+	want(t, "launched", on(s.step(SetSlots{Host: "a", Slots: 0}), "a"), "1.1")
+	s.ended("a", "1.1", okay)
+	s.step(SetSlots{Host: "a", Slots: 6})
+	s.submit(true, &jobs.Options{Slots: 6})
+	s.wantState(2, jobs.Running)
+	s.wait(time.Second, "a")
+	s.ended("a", "2.1", okay)
+	if s.finish == nil {
+		t.Error("the run goes on")
+	}
+}
+
+// What other runs and users have of a host bounds its slots (K11), and is not taken off
+// again as load of others. What we want is told, and told again when it changes.
+func TestSlotsAreShared(t *testing.T) {
+	h := box("a", 4)
+	h.Yield = true
+	s := newStage(t, Config{RunShare: 2}, h)
+	beat := func(sharing *hosts.Sharing, busy float64) []Command {
+		s.at += BeatEvery
+		return s.step(HostBeat{"a", &hosts.Beat{Busy: busy, MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open, Sharing: sharing}})
+	}
+	o := s.up("a")
+	want(t, "limit", said[SetLimit](o), "{a 4}")
+	want(t, "share", said[SetShare](o), "{a {4 0 2}}")
+	others := &hosts.Sharing{Slots: 1, Held: 3, Users: []hosts.SharedUser{{Name: "bob", Slots: 3}}}
+	for range 5 { // the jobs of others use a core each
+		o = append(o, beat(others, 3)...)
+	}
+	want(t, "bound by others", said[SetLimit](o), "{a 4} {a 1}")
+	want(t, "nothing is wanted", said[SetShare](o[3:]), "")
+	others = &hosts.Sharing{Slots: 0, Held: 4, Users: []hosts.SharedUser{{Name: "bob", Slots: 4}}}
+	want(t, "all are taken", said[SetLimit](beat(others, 4)), "{a 0}")
+	s.submit(true, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
+	contains(t, "why", s.c.Why(s.now(), 1), "other runs and users have its slots: bob 4 slots")
+	if beat(others, 4); s.c.byName["a"].toldShare != (hosts.Share{Slots: 4, Want: 3, Weight: 2}) {
+		t.Errorf("the helper is told %+v", s.c.byName["a"].toldShare)
+	}
+	want(t, "they have gone", said[SetLimit](beat(nil, 0)), "{a 4}")
+	want(t, "no absurd bound", said[SetLimit](beat(&hosts.Sharing{Slots: -5, Held: -5}, 0)), "{a 0}")
+	want(t, "nor one above its slots", said[SetLimit](beat(&hosts.Sharing{Slots: 99, Held: 1 << 40}, 0)), "{a 4}")
+
+	off := newStage(t, Config{}, box("a", 4))
+	want(t, "off", said[SetShare](off.up("a")), "")
+	off.at += BeatEvery
+	want(t, "off", said[SetLimit](off.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Sharing: others}})), "")
+}
+
+// Memory that jobs of other runs may use is not given away; jobs that reserve none continue.
+func TestMemoryIsShared(t *testing.T) {
+	s := newStage(t, Config{RunShare: 1}, box("a", 4))
+	s.up("a")
+	beat := func(held int64) []Command {
+		s.at += BeatEvery
+		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open,
+			Sharing: &hosts.Sharing{Slots: 4, Memory: held}}})
+	}
+	beat(10 << 30)
+	s.submit(true, &jobs.Options{MemBytes: 8 << 30}, jobs.NoOptions)
+	s.wantState(2, jobs.Running)
+	s.wantState(1, jobs.Queued) // others have the memory that it reserves
+	contains(t, "why", s.c.Why(s.now(), 1), "memory")
+	want(t, "the others have less", on(beat(8<<30), "a"), "1.1")
+}
+
+// TestOwner: on a host whose owner is there nothing is started. Jobs that are suspended do not
+// become stragglers, and the time is not theirs (B7, T4, D4).
+func TestOwner(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2))
+	s.up("a")
+	s.plain(9)
+	for range 5 {
+		s.ranFor("a", s.c.byName["a"].head.id.String(), 10*time.Second)
+	}
+	first := s.c.byName["a"].head.id
+	s.started("a", first.String())
+	held := hosts.Owner{Who: "alice uses the screen", Suspend: true}
+	total := time.Duration(0)
+	for range 100 {
+		s.at += BeatEvery
+		total += BeatEvery
+		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Owner: held, Suspended: total}})
+	}
+	want(t, "why", s.c.Why(s.now(), first.Job), "Job 6 is suspended on a: alice uses the screen.")
+	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen; jobs there are suspended")
+	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "0")
+	want(t, "stragglers", fmt.Sprint(s.c.Stragglers()), "0")
+	if f := s.c.flights[first]; f.age(s.at) > 2*BeatEvery {
+		t.Errorf("its age is %v after %v, all of them suspended", f.age(s.at), total)
+	}
+	s.at += BeatEvery
+	s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Owner: hosts.Owner{Who: "alice uses the screen"}, Suspended: total}})
+	want(t, "paused", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen")
+	for range 9 {
+		s.at += BeatEvery
+		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Suspended: total}})
+	}
+	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "2")
+	want(t, "said", events(s.journal), "a is up\na starts nothing: alice uses the screen; jobs there are suspended\na starts jobs again\n"+
+		"job 6 is a straggler: it has run for 21 s on a, and jobs of its queue take 10 s at most, as a rule")
+}
+
+// TestOwnerAtFirst: nothing is started before the first beat either.
+func TestOwnerAtFirst(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2))
+	s.plain(1)
+	o := s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2, Owner: hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}}})
+	want(t, "launched", on(o, "a"), "")
+	want(t, "why", s.c.Why(s.now(), 1), "Job 1 waits: the only host that can run it cannot take it: a starts nothing: /var/tmp/.dcs-busy is there.")
 }

@@ -18,28 +18,28 @@ func TestCancel(t *testing.T) {
 	s.plain(4)
 	s.started("a", "1.1 2.1")
 	o := s.step(Cancel{Jobs: []jobs.ID{1, 3, 99}, Why: "not wanted"})
-	s.wantState(3, jobs.Cancelled)
+	s.wantState(3, jobs.Canceled)
 	s.wantState(1, jobs.Running)
 	want(t, "kill", said[Kill](o), "{a [1.1] not wanted}")
 	want(t, "again", said[Kill](s.step(Cancel{Jobs: []jobs.ID{1, 3}})), "")
 	s.ended("a", "1.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
-	s.wantState(1, jobs.Cancelled)
+	s.wantState(1, jobs.Canceled)
 	want(t, "reason", s.job(1).Reason, "not wanted")
-	if a := s.job(1).Attempts[0]; a.State != jobs.AttemptCancelled || a.Outcome == nil {
+	if a := s.job(1).Attempts[0]; a.State != jobs.AttemptCanceled || a.Outcome == nil {
 		t.Errorf("attempt %+v", a)
 	}
 	s.step(Cancel{All: true})
 	s.ended("a", "2.1", okay) // it was quicker
 	s.wantState(2, jobs.Succeeded)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("4.1")}})
-	s.wantState(4, jobs.Cancelled)
+	s.wantState(4, jobs.Canceled)
 	if s.finish == nil || s.finish.How != AllDone {
 		t.Errorf("finish %+v", s.finish)
 	}
 }
 
 // TestCancelMany: a cancel of very many jobs takes several steps, each bounded, and
-// nothing is launched meanwhile.
+// nothing is launched in the meantime.
 func TestCancelMany(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.plain(3*mostAStep + 5)
@@ -58,8 +58,8 @@ func TestCancelMany(t *testing.T) {
 		s.at = at
 		s.step(Tick{})
 	}
-	if n := s.c.table.Counts[jobs.Cancelled]; n != 3*mostAStep+5 || s.finish == nil {
-		t.Errorf("%d jobs cancelled, finish %+v", n, s.finish)
+	if n := s.c.table.Counts[jobs.Canceled]; n != 3*mostAStep+5 || s.finish == nil {
+		t.Errorf("%d jobs canceled, finish %+v", n, s.finish)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestCancelUnreachable(t *testing.T) {
 	contains(t, "kill on return", said[Kill](o), "{a [1.1]")
 	s.step(down("a", hosts.Unreachable, "gone"))
 	s.wait(61*time.Second, "b", "c")
-	s.wantState(1, jobs.Cancelled)
+	s.wantState(1, jobs.Canceled)
 	if s.finish == nil {
 		t.Fatalf("the run goes on")
 	}
@@ -134,11 +134,11 @@ func TestRequeueWaitsForOldAttempt(t *testing.T) {
 	contains(t, "why", s.c.Why(s.now(), 1), "earlier round")
 	o := s.ended("b", "1.2", okay) // too late: that round has its result
 	if on(o, "a")+on(o, "b") != "1.3" || s.job(1).State != jobs.Running {
-		t.Errorf("job 1 is %s, orders %v", s.job(1).State, o)
+		t.Errorf("job 1 is %s, commands %v", s.job(1).State, o)
 	}
 }
 
-// TestPauseRun: nothing new starts, also not from the buffers; then it goes on.
+// TestPauseRun: nothing new starts, also not from the buffers; then it continues.
 func TestPauseRun(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -252,7 +252,7 @@ func TestDrainHost(t *testing.T) {
 
 // TestHaltNow ends the running attempts, too, and charges their jobs nothing.
 func TestHaltNow(t *testing.T) {
-	s := newStage(t, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, box("a", 2))
+	s := newStage(t, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, box("a", 3))
 	s.up("a")
 	s.plain(5)
 	s.started("a", "1.1")
@@ -262,6 +262,9 @@ func TestHaltNow(t *testing.T) {
 	if got := said[Kill](o); !strings.Contains(got, "2.1") || s.c.Draining() != "1 job has succeeded" {
 		t.Errorf("killed %q, draining %q", got, s.c.Draining())
 	}
+	want(t, "asked back", said[Withdraw](o), "{a [3.1]}")
+	contains(t, "ended although it was asked back", said[Kill](s.started("a", "3.1")), "3.1")
+	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.ended("a", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	if j := s.c.table.Job(2); j.State != jobs.Queued || s.finish == nil || s.finish.How != Drained {
 		t.Errorf("job 2 is %s, finish %+v", j.State, s.finish)
@@ -369,15 +372,15 @@ func TestUnknownNames(t *testing.T) {
 }
 
 // TestWarnedBeforeStop: what runs on a host that is stopped is warned, and ended when the
-// warning has had its time; a host that is used again meanwhile keeps it (T2).
+// warning has had its time; a host that is used again in the meantime keeps it (T2).
 func TestWarnedBeforeStop(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		s := newStage(t, Config{Warn: time.Minute}, box("a", 1))
 		s.up("a")
 		s.plain(1)
 		s.started("a", "1.1")
-		kills := func(orders []Order) (warned, killed int) {
-			for _, o := range orders {
+		kills := func(commands []Command) (warned, killed int) {
+			for _, o := range commands {
 				switch o.(type) {
 				case Warn:
 					warned++

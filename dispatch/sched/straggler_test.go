@@ -217,7 +217,7 @@ func TestWaitingCounts(t *testing.T) {
 	s.edit(jobs.Change{Slots: new(1)}, 4, 6)
 	check("edited")
 	s.step(Cancel{Jobs: []jobs.ID{1, 6}})
-	check("cancelled")
+	check("canceled")
 	s.step(Requeue{[]jobs.ID{1, 3, 6}})
 	check("requeued")
 	s.c = New(Config{}, s.c.table, []*hosts.Host{box("a", 2)})
@@ -236,9 +236,9 @@ func BenchmarkJudge(b *testing.B) {
 	now := Time{Wall: wallStart}
 	c.Step(now, Submit{Specs: specs, Last: true})
 	for _, h := range []string{"a", "b", "c"} {
-		_, orders := c.Step(now, HostUp{Host: h, Hello: &hosts.Hello{Slots: 4096, Cores: 4096}})
+		_, commands := c.Step(now, HostUp{Host: h, Hello: &hosts.Hello{Slots: 4096, Cores: 4096}})
 		m := &hosts.Started{}
-		for _, o := range orders {
+		for _, o := range commands {
 			if l, ok := o.(Launch); ok {
 				for _, p := range l.Jobs {
 					m.Jobs = append(m.Jobs, hosts.StartedJob{Attempt: p.Attempt})

@@ -11,18 +11,18 @@ import (
 	"dcs-tui/jobs"
 )
 
-// stage drives a core by hand: events at chosen instants, orders to look at.
+// stage drives a core by hand: events at chosen instants, commands to look at.
 type stage struct {
-	t       *testing.T
-	c       *Core
-	at      time.Duration
-	orders  []Order       // of the last step
-	records []jobs.Record // of the last step
-	journal []jobs.Record
-	finish  *Finish
-	hosts   []*hosts.Host // besides instances
-	beat    time.Duration // when the next beats are due
-	nodes   []string      // of an instance; nil: it is one host
+	t        *testing.T
+	c        *Core
+	at       time.Duration
+	commands []Command     // of the last step
+	records  []jobs.Record // of the last step
+	journal  []jobs.Record
+	finish   *Finish
+	hosts    []*hosts.Host // besides instances
+	beat     time.Duration // when the next beats are due
+	nodes    []string      // of an instance; nil: it is one host
 }
 
 func box(name string, slots int) *hosts.Host {
@@ -30,7 +30,11 @@ func box(name string, slots int) *hosts.Host {
 }
 
 func newStage(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
-	s := &stage{t: t, c: New(cfg, &jobs.Table{}, hs), hosts: hs}
+	return newStageOf(t, cfg, &jobs.Table{}, hs...)
+}
+
+func newStageOf(t *testing.T, cfg Config, table *jobs.Table, hs ...*hosts.Host) *stage {
+	s := &stage{t: t, c: New(cfg, table, hs), hosts: hs}
 	t.Cleanup(func() {
 		if s.c.Defects != 0 {
 			t.Errorf("%d defects", s.c.Defects)
@@ -42,10 +46,10 @@ func newStage(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
 
 func (s *stage) now() Time { return Time{s.at, wallStart + jobs.Stamp(s.at)} }
 
-func (s *stage) step(ev Event) []Order {
-	s.records, s.orders = s.c.Step(s.now(), ev)
+func (s *stage) step(ev Event) []Command {
+	s.records, s.commands = s.c.Step(s.now(), ev)
 	s.journal = append(s.journal, s.records...)
-	for _, o := range s.orders {
+	for _, o := range s.commands {
 		switch o := o.(type) {
 		case Finish:
 			s.finish = &o
@@ -59,14 +63,14 @@ func (s *stage) step(ev Event) []Order {
 					list = append(list, box(name+"."+node, 2))
 				}
 			}
-			s.orders = append(slices.Clone(s.orders), s.step(SetHosts{list})...)
+			s.commands = append(slices.Clone(s.commands), s.step(SetHosts{list})...)
 		}
 	}
-	return s.orders
+	return s.commands
 }
 
-// wait lets d pass, stepping wherever the core asked for it; hosts named give beats.
-func (s *stage) wait(d time.Duration, beating ...string) (all []Order) {
+// wait lets d pass, stepping wherever the core asked for it; hosts named give heartbeats.
+func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 	end := s.at + d
 	for {
 		next := end
@@ -107,7 +111,7 @@ func (s *stage) submit(last bool, opts ...*jobs.Options) {
 // plain submits n jobs without options.
 func (s *stage) plain(n int) { s.submit(true, slices.Repeat([]*jobs.Options{jobs.NoOptions}, n)...) }
 
-func (s *stage) up(names ...string) (all []Order) {
+func (s *stage) up(names ...string) (all []Command) {
 	for _, n := range names {
 		h := s.c.byName[n].spec
 		all = append(all, s.step(HostUp{Host: n, Hello: &hosts.Hello{Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
@@ -116,10 +120,10 @@ func (s *stage) up(names ...string) (all []Order) {
 	return all
 }
 
-// on returns the attempts launched on a host by some orders.
-func on(orders []Order, name string) string {
+// on returns the attempts launched on a host by some commands.
+func on(commands []Command, name string) string {
 	var ids []string
-	for _, o := range orders {
+	for _, o := range commands {
 		if l, ok := o.(Launch); ok && l.Host == name {
 			for _, p := range l.Jobs {
 				ids = append(ids, p.Attempt.String())
@@ -129,10 +133,10 @@ func on(orders []Order, name string) string {
 	return strings.Join(ids, " ")
 }
 
-// said gives the orders of one kind as text, for comparing.
-func said[T Order](orders []Order) string {
+// said gives the commands of one kind as text, for comparing.
+func said[T Command](commands []Command) string {
 	var all []string
-	for _, o := range orders {
+	for _, o := range commands {
 		if v, ok := o.(T); ok {
 			all = append(all, fmt.Sprintf("%v", v))
 		}
@@ -151,7 +155,7 @@ func attemptIDs(text string) (all []jobs.AttemptID) {
 	return all
 }
 
-func (s *stage) started(name, attempts string) []Order {
+func (s *stage) started(name, attempts string) []Command {
 	m := &hosts.Started{}
 	for i, id := range attemptIDs(attempts) {
 		m.Jobs = append(m.Jobs, hosts.StartedJob{Attempt: id, Slot: i + 1, At: s.now().Wall})
@@ -162,7 +166,7 @@ func (s *stage) started(name, attempts string) []Order {
 // took is how long the jobs of ended ran.
 const took = 2 * time.Second
 
-func (s *stage) ended(name, attempts string, o jobs.Outcome) []Order {
+func (s *stage) ended(name, attempts string, o jobs.Outcome) []Command {
 	if o.Ended == 0 {
 		o.Started, o.Ended = s.now().Wall-jobs.Stamp(took), s.now().Wall
 	}
@@ -173,7 +177,7 @@ func (s *stage) ended(name, attempts string, o jobs.Outcome) []Order {
 	return s.step(AttemptsEnded{name, m})
 }
 
-func (s *stage) probedAs(name, attempts string, a hosts.Answer, o *jobs.Outcome) []Order {
+func (s *stage) probedAs(name, attempts string, a hosts.Answer, o *jobs.Outcome) []Command {
 	m := &hosts.Probed{}
 	for _, id := range attemptIDs(attempts) {
 		m.Jobs = append(m.Jobs, hosts.ProbedJob{Attempt: id, Answer: a, Outcome: o, Started: s.now().Wall})

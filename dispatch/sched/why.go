@@ -3,11 +3,12 @@ package sched
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"dcs-tui/jobs"
 )
 
-// Why says in one sentence why a job is not running, or what it is doing (X7).
+// Why explains in one sentence why a job is not running, or what it is doing.
 func (c *Core) Why(now Time, id jobs.ID) string {
 	j := c.table.Job(id)
 	if j == nil {
@@ -68,29 +69,29 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 		}
 		name := f.h.spec.Name
 		switch {
-		case c.cancelled(id) && f.h.linked:
+		case c.canceled(id) && f.h.linked:
 			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id].Reason)
-		case c.cancelled(id):
-			return fmt.Sprintf("Job %d is cancelled as soon as %s can be reached or is given up.", id, name)
+		case c.canceled(id):
+			return fmt.Sprintf("Job %d is canceled as soon as %s can be reached or is given up.", id, name)
 		case f.killed && c.tooHard(j):
 			return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
 		case !f.h.linked && f.started:
 			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.h.reason, name))
 		case !f.h.linked && now.Mono < c.leaseEnd(f.h):
-			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
+			return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
 				id, name, withoutName(f.h.reason, name), short(c.leaseEnd(f.h)-now.Mono))
 		case !f.h.linked:
-			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s).", id, name, withoutName(f.h.reason, name))
+			return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s).", id, name, withoutName(f.h.reason, name))
 		case f.started && f.h.hold == owned && f.h.beat.Owner.Suspend:
 			return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.h.beat.Owner.Who)
 		case f.started:
 			return fmt.Sprintf("Job %d runs on %s.", id, name)
 		case f.h.hold != notHeld:
-			return fmt.Sprintf("Job %d is handed to %s, which %s.", id, name, f.h.holdWhy())
+			return fmt.Sprintf("Job %d was sent to %s, which %s.", id, name, f.h.holdWhy())
 		case c.Paused():
-			return fmt.Sprintf("Job %d is handed to %s and does not start there: launching is paused.", id, name)
+			return fmt.Sprintf("Job %d was sent to %s and does not start there: launching is paused.", id, name)
 		default:
-			return fmt.Sprintf("Job %d is handed to %s and starts there when a slot is free.", id, name)
+			return fmt.Sprintf("Job %d was sent to %s and starts when a slot is free there.", id, name)
 		}
 	}
 	return fmt.Sprintf("Job %d is running.", id)
@@ -112,11 +113,13 @@ func (c *Core) unmet(j *jobs.Job) string {
 	return "jobs " + strings.Join(names, ", ")
 }
 
-// whyReady says what keeps a ready job: the run, its hosts, or the jobs before it.
+// whyReady describes what keeps a ready job: the run, its hosts, or the jobs before it.
 func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	switch {
 	case c.Paused():
 		return "launching is paused"
+	case c.Unleased() != "":
+		return c.Unleased()
 	case c.drain != "":
 		return "nothing more is launched (" + c.drain + ")"
 	case c.stopped || c.fenced || c.finished:
@@ -124,14 +127,15 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	case c.reconcileBy > 0 && !c.table.Damaged:
 		return "the hosts must first list their attempts of this run"
 	case c.reconcileBy > 0:
-		return "the hosts are first asked what they know of earlier attempts, because a part of the journal is lost"
+		return "a part of the journal is lost, so the hosts must first list their attempts"
 	case len(c.hosts) == 0 && c.instancesMayCome():
 		return "there is no host yet; " + c.whatComes()
 	case len(c.hosts) == 0:
 		return "there is no host" + c.whyNoInstance(c.classOf(j))
 	}
 	cl := c.classOf(j)
-	fit, up, room, gpus, mem := 0, 0, 0, 0, 0
+	fit, up, room, gpus, mem, avoided := 0, 0, 0, 0, 0, 0
+	picky := cl.picky(c)
 	var away string
 	foreign := false
 	var kept, trial, ends, forQueue *host
@@ -154,10 +158,12 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		if slots, devices := h.freeFor(k.queue, k.gpus); k.gpus.Devices() > devices {
 			gpus++
 			foreign = foreign || h.hasForeignGPUs()
-		} else if !h.holds(cl) {
+		} else if !c.hasResources(h, cl) {
 			mem++
 		} else if slots >= k.slots {
 			switch {
+			case picky && cl.avoid[h.idx]:
+				avoided++
 			case !c.hasTimeFor(h, cl.key.lasts):
 				ends = h
 			case c.isReservedFrom(h, cl):
@@ -174,6 +180,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		also = fmt.Sprintf("; %s is kept for queue %s", forQueue.spec.Name, forQueue.spec.KeptText())
 	}
 	switch {
+	case fit == 0 && cl.key.taboo != "":
+		return "an attempt of it may still be alive on " + strings.ReplaceAll(cl.key.taboo, "\n", ", ") + ", which has not answered yet"
 	case fit == 0:
 		return "no host of the inventory can run it"
 	case up == 0 && fit == 1:
@@ -189,15 +197,19 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the GPUs it needs are in use" + also
 	case gpus+mem == up:
 		return "the memory it needs is in use by other jobs" + also
-	case cl.picky(c):
-		return "it failed where there is room and waits for another host"
+	case avoided > 0 && room == 0:
+		return "it failed on the hosts that have free slots, and waits for another host"
 	case room > 0 && c.delayed():
 		return fmt.Sprintf("--delay: at least %s lie between two starts", c.cfg.Delay)
 	case room > 0:
 		return "it is next"
 	case kept != nil:
 		id, _ := kept.reserved.head(c)
-		return fmt.Sprintf("free slots of %s are kept for job %d, which needs %d at once", kept.spec.Name, id, kept.reserved.key.slots)
+		what := jobs.Plural(kept.reserved.key.slots, "slot")
+		if n := kept.reserved.key.gpus.Devices(); n > 1 {
+			what = jobs.Plural(n, "GPU")
+		}
+		return fmt.Sprintf("%s is kept for job %d, which needs %s at once", kept.spec.Name, id, what)
 	case ends != nil && cl.key.lasts == 0:
 		return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
 			short(ends.inst.p.spec.Slurm.Margin), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
@@ -213,4 +225,141 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "every usable slot of the only host that can run it now is busy" + also
 	}
 	return fmt.Sprintf("every usable slot of the %d hosts that can run it is busy%s", up, also)
+}
+
+// Standing is where a job stands that is not over, beyond what the table says.
+type Standing uint8
+
+// The standings.
+const (
+	IsOver    Standing = iota
+	IsReady            // may be launched
+	Retrying           // waits for its next try, until Job.Retry
+	Waits              // for other jobs to succeed
+	Overtaken          // waits until an attempt of an earlier round is over
+	Handed             // given to a host and not known to have started
+	Runs               // has started
+	Away               // handed or started on a host that cannot be reached now
+	Ending             // is being ended: a person asked, or it is too hard
+	Standings          // how many there are
+)
+
+// Standing returns where a job stands; IsOver also for one that there is not.
+func (c *Core) Standing(id jobs.ID) Standing {
+	j := c.table.Job(id)
+	switch {
+	case j == nil || j.State.Terminal():
+		return IsOver
+	case c.canceled(id) || j.State == jobs.Running && c.tooHard(j):
+		return Ending
+	case j.State == jobs.Queued:
+		return c.queued(id)
+	}
+	best := Handed
+	for i := len(j.Attempts) - 1; i >= 0; i-- {
+		if f := c.flights[j.Attempts[i].ID]; f != nil {
+			switch s := f.standing(); {
+			case s == Runs:
+				return Runs
+			case s == Away:
+				best = Away
+			}
+		}
+	}
+	return best
+}
+
+func (c *Core) queued(id jobs.ID) Standing {
+	if int(id) > len(c.queue.spots) {
+		return IsReady // not begun
+	}
+	switch c.queue.spots[id-1] {
+	case retrying:
+		return Retrying
+	case afterOthers:
+		return Waits
+	case overtaken:
+		return Overtaken
+	}
+	return IsReady
+}
+
+func (f *flight) standing() Standing {
+	switch {
+	case !f.h.linked:
+		return Away
+	case f.started:
+		return Runs
+	}
+	return Handed
+}
+
+// Paused reports whether nothing is launched because a person has paused the run, or
+// because of a Hold.
+func (c *Core) Paused() bool { return c.table.Paused || c.holds != 0 }
+
+// Draining returns why nothing more is launched until a person continues, or "" if the
+// run does not drain.
+func (c *Core) Draining() string { return c.drain }
+
+// RunningView is what the table does not hold of the open attempts: a copy, safe to keep.
+type RunningView struct {
+	Stragglers []jobs.ID // as of Straggler
+	Ending     []jobs.ID // running jobs that are being ended
+	Progress   []ProgressView
+}
+
+// ProgressView is the progress that a running attempt last reported.
+type ProgressView struct {
+	Attempt jobs.AttemptID
+	Text    string
+	At      time.Duration // Time.Mono
+}
+
+// Running returns a view of the open attempts, in no order. A job with several attempts
+// may be listed twice. Its cost is that of the open attempts, whatever the number of jobs.
+func (c *Core) Running() RunningView {
+	var v RunningView
+	n := 0
+	for _, h := range c.hosts {
+		n += len(h.beat.Progress)
+	}
+	v.Progress = make([]ProgressView, 0, n)
+	for _, h := range c.everyHost() {
+		for f := h.head; f != nil; f = f.next {
+			if f.straggles {
+				v.Stragglers = append(v.Stragglers, f.id.Job)
+			}
+			if f.said.text != "" && !f.over {
+				v.Progress = append(v.Progress, ProgressView{f.id, f.said.text, f.said.at})
+			}
+			if j := c.table.Job(f.id.Job); j != nil && j.State == jobs.Running && (c.canceled(f.id.Job) || c.tooHard(j)) {
+				v.Ending = append(v.Ending, f.id.Job)
+			}
+		}
+	}
+	return v
+}
+
+// QueueView is how long the jobs of a queue take.
+type QueueView struct {
+	Name            string
+	Mean, Deviation time.Duration
+}
+
+// Queues returns the queues whose run times are known, at most limit of them. Those with
+// jobs that wait come first.
+func (c *Core) Queues(limit int) []QueueView {
+	var views []QueueView
+	for _, waiting := range []bool{true, false} {
+		for _, st := range c.queues {
+			if (st.queued > 0) != waiting || len(views) == limit {
+				continue
+			}
+			if mean, dev, ok := st.moments(0); ok {
+				views = append(views, QueueView{st.turn.name, seconds(mean), seconds(dev)})
+			}
+		}
+	}
+	return views
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -156,7 +157,7 @@ func (w *world) start() {
 	}
 }
 
-// step gives the core an event as the engine does: records first, then orders.
+// step gives the core an event as the engine does: records first, then commands.
 // The dispatcher may be killed in between.
 func (w *world) step(ev Event) {
 	life := w.life
@@ -169,7 +170,7 @@ func (w *world) step(ev Event) {
 		return
 	}
 	w.steps++
-	records, orders := w.core.Step(Time{w.now, w.wall()}, ev)
+	records, commands := w.core.Step(Time{w.now, w.wall()}, ev)
 	switch ev := ev.(type) {
 	case HostUp:
 		w.confirm(ev.Host, ev.Hello.Uptime)
@@ -194,7 +195,7 @@ func (w *world) step(ev Event) {
 		return
 	}
 	w.keep(records)
-	for _, o := range orders {
+	for _, o := range commands {
 		w.carryOut(o)
 	}
 	w.check()
@@ -230,7 +231,7 @@ func (w *world) keep(records []jobs.Record) {
 	}
 }
 
-func (w *world) carryOut(o Order) {
+func (w *world) carryOut(o Command) {
 	w.logf("  order %T%+v", o, o)
 	switch o := o.(type) {
 	case Connect:
@@ -294,3 +295,53 @@ func (w *world) run() {
 }
 
 var errRefused = &hosts.Error{Host: "melon", Class: hosts.Unreachable, Err: errors.New("connection refused")}
+
+// worldOf draws a whole world, with its faults and its people, from a seed.
+func worldOf(t testing.TB, seed uint64) *world {
+	w := newWorld(t, seed, 1+int(seed%5), 10+int(seed%40))
+	if seed%3 > 0 {
+		w.faults = 12
+	}
+	if seed%4 == 3 {
+		w.crashes = 3
+	}
+	w.unrest()
+	if seed%2 == 1 {
+		w.meddling = 10
+		w.meddle()
+	}
+	return w
+}
+
+// TestWorld runs some hundred seeded schedules with hosts that die, links that break or go
+// silent, reports that come twice, refusals, people who change their minds, and a
+// dispatcher that is killed (promises 1, 2 and 4; D6, E6, B1, P2, K8, K9).
+func TestWorld(t *testing.T) {
+	seeds := 500 // dispatch/sim does the thousands
+	if testing.Short() {
+		seeds = 300
+	}
+	for seed := range uint64(seeds) {
+		worldOf(t, seed).run()
+	}
+}
+
+// TestSameSeedSameRun: the core sees nothing but its events and its seed.
+func TestSameSeedSameRun(t *testing.T) {
+	for seed := range uint64(60) {
+		a, b := worldOf(t, seed), worldOf(t, seed)
+		a.run()
+		b.run()
+		if !reflect.DeepEqual(a.journal, b.journal) {
+			t.Fatalf("seed %d gives two different runs", seed)
+		}
+	}
+}
+
+// FuzzWorld lets the fuzzer choose the seeds.
+func FuzzWorld(f *testing.F) {
+	for _, seed := range []uint64{0, 7, 71, 416, 551} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) { worldOf(t, seed).run() })
+}

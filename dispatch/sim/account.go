@@ -5,14 +5,14 @@ import "dcs-tui/jobs"
 // account is what the ledger knows of a job. It is kept without jobs.Fold, so that a
 // defect there is seen.
 type account struct {
-	round      int
-	over       bool // the round has its result
-	result     jobs.JobState
-	cancelling bool
-	charged    int // of this round, since the last edit
-	spec       *jobs.Spec
-	strays     bool // an attempt that had been given up has failed
-	attempts   []entry
+	round     int
+	over      bool // the round has its result
+	result    jobs.JobState
+	canceling bool
+	charged   int // of this round, since the last edit
+	spec      *jobs.Spec
+	strays    bool // an attempt that had been given up has failed
+	attempts  []entry
 }
 
 // entry is what the ledger knows of an attempt.
@@ -103,8 +103,8 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	case jobs.KindEdited:
 		w.enterEdit(a, r)
 		return
-	case jobs.KindCancelling:
-		a.cancelling = true
+	case jobs.KindCanceling:
+		a.canceling = true
 		return
 	case jobs.KindLaunching:
 		w.enterLaunch(a, r)
@@ -152,8 +152,8 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	if r.Next == jobs.Succeeded && (r.Kind != jobs.KindExited || r.Outcome == nil || !r.Outcome.OK()) {
 		w.broken(SuccessIsProved, "job %d succeeds by a record %s of %s", r.Job, r.Kind, r.Attempt())
 	}
-	if r.Next == jobs.Cancelled && !w.people.cancelled[r.Job] {
-		w.broken(CancelledByPeople, "job %d is cancelled: %s", r.Job, r.Reason)
+	if r.Next == jobs.Canceled && !w.people.canceled[r.Job] {
+		w.broken(CanceledByPeople, "job %d is canceled: %s", r.Job, r.Reason)
 	}
 	if r.Next == jobs.Skipped {
 		w.checkSkipped(a, r)
@@ -174,9 +174,9 @@ func (w *World) enterEdit(a *account, r *jobs.Record) {
 			w.broken(RunsAsEdited, "job %d is edited while the fate of %d.%d is not known", r.Job, r.Job, i+1)
 		}
 	}
-	next := account{round: a.round, spec: r.Spec, attempts: a.attempts, cancelling: a.cancelling}
+	next := account{round: a.round, spec: r.Spec, attempts: a.attempts, canceling: a.canceling}
 	if a.over {
-		next.round, next.cancelling = next.round+1, false
+		next.round, next.canceling = next.round+1, false
 		w.ledger.ended = false
 	} else {
 		for i := range a.attempts {
@@ -201,8 +201,8 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 		w.broken(JournalFolds, "%s is launched after %d attempts", r.Attempt(), len(a.attempts))
 	case a.over:
 		w.broken(OneResult, "%s is launched though its job has its result", r.Attempt())
-	case a.cancelling && !w.entered(r):
-		w.broken(CancelledStays, "%s is launched though its job is being cancelled", r.Attempt())
+	case a.canceling && !w.entered(r):
+		w.broken(CanceledStays, "%s is launched though its job is being canceled", r.Attempt())
 	}
 	open := 0
 	for i := range a.attempts {
@@ -229,10 +229,10 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 	}
 }
 
-// mayCopy says that several attempts of a job may be alive at a time.
+// mayCopy reports whether several attempts of a job may be alive at a time.
 func (w *World) mayCopy(s *jobs.Spec) bool { return w.cfg.Copies > 1 && (s == nil || !s.NoCopies) }
 
-// enterEnd is the end of an attempt, as recorded.
+// enterEnd enters the recorded end of an attempt.
 func (w *World) enterEnd(a *account, r *jobs.Record) {
 	id := r.Attempt()
 	e := w.ledger.entry(id)
@@ -253,7 +253,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 		if e.lost = true; e.lostAt == 0 { // it may have come back and be lost again
 			e.lostAt = w.truth.records
 		}
-	case jobs.KindSuperseded, jobs.KindCancelled:
+	case jobs.KindSuperseded, jobs.KindCanceled:
 		if r.Outcome == nil && f != nil && f.starts > 0 && !f.forgotten && !e.vague {
 			w.broken(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind, r.Reason)
 		}

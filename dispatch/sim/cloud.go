@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Hosts on demand (P3, P4, E5): a provider whose commands fail, hang, and have their effect
+// Hosts on demand: a provider whose commands fail, hang, and have their effect
 // all the same, whose instances never answer, and vanish. A command that runs when its
 // dispatcher dies may have its effect later.
 
@@ -39,11 +39,11 @@ const instancePrefix = "dcs-simrun"
 // drawCloud gives some worlds a provider. A world whose journal is damaged has none: what
 // was recorded of instances is what the next dispatcher knows of them.
 func (w *World) drawCloud() {
-	if w.fragile || !w.tape.OneIn(3) {
+	if w.fragile || !w.choices.OneIn(3) {
 		return
 	}
-	p := &hosts.Provider{Name: "cloud", Max: 1 + w.tape.Draw(4), Startup: w.between(5*time.Second, time.Minute), Idle: w.between(20*time.Second, 2*time.Minute),
-		Host: hosts.Host{Link: "ssh", Slots: hosts.SlotRule{Fixed: 1 + w.tape.Draw(3)}, Tags: []string{"big"}, GPUs: w.tape.Draw(2)}}
+	p := &hosts.Provider{Name: "cloud", Max: 1 + w.choices.Draw(4), Startup: w.between(5*time.Second, time.Minute), Idle: w.between(20*time.Second, 2*time.Minute),
+		Host: hosts.Host{Link: "ssh", Slots: hosts.SlotRule{Fixed: 1 + w.choices.Draw(3)}, Tags: []string{"big"}, GPUs: w.choices.Draw(2)}}
 	if p.Idle < time.Minute { // each instance is an allocation, which has an end
 		p.Slurm = &hosts.Slurm{Nodes: 1, Time: 4*p.Startup + 2*p.Idle, Margin: p.Startup}
 	}
@@ -52,7 +52,7 @@ func (w *World) drawCloud() {
 }
 
 // takeInstance carries an order about instances out.
-func (l *life) takeInstance(o sched.Order) {
+func (l *life) takeInstance(o sched.Command) {
 	w := l.w
 	switch o := o.(type) {
 	case sched.CreateInstance:
@@ -80,13 +80,13 @@ func (l *life) command(name string, takes time.Duration, effect func(), answer f
 	case w.now < w.cloud.broken:
 		does, err = false, "exit status 1"
 	case w.noise(8):
-		does, err = w.tape.Draw(2) == 1, "exit status 1"
+		does, err = w.choices.Draw(2) == 1, "exit status 1"
 	case w.noise(12):
 		takes, err = 2*time.Minute, "it did not end"
 	case w.noise(12):
 		does = false
 	}
-	outlives := w.tape.Draw(2) == 1
+	outlives := w.choices.Draw(2) == 1
 	at := w.between(0, takes)
 	w.after(at, func() {
 		if does && (!l.dead || outlives) {
@@ -141,7 +141,7 @@ func vanish(w *World) bool {
 		return false
 	}
 	for _, h := range w.hosts {
-		if w.cloud.instances[h.name] != nil && w.tape.Draw(2) == 1 {
+		if w.cloud.instances[h.name] != nil && w.choices.Draw(2) == 1 {
 			w.destroy(h.name)
 			return true
 		}
@@ -270,15 +270,15 @@ func changeProvider(w *World) bool {
 	}
 	give := func(list ...*hosts.Provider) {
 		w.cfg.Providers = list
-		if l := w.life; l != nil && l.ring != nil {
+		if l := w.life; l != nil && l.loop != nil {
 			l.hear(func() { l.step(sched.SetProviders{Providers: list}) })
 		}
 	}
 	p := *w.cloud.spec
-	p.Max, p.Idle = 1+w.tape.Draw(4), w.between(20*time.Second, 2*time.Minute)
-	p.Host.Slots.Fixed = 1 + w.tape.Draw(3)
+	p.Max, p.Idle = 1+w.choices.Draw(4), w.between(20*time.Second, 2*time.Minute)
+	p.Host.Slots.Fixed = 1 + w.choices.Draw(3)
 	w.cloud.spec = &p
-	if w.tape.Draw(3) == 0 {
+	if w.choices.Draw(3) == 0 {
 		give()
 		w.after(w.long(), func() {
 			if l := w.life; l != nil && l.finish != nil && l.finish.How == sched.AllDone {

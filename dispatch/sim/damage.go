@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/hosts/onfile"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -14,7 +14,7 @@ import (
 // Some worlds are fragile: bits of their journal turn over. Some of those are battered:
 // that happens again and again, to several bits and to whole sectors at once. Then facts are missing, the
 // next dispatcher asks every host what it has before it launches anything, and what
-// can be checked is less: the ledger begins anew with what recovery has found, and
+// can be checked is less: the ledger begins again with what recovery has found, and
 // keeps in mind what it knew.
 
 // damageJournal turns bits of what the journal durably says.
@@ -26,8 +26,8 @@ func damageJournal(w *World) bool {
 	if !w.battered {
 		return w.spoil(1)
 	}
-	spoiled := w.spoil([]int{1, sector, 2 * sector}[w.tape.Draw(3)])
-	for range w.tape.Draw(4) {
+	spoiled := w.spoil([]int{1, sector, 2 * sector}[w.choices.Draw(3)])
+	for range w.choices.Draw(4) {
 		spoiled = w.spoil(1) || spoiled
 	}
 	return spoiled
@@ -38,7 +38,7 @@ const sector = 512
 
 // batter damages the journal of a battered world before most takeovers.
 func (w *World) batter() {
-	if w.battered && !w.calm() && w.tape.Draw(3) > 0 && damageJournal(w) {
+	if w.battered && !w.calm() && w.choices.Draw(3) > 0 && damageJournal(w) {
 		w.hit(damagedAgain)
 	}
 }
@@ -46,7 +46,7 @@ func (w *World) batter() {
 // spoil turns a bit of each of so many bytes of some epoch's file, where there are so many.
 func (w *World) spoil(n int) bool {
 	g := &w.ledger
-	epoch := 1 + w.tape.Draw(g.epoch)
+	epoch := 1 + w.choices.Draw(g.epoch)
 	counted := g.files[epoch-1].counted
 	if counted == 0 {
 		return false
@@ -56,12 +56,12 @@ func (w *World) spoil(n int) bool {
 		return false
 	}
 	defer f.Close()
-	at := int64(w.tape.Draw(int(counted)))
+	at := int64(w.choices.Draw(int(counted)))
 	b := make([]byte, min(int64(n), counted-at))
 	if _, err := f.ReadAt(b, at); err != nil {
 		return false
 	}
-	bit := byte(1) << w.tape.Draw(8)
+	bit := byte(1) << w.choices.Draw(8)
 	if n > 1 { // what looks like text at the end of a file could not be told from a line that was never completed
 		bit = 0x80
 	}
@@ -77,13 +77,13 @@ func (w *World) spoil(n int) bool {
 }
 
 // found returns what claims and sentinels in the shared directory show of attempts
-// without a record (X1).
+// without a record.
 func (l *life) found(t *jobs.Table) (all []sched.Found) {
 	_ = attempts.Each(l.share, "/share", runUID, "", sched.Unfinished(t), func(f attempts.Fate) error {
 		if a := t.Attempt(f.Attempt); a != nil && a.Host == f.Host && !t.Damaged {
 			return nil
 		}
-		if p, ok := onfile.Probed(f); ok {
+		if p, ok := hosts.ProbedOnDisk(f); ok {
 			all = append(all, sched.Found{Host: f.Host, ProbedJob: p})
 		}
 		return nil
@@ -98,7 +98,7 @@ func (w *World) entered(r *jobs.Record) bool {
 	return w.damaged && h != nil && (h.took[id] || h.claimed(id))
 }
 
-// renew begins the ledger anew with what recovery has made of a damaged journal.
+// renew begins the ledger again with what recovery has made of a damaged journal.
 func (g *ledger) renew(w *World, t *jobs.Table) {
 	old := g.jobs
 	if w.cuts && !t.Damaged { // the lost end was not noticed, so its result numbers are given again
@@ -118,7 +118,7 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	for i := range t.Jobs {
 		j, a := &t.Jobs[i], &g.jobs[i]
 		*a = account{round: int(j.Round), over: j.State.Terminal(), result: j.State, charged: int(j.Failures), strays: true, spec: j.Spec}
-		_, a.cancelling = t.Cancels[j.Spec.ID]
+		_, a.canceling = t.Cancels[j.Spec.ID]
 		if a.over && j.Seq > 0 {
 			seqs[j.Seq] = j.Spec.ID
 		}
@@ -147,7 +147,7 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	}
 }
 
-// showing says that a dispatcher that lives has a durable result and is about to show it.
+// showing reports whether a dispatcher that lives has a durable result and is about to show it.
 func (w *World) showing(seq int64) bool {
 	for _, l := range w.lives {
 		if !l.dead && slices.ContainsFunc(l.showing, func(s shown) bool { return s.seq == seq }) {

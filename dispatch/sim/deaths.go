@@ -2,11 +2,11 @@ package sim
 
 import "time"
 
-// The plagues of dispatchers.
+// The faultKinds of dispatchers.
 
 // up returns the dispatcher that runs, nil while there is none.
 func (w *World) up() *life {
-	if l := w.life; l != nil && l.ring != nil && l.paused == 0 {
+	if l := w.life; l != nil && l.loop != nil && l.paused == 0 {
 		return l
 	}
 	return nil
@@ -27,7 +27,7 @@ func killAt(at doomAt, most int) func(*World) bool {
 		if l == nil || l.doom.at != nowhere {
 			return false
 		}
-		l.doom.arm(at, 1+w.tape.Draw(most), false)
+		l.doom.arm(at, 1+w.choices.Draw(most), false)
 		return true
 	}
 }
@@ -37,8 +37,8 @@ func powerLoss(w *World) bool {
 	if l == nil || l.doom.at != nowhere {
 		return false
 	}
-	at := []doomAt{atDisk, atWrite, atRelease, atOrder}[w.tape.Draw(4)]
-	l.doom.arm(at, 1+w.tape.Draw(12), true)
+	at := []doomAt{atDisk, atWrite, atRelease, atOrder}[w.choices.Draw(4)]
+	l.doom.arm(at, 1+w.choices.Draw(12), true)
 	return true
 }
 
@@ -67,7 +67,7 @@ func stopAndWake(w *World) bool {
 	return true
 }
 
-// takeOver stops a dispatcher; another one takes the run over when its sign of life is
+// takeOver stops a dispatcher; another one takes the run over when its heartbeat is
 // stale, or earlier by force. Then the first is woken, or killed.
 func takeOver(w *World) bool {
 	l := w.up()
@@ -75,11 +75,11 @@ func takeOver(w *World) bool {
 		return false
 	}
 	wait := 30*time.Second + w.between(0, 5*time.Second)
-	if w.tape.Draw(2) == 1 {
+	if w.choices.Draw(2) == 1 {
 		wait = w.between(time.Second, 30*time.Second)
 	}
 	sleeps := wait + w.long()
-	if w.tape.Draw(8) == 7 {
+	if w.choices.Draw(8) == 7 {
 		sleeps = wait / 2 // it is back before
 	}
 	l.stop(sleeps, func() {})
@@ -94,10 +94,10 @@ func takeOver(w *World) bool {
 
 // usurp takes the run over from a dispatcher that lives.
 func (w *World) usurp(old *life) {
-	m := w.machines[w.tape.Draw(len(w.machines))]
+	m := w.machines[w.choices.Draw(len(w.machines))]
 	wake := 0
-	if w.tape.Draw(3) == 2 {
-		wake = 1 + w.tape.Draw(20)
+	if w.choices.Draw(3) == 2 {
+		wake = 1 + w.choices.Draw(20)
 	}
 	w.beginOver(m, old, wake)
 }
@@ -146,14 +146,14 @@ func splitBrain(w *World) bool {
 	if l == nil || w.coming {
 		return false
 	}
-	m := w.machines[w.tape.Draw(len(w.machines))]
+	m := w.machines[w.choices.Draw(len(w.machines))]
 	if m == l.m {
 		return false
 	}
 	d := w.between(20*time.Second, 3*time.Minute)
 	l.m.hangs = w.now + d
 	for _, h := range w.hosts {
-		switch w.tape.Draw(4) {
+		switch w.choices.Draw(4) {
 		case 0:
 			h.cut(d+w.between(0, 10*time.Second), l.m)
 		case 1, 2:

@@ -1,8 +1,8 @@
 // Package sim runs whole runs in a simulated world: the real core (dispatch/sched),
-// the real turn (dispatch/ring), the real journal and its recovery (jobs/journal over
+// the real turn (dispatch/commit), the real journal and its recovery (jobs/journal over
 // jobs/rundir/memdisk), the real claims and sentinels, against hosts, links, clocks
-// and disks that fail as their tape says. Time is virtual, there is one goroutine,
-// and everything that is chosen is drawn from the tape: the same tape gives the same
+// and disks that fail as their choices says. Time is virtual, there is one goroutine,
+// and everything that is chosen is drawn from the choices: the same choices gives the same
 // world, event by event and byte by byte.
 //
 // After every step the invariants are checked (Invariants names them): against the

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Hardness (E2), looked at without what dispatch/sched has for it.
+// Hardness, looked at without what dispatch/sched has for it.
 
 // hardOptions are those of jobs with a hardness: three by three of them, in two batches,
 // and one of each is comparable to none by its text, as those are which a command's
@@ -31,7 +31,7 @@ func makeHardOptions() (all []*jobs.Options) {
 	return all
 }
 
-// tooHard says that a job need not be tried after the timeout of another.
+// tooHard reports whether a job need not be tried after the timeout of another.
 func tooHard(s, late *jobs.Spec) bool {
 	if len(s.Hardness) == 0 || len(s.Hardness) != len(late.Hardness) || s.Queue != late.Queue || s.File != late.File ||
 		s.Timeout == 0 || s.Timeout > late.Timeout {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -31,7 +32,7 @@ type host struct {
 
 	// Until when something is the matter with it.
 	deaf   time.Duration // sshd refuses
-	mute   time.Duration // its helpers give no beats
+	mute   time.Duration // its helpers give no heartbeats
 	wedged time.Duration // its file systems do not answer
 	hole   time.Duration // jobs fail at once
 	sealed time.Duration // sentinels cannot be written where they belong
@@ -56,7 +57,7 @@ type host struct {
 	runs   []*run                  // held by supervisors, including dead ones
 	done   []done                  // status files that could not be written yet
 	helper *helper
-	beat   time.Duration // when its beat file was last written
+	beat   time.Duration // when its heartbeat file was last written
 	jobs   suspension
 }
 
@@ -89,7 +90,7 @@ func (h *host) hello(spec *hosts.Host) *hosts.Hello {
 	}
 }
 
-// reachable says whether a machine and the host have a network between them.
+// reachable reports whether a machine and the host have a network between them.
 func (h *host) reachable(m *machine) bool { return h.cuts[m] == 0 }
 
 // cut keeps the network from the host for a time.
@@ -131,11 +132,11 @@ func (h *host) reboot(off time.Duration) {
 	if !h.shared {
 		w.truth.forget(h)
 		h.disk.PowerLoss(func(l memdisk.Loss) memdisk.Fate {
-			switch w.tape.Draw(3) {
+			switch w.choices.Draw(3) {
 			case 0:
 				return memdisk.Fate{}
 			case 1:
-				return memdisk.Fate{Keep: w.tape.Draw(l.Len), Zeros: w.tape.Draw(2) == 1}
+				return memdisk.Fate{Keep: w.choices.Draw(l.Len), Zeros: w.choices.Draw(2) == 1}
 			}
 			return memdisk.Fate{Keep: l.Len}
 		})
@@ -202,3 +203,172 @@ func (h *host) fifo(do func(*helper)) {
 
 // tell sends an event over the helper's link.
 func (p *helper) tell(ev sched.Event) { p.link.report(ev) }
+
+// silence is how long a helper stays without a word from its dispatcher.
+const silence = 30 * time.Second
+
+// beats are a helper's heartbeats, and its housekeeping, every 3 s.
+func (p *helper) beats(first bool) {
+	w, h := p.h.w, p.h
+	wait := sched.BeatEvery
+	if first {
+		wait = 150 * time.Millisecond
+	}
+	w.after(wait, func() {
+		if !p.alive {
+			return
+		}
+		p.whenThawed(func() {
+			switch {
+			case p.superseded():
+				p.leave("another helper has taken over on this host")
+				return
+			case h.fence > p.epoch:
+				p.leave("a newer dispatcher owns this run")
+				return
+			case w.now-p.heard > silence:
+				p.leave("nothing heard from the dispatcher")
+				return
+			}
+			if !first {
+				p.housekeep()
+			}
+			p.watchOwner()
+			if w.now >= h.mute {
+				p.beat(first)
+			}
+			p.beats(false)
+		})
+	})
+}
+
+func (p *helper) beat(early bool) {
+	h, w := p.h, p.h.w
+	ours := 0
+	for _, r := range h.runs {
+		if r.job {
+			ours += r.s.spec.SlotCount()
+		}
+	}
+	if w.noise(10) {
+		h.load = 4 * float64(w.choices.Draw(100)) / 100
+	}
+	if w.calm() {
+		h.load = 0
+	}
+	whole, half := h.locks()
+	p.tell(sched.HostBeat{Host: h.name, Beat: &hosts.Beat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
+		Owner: h.wish(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, HalfGPUs: half}})
+}
+
+// housekeep finds what no report said.
+func (p *helper) housekeep() {
+	h := p.h
+	if h.uptime() > h.lease {
+		p.takeBackAll()
+	}
+	var lost []jobs.AttemptID
+	for _, id := range p.waiting {
+		if !slices.ContainsFunc(h.in, func(s spooled) bool { return s.id == id }) {
+			lost = append(lost, id)
+		}
+	}
+	p.recount()
+	for _, id := range lost {
+		if p.waiting.has(id) {
+			p.waiting.del(id)
+			p.resolve(id)
+		}
+	}
+	h.settle()
+	h.fill()
+}
+
+// recount brings what it believes to run into line with what supervisors hold.
+func (p *helper) recount() {
+	h := p.h
+	for _, r := range slices.Clone(h.runs) {
+		if r.sup {
+			p.waiting.del(r.s.id)
+			p.running.add(r.s.id)
+		} else {
+			p.resolve(r.s.id)
+		}
+	}
+	for _, id := range slices.Clone(p.running) {
+		if h.run(id) == nil {
+			p.resolve(id)
+		}
+	}
+}
+
+// resolve finds out what happened to an attempt that no supervisor holds any more.
+func (p *helper) resolve(id jobs.AttemptID) {
+	if p.resolving.has(id) {
+		return
+	}
+	p.resolving.add(id)
+	p.h.w.after(p.h.w.between(0, 50*time.Millisecond), func() {
+		p.resolving.del(id)
+		if !p.alive {
+			return
+		}
+		a := p.examine(id)
+		if a.Answer != hosts.IsRunning && a.Answer != hosts.Unknown {
+			p.over(id)
+			p.h.forget(id)
+		}
+		p.tell(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: []hosts.ProbedJob{a}}})
+	})
+}
+
+// What a helper lets start: slots, leases, and what it takes back.
+
+// setLimit changes how many slots may be busy.
+func (p *helper) setLimit(n int) {
+	if p.superseded() {
+		return
+	}
+	p.h.limit = n
+	p.h.fill()
+}
+
+// extend gives what waits more time. What has lapsed is taken back first.
+func (p *helper) extend(to time.Duration) {
+	h := p.h
+	if p.superseded() {
+		return
+	}
+	if h.uptime() > h.lease {
+		p.takeBackAll()
+	}
+	h.lease = max(h.lease, to)
+	h.fill()
+}
+
+func (p *helper) takeBackAll() {
+	var gone []jobs.AttemptID
+	for _, id := range slices.Clone(p.waiting) {
+		if p.takeBack(id) {
+			gone = append(gone, id)
+		}
+	}
+	if gone != nil {
+		p.tell(sched.AttemptsWithdrawn{Host: p.h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "its lease ran out before a slot was free"}})
+	}
+}
+
+// takeBack removes a waiting spec. True means that it will never start.
+func (p *helper) takeBack(id jobs.AttemptID) bool {
+	if !p.waiting.has(id) {
+		return false
+	}
+	for i, s := range p.h.in {
+		if s.id == id {
+			p.h.in = append(p.h.in[:i:i], p.h.in[i+1:]...)
+			p.waiting.del(id)
+			return true
+		}
+	}
+	return false
+}

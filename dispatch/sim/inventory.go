@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// The set of hosts changes during a run (B5, D7): people edit the inventory file, and ask
+// The set of hosts changes during a run: people edit the inventory file, and ask
 // for hosts beside it. A host's address leads to a machine, and that may become another
 // one, with or without a change of the file. A machine that no host's address leads to any
 // more goes on with what it has, and may come back.
@@ -24,7 +24,7 @@ import (
 // newMachine makes a machine that can be behind a name, and its address.
 func (w *World) newMachine(name string, gpus int) (h *host, address string) {
 	n := len(w.hosts) + 1
-	h = &host{w: w, name: name, gpus: gpus, idx: n - 1, id: fmt.Sprintf("machine%d", n), shared: w.tape.Draw(4) != 3,
+	h = &host{w: w, name: name, gpus: gpus, idx: n - 1, id: fmt.Sprintf("machine%d", n), shared: w.choices.Draw(4) != 3,
 		boot: 1, spoolBoot: 1, cuts: map[*machine]int{}, bootedAt: w.now - w.between(time.Hour, 20*time.Hour)}
 	if h.shared {
 		h.disk, h.dir = w.share.Mount(h.id), "/share"
@@ -49,7 +49,7 @@ func (w *World) machineOf(name string) *host {
 	return nil
 }
 
-// knows notes what is allowed of a host that has this specification from now on.
+// knows records what is allowed of a host that has this specification from now on.
 func (w *World) knows(s *hosts.Host) {
 	w.known[s.Name] = s
 	w.ruled[s.Name] = max(w.ruled[s.Name], s.Slots.Fixed)
@@ -71,9 +71,9 @@ func (w *World) set(t *jobs.Table, provided ...*hosts.Host) []*hosts.Host {
 	return list
 }
 
-// giveSet gives the set to whoever dispatches. A later dispatcher reads it itself.
+// giveSet gives the set to anyone who dispatches. A later dispatcher reads it itself.
 func (w *World) giveSet() {
-	if l := w.life; l != nil && l.ring != nil {
+	if l := w.life; l != nil && l.loop != nil {
 		l.hear(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
 	}
 }
@@ -157,7 +157,7 @@ func (l *life) looked(ev sched.HostLooked) {
 }
 
 // sends notes to which machine launches go.
-func (w *World) sends(placed []sched.Placed, h *host) {
+func (w *World) sends(placed []sched.LaunchItem, h *host) {
 	for _, p := range placed {
 		w.truth.sent[p.Attempt] = h
 	}
@@ -179,7 +179,7 @@ func (l *life) launchedOn(id jobs.AttemptID) *host {
 	return nil
 }
 
-// checkSettled holds that what becomes of an attempt is known from the machine on which
+// checkSettled holds that what happens to an attempt is known from the machine on which
 // it was launched, or from files that every machine sees the same.
 func (w *World) checkSettled(l *life, r *jobs.Record) {
 	id := r.Attempt()
@@ -236,7 +236,7 @@ func changeHosts(w *World) bool {
 	if w.up() == nil || len(w.inv) == 0 {
 		return false
 	}
-	out := w.tape.Draw(len(w.inv))
+	out := w.choices.Draw(len(w.inv))
 	s := w.inv[out]
 	w.inv = slices.Delete(slices.Clone(w.inv), out, out+1)
 	w.giveSet()
@@ -252,21 +252,21 @@ func changeSpec(w *World) bool {
 	if len(w.inv) == 0 {
 		return false
 	}
-	w.edit(w.tape.Draw(len(w.inv)), func(s *hosts.Host) {
-		switch w.tape.Draw(5) {
+	w.edit(w.choices.Draw(len(w.inv)), func(s *hosts.Host) {
+		switch w.choices.Draw(5) {
 		case 4:
-			if s.Queues = nil; s.Name != "melon1" && w.tape.Draw(2) == 0 {
+			if s.Queues = nil; s.Name != "melon1" && w.choices.Draw(2) == 0 {
 				s.Queues = w.drawKept(s.Slots.Fixed)
 			}
 		case 0:
 			s.Tags = nil
-			if w.tape.Draw(2) == 0 {
+			if w.choices.Draw(2) == 0 {
 				s.Tags = []string{"big"}
 			}
 		case 1:
-			s.LostAfter = []time.Duration{0, 25 * time.Second, 40 * time.Second}[w.tape.Draw(3)]
+			s.LostAfter = []time.Duration{0, 25 * time.Second, 40 * time.Second}[w.choices.Draw(3)]
 		default:
-			s.Slots.Fixed = 1 + w.tape.Draw(5)
+			s.Slots.Fixed = 1 + w.choices.Draw(5)
 		}
 	})
 	return true
@@ -277,7 +277,7 @@ func (w *World) otherMachine(s *hosts.Host) (h *host, address string) {
 	is := w.behind(s)
 	for a := range w.hosts {
 		address := fmt.Sprintf("address%d", a+1)
-		if h := w.at[address]; h.name == s.Name && h != is && w.tape.Draw(2) == 1 {
+		if h := w.at[address]; h.name == s.Name && h != is && w.choices.Draw(2) == 1 {
 			return h, address
 		}
 	}
@@ -286,7 +286,7 @@ func (w *World) otherMachine(s *hosts.Host) (h *host, address string) {
 
 // goes lets a machine be out of reach for a time, or end its connections, mostly.
 func (h *host) goes() {
-	switch w := h.w; w.tape.Draw(3) {
+	switch w := h.w; w.choices.Draw(3) {
 	case 0:
 		h.cut(w.long(), w.machines...)
 	case 1:
@@ -302,12 +302,12 @@ func changeAddress(w *World) bool {
 	if w.fragile || len(w.inv) == 0 {
 		return false
 	}
-	i := w.tape.Draw(len(w.inv))
+	i := w.choices.Draw(len(w.inv))
 	s := w.inv[i]
 	_, address := w.otherMachine(s)
 	w.behind(s).goes()
 	w.edit(i, func(s *hosts.Host) { s.Addresses = []string{address} })
-	if w.tape.Draw(2) == 1 {
+	if w.choices.Draw(2) == 1 {
 		w.after(w.long(), func() {
 			if i := w.find(s.Name); i >= 0 {
 				w.edit(i, func(now *hosts.Host) { now.Addresses = s.Addresses })
@@ -323,13 +323,13 @@ func changeMachine(w *World) bool {
 	if w.fragile || len(w.inv) == 0 {
 		return false
 	}
-	s := w.inv[w.tape.Draw(len(w.inv))]
+	s := w.inv[w.choices.Draw(len(w.inv))]
 	was := w.behind(s)
 	is, _ := w.otherMachine(s)
 	was.goes()
 	w.at[s.Addresses[0]] = is
 	w.logf("behind %s is now %s", s.Name, is.id)
-	if w.tape.Draw(4) > 0 {
+	if w.choices.Draw(4) > 0 {
 		w.after(w.long(), func() {
 			is.goes()
 			w.at[s.Addresses[0]] = was
@@ -344,7 +344,7 @@ func addHost(w *World) bool {
 	if w.fragile {
 		return false
 	}
-	if i := slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.tape.Draw(2) == 1 {
+	if i := slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.choices.Draw(2) == 1 {
 		if len(w.set(w.ledger.table)) < 2 {
 			return false // there is always one
 		}
@@ -356,7 +356,7 @@ func addHost(w *World) bool {
 	w.extra++
 	name := fmt.Sprintf("kiwi%d", w.extra)
 	_, address := w.newMachine(name, 0)
-	s := &hosts.Host{Name: name, Addresses: []string{address}, Slots: hosts.SlotRule{Fixed: 1 + w.tape.Draw(4)}, Link: "ssh", Tags: []string{"big"}}
+	s := &hosts.Host{Name: name, Addresses: []string{address}, Slots: hosts.SlotRule{Fixed: 1 + w.choices.Draw(4)}, Link: "ssh", Tags: []string{"big"}}
 	w.inv = append(slices.Clone(w.inv), s)
 	w.logf("the inventory: %s with %d slots", name, s.Slots.Fixed)
 	w.giveSet()
@@ -374,13 +374,13 @@ func askHosts(w *World) bool {
 		return false
 	}
 	list := w.set(l.core.Table())
-	if n := w.tape.Draw(3); n == 0 && len(list) > 1 { // the first one stays, so that there is always one
-		r.Do = []sched.Event{sched.ChangeInventory{Host: list[1+w.tape.Draw(len(list)-1)].Name, Change: jobs.HostRemoved}}
+	if n := w.choices.Draw(3); n == 0 && len(list) > 1 { // the first one stays, so that there is always one
+		r.Do = []sched.Event{sched.ChangeInventory{Host: list[1+w.choices.Draw(len(list)-1)].Name, Change: jobs.HostRemoved}}
 	} else {
 		w.extra++
 		name := fmt.Sprintf("lime%d", w.extra)
 		_, address := w.newMachine(name, 0)
-		r.Do = []sched.Event{sched.ChangeInventory{Host: name, Change: jobs.HostAdded, Options: fmt.Sprintf("slots=%d tags=big address=%s", 1+w.tape.Draw(3), address)}}
+		r.Do = []sched.Event{sched.ChangeInventory{Host: name, Change: jobs.HostAdded, Options: fmt.Sprintf("slots=%d tags=big address=%s", 1+w.choices.Draw(3), address)}}
 	}
 	w.leaveRequest(l, r)
 	return true

@@ -41,7 +41,7 @@ func (l *life) leave(end bool) {
 func (l *life) used() map[string]bool {
 	used := map[string]bool{}
 	t := l.core.Table()
-	if !l.ring.Ended() && t.Ended {
+	if !l.loop.Ended() && t.Ended {
 		return used
 	}
 	for i := range t.Jobs {
@@ -65,7 +65,7 @@ func (a *agent) sayBye() {
 	})
 }
 
-// leaves notes that the agent has ended.
+// leaves records that the agent has ended.
 func (a *agent) leaves() {
 	if a.gone {
 		return
@@ -76,18 +76,18 @@ func (a *agent) leaves() {
 	}
 }
 
-// close writes down the end of the run if nothing of it is left anywhere.
+// close records the end of the run if no host has anything of it left.
 func (l *life) close() {
 	if l.dead || l.closing {
 		return
 	}
-	if l.ring.Flying() {
+	if l.loop.Flying() {
 		l.w.after(100*time.Millisecond, l.close)
 		return
 	}
 	l.closing = true
 	l.hear(func() {
-		if l.ring.Flying() {
+		if l.loop.Flying() {
 			l.closing = false
 			l.w.after(0, l.close)
 			return
@@ -102,7 +102,7 @@ func (l *life) close() {
 				unclean++
 			}
 		}
-		out, err := l.ring.End(l.now(), unclean == 0, *l.finish)
+		out, err := l.loop.End(l.now(), unclean == 0, *l.finish)
 		if out.FencedBy > 0 {
 			l.fence(out.FencedBy)
 			return
@@ -111,7 +111,7 @@ func (l *life) close() {
 			l.show(&l.showing)
 			l.show(&l.shown)
 		}
-		l.release(out.Orders)
+		l.release(out.Commands)
 		l.w.logf("%s leaves: %d hosts are not clean, %v", l.m.name, unclean, err)
 		if unclean == 0 && err == nil && l.fencedBy == 0 && l.finish.How == sched.AllDone {
 			l.w.over = true
@@ -139,7 +139,7 @@ func (p *helper) endRun() {
 	w.after(6*time.Second, func() { p.dismiss() })
 }
 
-// dismiss is the end of the supervisors, and of the helper.
+// dismiss ends the supervisors and the helper.
 func (p *helper) dismiss() {
 	h := p.h
 	if !p.alive || p.superseded() || h.fence > p.epoch {
@@ -178,7 +178,7 @@ func shownOf(j *jobs.Job) shown {
 	return s
 }
 
-// consumer is who reads the results: it gets each at least once, and says so.
+// consumer reads the results. It gets each at least once, and acknowledges it.
 type consumer struct {
 	got  map[int64]shown
 	most int64
@@ -192,11 +192,11 @@ func (c *consumer) take(l *life, s shown) {
 	w.checkShown(s)
 	c.got[s.seq] = s
 	c.most = max(c.most, s.seq)
-	if w.tape.Draw(4) > 0 {
+	if w.choices.Draw(4) > 0 {
 		return // acknowledged with a later one
 	}
 	w.after(w.between(0, 5*time.Second), func() {
-		if l := w.life; l != nil && l.ring != nil {
+		if l := w.life; l != nil && l.loop != nil {
 			l.tell(ackOf(c.most))
 		}
 	})

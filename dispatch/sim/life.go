@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"dcs-tui/dispatch/ring"
+	"dcs-tui/dispatch/commit"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -22,7 +22,7 @@ type machine struct {
 }
 
 // life is one dispatcher from its start to its death: the engine of package
-// dispatch, without goroutines. It holds the real core, ring and journal.
+// dispatch, without goroutines. It holds the real core, commit loop, and journal.
 type life struct {
 	w       *World
 	n       int
@@ -32,7 +32,7 @@ type life struct {
 	run     *rundir.Run
 	journal *journal.Journal
 	core    *sched.Core
-	ring    *ring.Ring
+	loop    *commit.Loop
 	made    int // the epoch whose file it has made
 	epoch   int // the same, when the run is its own
 	agents  []*agent
@@ -135,21 +135,21 @@ func (l *life) wake() {
 	}
 }
 
-// commit ends a turn: what was decided goes to the journal, orders go when it has
+// commit ends a turn: what was decided goes to the journal, commands go when it has
 // their records.
 func (l *life) commit() {
 	if l.fencedBy > 0 {
 		return
 	}
 	now := l.now()
-	if batch, ok := l.ring.Flush(now); ok {
+	if batch, ok := l.loop.Flush(now); ok {
 		l.showing = append(l.showing, l.shown...)
 		l.shown = nil
 		l.write(batch)
 	}
-	out := l.ring.Idle(now)
+	out := l.loop.Idle(now)
 	l.w.checkTurn(l, &out)
-	l.release(out.Orders)
+	l.release(out.Commands)
 }
 
 // write makes a batch durable, apart from the turns, and tells how it fared.
@@ -179,7 +179,7 @@ func (l *life) write(batch []jobs.Record) {
 	})
 }
 
-// written hears how a batch fared.
+// written handles the result of writing a batch.
 func (l *life) written(err error) {
 	if l.fencedBy > 0 {
 		return
@@ -187,7 +187,7 @@ func (l *life) written(err error) {
 	if err != nil {
 		l.w.logf("%s: %v", l.m.name, err)
 	}
-	out := l.ring.Flushed(l.now(), err)
+	out := l.loop.Flushed(l.now(), err)
 	if out.FencedBy > 0 {
 		l.fence(out.FencedBy)
 		return
@@ -195,7 +195,7 @@ func (l *life) written(err error) {
 	if out.Durable {
 		l.show(&l.showing)
 	}
-	l.release(out.Orders)
+	l.release(out.Commands)
 }
 
 // later does it after a time, when the process is not stopped; not if it has died.
@@ -225,7 +225,7 @@ func (l *life) step(evs ...sched.Event) {
 		}
 		l.w.heardBy(l, ev)
 	}
-	l.ring.Step(l.now(), evs...)
+	l.loop.Step(l.now(), evs...)
 	switch ev := evs[0].(type) {
 	case sched.HostUp:
 		if a := l.agent(ev.Host); a != nil {
@@ -237,7 +237,7 @@ func (l *life) step(evs ...sched.Event) {
 	}
 }
 
-// confirm lets a host's leases be counted from a sign of life that the core has seen.
+// confirm lets a host's leases be counted from a heartbeat that the core has seen.
 func (l *life) confirm(name string, uptime time.Duration) {
 	if l.core.Linked(name) && l.w.now-l.ownedAt <= sched.OwnerFor {
 		if a := l.agent(name); a != nil {
@@ -266,7 +266,7 @@ func (l *life) see(r *jobs.Record) {
 	l.w.checkRecord(l, r)
 }
 
-// show gives results to whoever reads them.
+// show gives results to anyone who reads them.
 func (l *life) show(results *[]shown) {
 	for _, s := range *results {
 		l.w.consumer.take(l, s)
@@ -274,9 +274,9 @@ func (l *life) show(results *[]shown) {
 	*results = (*results)[:0]
 }
 
-// release carries orders out.
-func (l *life) release(orders []sched.Order) {
-	for _, o := range orders {
+// release carries commands out.
+func (l *life) release(commands []sched.Command) {
+	for _, o := range commands {
 		l.doom.strike(atOrder)
 		if l.w.verbose {
 			l.w.logf("  order %s", showOrder(o))
@@ -285,7 +285,7 @@ func (l *life) release(orders []sched.Order) {
 	}
 }
 
-func (l *life) carryOut(o sched.Order) {
+func (l *life) carryOut(o sched.Command) {
 	switch o := o.(type) {
 	case sched.Finish:
 		if l.finish == nil && l.core.Outdated(o) {
@@ -324,4 +324,97 @@ func (l *life) carryOut(o sched.Order) {
 	if a := l.agent(o.To()); a != nil {
 		a.obey(o)
 	}
+}
+
+// plan makes sure that there is a turn when the commit loop wants one.
+func (l *life) plan() {
+	at, ok := l.loop.Next()
+	if !ok || l.fencedBy > 0 {
+		return
+	}
+	w := l.w
+	due := w.now + max(0, at-l.now().Mono)
+	if l.wakeAt > w.now && l.wakeAt <= due {
+		return
+	}
+	l.wakeAt = due
+	w.agenda.add(due, func() {
+		if l.dead || l.wakeAt != due {
+			return
+		}
+		l.wakeAt = 0
+		if at, ok := l.loop.Next(); ok && at > l.now().Mono {
+			l.plan() // later than was planned
+			return
+		}
+		l.tell(sched.Tick{})
+	})
+}
+
+// keepHouse shows that it is alive and looks whether it still owns the run, apart
+// from its turns: the run directory may hang.
+func (l *life) keepHouse() {
+	if l.dead {
+		return
+	}
+	w := l.w
+	w.after(3*time.Second, l.keepHouse)
+	if l.paused > 0 {
+		return
+	}
+	l.tell(sched.Tick{})
+	if l.keeping || l.dead {
+		return
+	}
+	l.keeping = true
+	began := w.now
+	beat := w.now-l.beatAt >= journal.BeatEvery
+	if beat {
+		l.beatAt = w.now
+	}
+	l.later(max(0, l.m.hangs-w.now), func() {
+		var by int
+		var err error
+		if l.mortal(func() {
+			if by, err = l.journal.Fenced(); beat && err == nil && by == 0 {
+				_ = l.journal.Beat() // its heartbeat may be late
+			}
+		}) {
+			return
+		}
+		l.hear(func() {
+			l.keeping = false
+			if by > 0 {
+				l.fence(by)
+				return
+			}
+			if err == nil {
+				l.ownedAt = began
+			}
+			if l.fencedBy == 0 && (err == nil || l.loop.Problem(l.now()) == nil) {
+				l.loop.Obstruct(l.now(), err)
+			}
+		})
+	})
+}
+
+// fence stops everything: another dispatcher owns the run.
+func (l *life) fence(by int) {
+	if l.fencedBy > 0 {
+		return
+	}
+	l.w.logf("%s of epoch %d finds epoch %d: it stops", l.m.name, l.epoch, by)
+	l.w.checkFence(l, by)
+	l.fencedBy = by
+	l.loop.Fence()
+	l.shown, l.showing = nil, nil
+	l.w.after(0, func() { l.die(false) }) // it says so and exits
+}
+
+// look asks the shared directory through the machine's own mount.
+func (l *life) look(o sched.Look) {
+	w := l.w
+	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
+		l.tellFrom(nil, sched.HostLooked{Msg: hosts.LookOnDisk(l.share, "/share", runUID, o.Host, o.Attempts)})
+	})
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -12,22 +13,22 @@ func ackOf(seq int64) sched.Event { return sched.Acked{Seq: seq} }
 
 // people are those who submit jobs and change their minds.
 type people struct {
-	edits     int
-	cancelled map[jobs.ID]bool // those that somebody once wanted cancelled
-	requests  []sched.Request  // left in the run directory
+	edits    int
+	canceled map[jobs.ID]bool // those that somebody once wanted canceled
+	requests []sched.Request  // left in the run directory
 }
 
 // cancels notes whom a cancel is about.
 func (p *people) cancels(l *life, c sched.Cancel) {
-	if p.cancelled == nil {
-		p.cancelled = map[jobs.ID]bool{}
+	if p.canceled == nil {
+		p.canceled = map[jobs.ID]bool{}
 	}
 	for _, id := range c.Jobs {
-		p.cancelled[id] = true
+		p.canceled[id] = true
 	}
 	if c.All {
 		for i := range l.core.Table().Jobs {
-			p.cancelled[jobs.ID(i+1)] = true
+			p.canceled[jobs.ID(i+1)] = true
 		}
 	}
 }
@@ -35,7 +36,7 @@ func (p *people) cancels(l *life, c sched.Cancel) {
 // feed submits the jobs bit by bit, so that there is work while there are faults.
 func (w *World) feed() {
 	w.after(w.between(time.Second, 12*time.Second), func() {
-		if l := w.life; l != nil && l.ring != nil {
+		if l := w.life; l != nil && l.loop != nil {
 			w.feedRest(l)
 		}
 		w.feed()
@@ -50,7 +51,7 @@ func (w *World) feedRest(l *life) {
 		if rest := t.Specs[len(t.Jobs):]; len(rest) > 0 {
 			l.step(sched.Submit{Specs: rest})
 		}
-		n := min(len(w.specs)-len(t.Specs), 1+w.tape.Draw(3))
+		n := min(len(w.specs)-len(t.Specs), 1+w.choices.Draw(3))
 		if w.calm() {
 			n = len(w.specs) - len(t.Specs)
 		}
@@ -76,9 +77,9 @@ func (w *World) someJobs(l *life) []jobs.ID {
 	if n == 0 {
 		return nil
 	}
-	ids := []jobs.ID{jobs.ID(1 + w.tape.Draw(n))}
-	for range w.tape.Draw(3) {
-		ids = append(ids, jobs.ID(1+w.tape.Draw(n)))
+	ids := []jobs.ID{jobs.ID(1 + w.choices.Draw(n))}
+	for range w.choices.Draw(3) {
+		ids = append(ids, jobs.ID(1+w.choices.Draw(n)))
 	}
 	return ids
 }
@@ -86,12 +87,12 @@ func (w *World) someJobs(l *life) []jobs.ID {
 // ask gives the dispatcher an action of people, if there is one that listens.
 func (w *World) ask(action func(l *life) sched.Event) bool {
 	l := w.life
-	if l == nil || l.ring == nil || l.paused > 0 {
+	if l == nil || l.loop == nil || l.paused > 0 {
 		return false
 	}
 	ev := action(l)
 	l.tell(ev)
-	if w.tape.OneIn(4) {
+	if w.choices.OneIn(4) {
 		l.tell(ev) // asked for twice
 	}
 	return true
@@ -105,7 +106,7 @@ func askCancel(w *World) bool {
 	}) {
 		return false
 	}
-	if w.tape.OneIn(3) { // and thinks better of it
+	if w.choices.OneIn(3) { // and thinks better of it
 		w.after(w.between(0, 3*time.Second), func() {
 			if !l.leaving { // it would be told that it comes too late
 				l.tell(sched.Requeue{Jobs: ids})
@@ -116,7 +117,7 @@ func askCancel(w *World) bool {
 }
 
 func askCancelAll(w *World) bool {
-	if w.tape.Draw(3) > 0 {
+	if w.choices.Draw(3) > 0 {
 		return false
 	}
 	return w.ask(func(l *life) sched.Event { return sched.Cancel{All: true} })
@@ -128,7 +129,7 @@ func askRequeue(w *World) bool {
 
 func askPriority(w *World) bool {
 	return w.ask(func(l *life) sched.Event {
-		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(5) - 2}
+		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.choices.Draw(5) - 2}
 	})
 }
 
@@ -137,7 +138,7 @@ func askEdit(w *World) bool {
 		ids := w.someJobs(l)
 		// Those whose attempts have been given up are the ones to be wrong about.
 		for i := range l.core.Table().Jobs {
-			if j := &l.core.Table().Jobs[i]; j.State == jobs.Queued && len(j.Attempts) > 0 && w.tape.OneIn(2) {
+			if j := &l.core.Table().Jobs[i]; j.State == jobs.Queued && len(j.Attempts) > 0 && w.choices.OneIn(2) {
 				ids = append(ids, j.Spec.ID)
 			}
 		}
@@ -149,15 +150,15 @@ func askEdit(w *World) bool {
 func (w *World) someChange() jobs.Change {
 	w.people.edits++
 	c := jobs.Change{Command: new(fmt.Sprintf("true %d", w.people.edits))}
-	switch w.tape.Draw(6) {
+	switch w.choices.Draw(6) {
 	case 0:
-		c.Tries = new(1 + w.tape.Draw(3))
+		c.Tries = new(1 + w.choices.Draw(3))
 	case 1:
 		c.Slots, c.GPUs, c.Tags = new(1), new(jobs.GPUs(0)), new([]string(nil))
 	case 2:
-		c.Slots = new(1 + w.tape.Draw(3))
+		c.Slots = new(1 + w.choices.Draw(3))
 	case 3:
-		c.Timeout = new(time.Duration(w.tape.Draw(3)) * 10 * time.Second)
+		c.Timeout = new(time.Duration(w.choices.Draw(3)) * 10 * time.Second)
 	case 4:
 		c.Tags = new([]string{"big"})
 	}
@@ -182,8 +183,8 @@ func askByFile(w *World) bool {
 		return false
 	}
 	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
-	for range 1 + w.tape.Draw(2) {
-		switch w.tape.Draw(4) {
+	for range 1 + w.choices.Draw(2) {
+		switch w.choices.Draw(4) {
 		case 3:
 			r.Do = append(r.Do, sched.Edit{Jobs: w.someJobs(l), Change: w.someChange()})
 		case 0:
@@ -191,7 +192,7 @@ func askByFile(w *World) bool {
 		case 1:
 			r.Do = append(r.Do, sched.Cancel{Jobs: w.someJobs(l), Why: "by a request"})
 		default:
-			r.Do = append(r.Do, sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(3)})
+			r.Do = append(r.Do, sched.SetPriority{Jobs: w.someJobs(l), Priority: w.choices.Draw(3)})
 		}
 	}
 	r.Spare = spares[len(w.people.requests)%len(spares)]
@@ -213,29 +214,29 @@ func askControlByFile(w *World) bool {
 		return false
 	}
 	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
-	h := w.hosts[w.tape.Draw(len(w.hosts))]
+	h := w.hosts[w.choices.Draw(len(w.hosts))]
 	name := h.name
 	back := func(ev sched.Event, gone func(t *jobs.Table) bool) {
 		w.takeBack(w.between(time.Second, 60*time.Second), ev, gone)
 	}
-	switch w.tape.Draw(7) {
+	switch w.choices.Draw(7) {
 	case 0:
 		r.Do = []sched.Event{sched.Pause{On: true}}
 		back(sched.Pause{}, func(t *jobs.Table) bool { return !t.Paused })
 	case 1:
 		r.Do = []sched.Event{sched.EndDrain{Why: "by a request"}, sched.Pause{}}
 	case 2:
-		r.Do = []sched.Event{sched.DrainHost{Host: name, On: true, Now: w.tape.Draw(2) == 1}}
+		r.Do = []sched.Event{sched.DrainHost{Host: name, On: true, Now: w.choices.Draw(2) == 1}}
 		back(sched.DrainHost{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
 	case 3:
 		r.Do = []sched.Event{sched.DrainHost{Host: name}}
 	case 4:
-		r.Do = []sched.Event{sched.SetSlots{Host: name, Slots: 1 + w.tape.Draw(8)}}
+		r.Do = []sched.Event{sched.SetSlots{Host: name, Slots: 1 + w.choices.Draw(8)}}
 		back(sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
 	case 5:
-		r.Do, r.Epoch = []sched.Event{sched.Drain{Why: "by a request"}}, max(1, l.epoch-w.tape.Draw(2))
+		r.Do, r.Epoch = []sched.Event{sched.Drain{Why: "by a request"}}, max(1, l.epoch-w.choices.Draw(2))
 	case 6:
-		r.Do, r.Epoch = []sched.Event{sched.Stop{Why: "by a request"}}, max(1, l.epoch-w.tape.Draw(2))
+		r.Do, r.Epoch = []sched.Event{sched.Stop{Why: "by a request"}}, max(1, l.epoch-w.choices.Draw(2))
 	}
 	w.leaveRequest(l, r)
 	return true
@@ -294,7 +295,7 @@ func askDrain(w *World) bool {
 	if !w.ask(func(*life) sched.Event { return sched.Drain{Why: "by a person"} }) {
 		return false
 	}
-	if w.tape.Draw(2) == 0 {
+	if w.choices.Draw(2) == 0 {
 		w.after(w.between(time.Second, 40*time.Second), func() { l.tell(sched.EndDrain{Why: "by a person"}) })
 	}
 	return true
@@ -302,4 +303,107 @@ func askDrain(w *World) bool {
 
 func askStop(w *World) bool {
 	return w.ask(func(*life) sched.Event { return sched.Stop{Why: "by a person"} })
+}
+
+// What people ask of hosts holds over the deaths of dispatchers, until they take it back.
+
+func askDrainHost(w *World) bool {
+	h := w.hosts[w.choices.Draw(len(w.hosts))]
+	name, now := h.name, w.choices.Draw(2) == 1
+	if !w.ask(func(l *life) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
+		return false
+	}
+	w.takeBack(w.between(time.Second, 60*time.Second), sched.DrainHost{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
+	return true
+}
+
+// askSlots gives a host other slots than its rule, for a time.
+func askSlots(w *World) bool {
+	h := w.hosts[w.choices.Draw(len(w.hosts))]
+	name, n := h.name, 1+w.choices.Draw(8)
+	if !w.ask(func(l *life) sched.Event { return sched.SetSlots{Host: name, Slots: n} }) {
+		return false
+	}
+	w.takeBack(w.between(time.Second, 90*time.Second), sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
+	return true
+}
+
+// takeBack tells anyone who dispatches then, and again, until nothing of the wish is left,
+// neither with the dispatcher nor in the journal. People keep looking: what a dispatcher has
+// written of the wish may be found by the next one though it was never durable, and what
+// took it back may be lost with damage.
+func (w *World) takeBack(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
+	w.after(after, func() {
+		again := 5 * time.Second
+		if l := w.up(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) && gone(w.ledger.table) {
+			again = time.Minute
+		} else if l != nil {
+			l.tell(ev)
+		}
+		w.takeBack(again, ev, gone)
+	})
+}
+
+// enterWish takes the durable record of a wish in, without jobs.Fold.
+func (w *World) enterWish(r *jobs.Record) {
+	w.ledger.wishes[r.Host] = jobs.HostWish{Use: jobs.HostUse(r.Count), Slots: int32(r.Slot)}
+	w.ledger.wished = true
+}
+
+// inherits lets a dispatcher know what people asked of hosts before.
+func (l *life) inherits() {
+	l.drained, l.given = map[string]bool{}, map[string]int{}
+	for name, wish := range l.w.ledger.wishes {
+		l.drained[name] = wish.Use != jobs.HostUsed
+		if wish.Slots > 0 {
+			l.given[name] = int(wish.Slots)
+		}
+	}
+	l.asked = l.w.ledger.paused
+	l.w.ledger.wished = true
+}
+
+// wished keeps what people ask of hosts.
+func (l *life) wished(ev sched.Event) {
+	known := func(name string) bool { // else the request is refused
+		return l.isHost(name) && slices.ContainsFunc(l.core.Hosts(), func(h sched.HostView) bool { return h.Name == name })
+	}
+	switch ev := ev.(type) {
+	case sched.SetSlots:
+		if !known(ev.Host) {
+			return
+		}
+		l.given[ev.Host] = ev.Slots
+		l.w.given[ev.Host] = max(l.w.given[ev.Host], ev.Slots)
+	case sched.DrainHost:
+		if !known(ev.Host) {
+			return
+		}
+		l.drained[ev.Host] = ev.On
+	}
+}
+
+// checkWishes compares what the core makes of its hosts with what the journal says that
+// people asked for, when that has changed and when a dispatcher begins.
+func (w *World) checkWishes(l *life) {
+	g := &w.ledger
+	if !g.wished {
+		return
+	}
+	g.wished = false
+	for _, v := range l.core.Hosts() {
+		if !l.isHost(v.Name) {
+			continue
+		}
+		is := jobs.HostWish{Slots: int32(v.Given)}
+		switch {
+		case v.Stopped:
+			is.Use = jobs.HostStopped
+		case v.Draining:
+			is.Use = jobs.HostDrained
+		}
+		if want := g.wishes[v.Name]; is != want {
+			w.broken(WishesHold, "%s: %+v, and it was asked for %+v", v.Name, is, want)
+		}
+	}
 }

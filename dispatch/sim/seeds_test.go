@@ -119,7 +119,7 @@ func holdInWorlds(t *testing.T, n int) {
 	}
 	t.Logf("%d worlds: %d faults, %d turns of %d dispatchers, %v of their time, in %v of ours",
 		n, all, turns, lives, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
-	for _, p := range plagues {
+	for _, p := range faultKinds {
 		t.Logf("%8d  %s", faults[p.name], p.name)
 		if n >= 500 && faults[p.name] == 0 && len(bad) == 0 && !cutAll {
 			t.Errorf("%s never happened", p.name)
@@ -127,9 +127,9 @@ func holdInWorlds(t *testing.T, n int) {
 	}
 }
 
-// TestSameTapeSameWorld: nothing but the tape decides, down to the journal's bytes, so
-// that a failing seed fails again (DESIGN 3.1).
-func TestSameTapeSameWorld(t *testing.T) {
+// TestSameChoicesSameWorld: nothing but the choices decides, down to the journal's bytes, so
+// that a failing seed fails again.
+func TestSameChoicesSameWorld(t *testing.T) {
 	for seed := range uint64(12) {
 		a, b := Run(Seeded(seed), true), Run(Seeded(seed), true)
 		if a.Journal != b.Journal || a.Journal == "" {
@@ -141,8 +141,8 @@ func TestSameTapeSameWorld(t *testing.T) {
 	}
 }
 
-// FuzzTape lets the fuzzer write the tape.
-func FuzzTape(f *testing.F) {
+// FuzzChoices lets the fuzzer write the choices.
+func FuzzChoices(f *testing.F) {
 	for seed := range uint64(4) {
 		t, b := Seeded(seed), make([]byte, 4000)
 		for i := range b {

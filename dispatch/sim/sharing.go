@@ -2,14 +2,16 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
-	"dcs-tui/hosts/share"
+	"dcs-tui/jobs"
 )
 
 // neighbor is the second dispatcher: what the run of another user has on a host. It obeys
-// the rules that helpers and supervisors obey. Its choices do not come from the tape, so
+// the rules that helpers and supervisors obey. Its choices do not come from the choices, so
 // worlds without neighbors are what they were.
 type neighbor struct {
 	h    *host
@@ -26,7 +28,7 @@ const lastSlot = 30 * time.Second
 // shared reports whether other users are on the hosts of this world.
 func (w *World) shared() bool { return len(w.specs)%3 == 1 }
 
-// setShare takes in what the run wants. The first one wakes the neighbor.
+// setShare handles what the run wants. The first one wakes the neighbor.
 func (p *helper) setShare(m hosts.Share) {
 	h := p.h
 	if p.superseded() {
@@ -55,9 +57,9 @@ func (b *neighbor) act() {
 	case n < 6:
 		b.want = b.rng.IntN(h.wants.Slots + 2)
 	}
-	for b.held < share.Bound(h.wants.Slots, nil, h.claims(0), 1, 0.5) {
+	for b.held < hosts.SlotBound(h.wants.Slots, nil, h.claims(0), 1, 0.5) {
 		b.held++ // published, then counted
-		if !share.Fits(h.wants.Slots, h.claims(0), 1, false) {
+		if !hosts.SlotsFit(h.wants.Slots, h.claims(0), 1, false) {
 			b.held--
 			break
 		}
@@ -77,21 +79,21 @@ func (b *neighbor) act() {
 
 // claims returns what its helpers and supervisors have published on the host: that of the run,
 // with more slots that it is about to use, and that of the neighbor.
-func (h *host) claims(more int) []share.Claim {
-	us := share.Claim{User: 1, Run: "us", Weight: 1, Held: h.busy() + more}
+func (h *host) claims(more int) []hosts.SlotClaim {
+	us := hosts.SlotClaim{User: 1, Run: "us", Weight: 1, Held: h.busy() + more}
 	if p := h.helper; p != nil && p.alive {
 		us.Want = max(h.wants.Want, 1)
 	}
 	if h.other == nil || h.other.boot != h.boot {
-		return []share.Claim{us}
+		return []hosts.SlotClaim{us}
 	}
-	return []share.Claim{us, {User: 2, Run: "neighbor", Weight: 1, Want: h.other.want, Held: h.other.held}}
+	return []hosts.SlotClaim{us, {User: 2, Run: "neighbor", Weight: 1, Want: h.other.want, Held: h.other.held}}
 }
 
 // fits reports whether a supervisor that has published n slots may keep them. If not, it
 // tries again.
 func (h *host) fits(n int) bool {
-	if h.wants.Weight == 0 || share.Fits(h.wants.Slots, h.claims(n), 0, h.last) {
+	if h.wants.Weight == 0 || hosts.SlotsFit(h.wants.Slots, h.claims(n), 0, h.last) {
 		return true
 	}
 	if !h.retries {
@@ -111,7 +113,7 @@ func (h *host) sharing() *hosts.Sharing {
 		h.last, h.starved = false, 0
 		return nil
 	}
-	bound := share.Bound(h.wants.Slots, nil, claims, 0, 0.5)
+	bound := hosts.SlotBound(h.wants.Slots, nil, claims, 0, 0.5)
 	switch {
 	case bound > 0:
 		h.last, h.starved = false, 0
@@ -135,5 +137,329 @@ func (w *World) checkShared(h *host, ours bool) {
 	}
 	if slots := h.wants.Slots; held+h.other.held > slots && h.other.held > 0 && (ours || held <= slots) {
 		w.broken(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d", h.name, slots, held, h.other.held)
+	}
+}
+
+// Owners come back to their hosts, and jobs are suspended in the meantime, as hosts/helper/remote
+// (suspend.go) does it.
+
+const (
+	suspendFor   = 10 * time.Second // the lease that the suspender renews
+	tickEvery    = 10 * time.Second // how often a supervisor looks whether it has run out
+	suspendBound = 30 * time.Second // how long trees may stay suspended that should continue
+)
+
+// suspension is the state of all jobs of a host.
+type suspension struct {
+	owner time.Duration // until when the owner wants it
+	on    bool          // the trees are stopped
+	since time.Duration
+	total time.Duration // of what is over
+	alive int           // counts the suspenders; 0: none lives
+	made  int
+	heard time.Duration // by the suspender, of the helper
+	lease time.Duration
+	late  time.Duration // since when the jobs should continue; 0: they need not
+}
+
+func (h *host) wish() (o hosts.Owner) {
+	if h.w.now < h.jobs.owner {
+		o = hosts.Owner{Who: "alice uses the screen", Suspend: true}
+	}
+	return o
+}
+
+func (h *host) suspended() time.Duration {
+	if s := &h.jobs; s.on {
+		return s.total + h.w.now - s.since
+	}
+	return h.jobs.total
+}
+
+// watchOwner is the helper's look at the owner.
+func (p *helper) watchOwner() {
+	h, s := p.h, &p.h.jobs
+	switch wanted := h.wish().Suspend && len(p.running) > 0; {
+	case wanted && s.alive == 0:
+		s.made++
+		s.alive, s.heard = s.made, h.w.now
+		if !s.on {
+			s.on, s.since = true, h.w.now
+			h.w.logf("jobs of %s are suspended", h.name)
+			h.tick(s.since)
+		}
+		h.suspender(s.alive)
+	case wanted:
+		s.heard = h.w.now
+	default:
+		h.resume()
+	}
+}
+
+// suspender is a round of the suspender.
+func (h *host) suspender(n int) {
+	s := &h.jobs
+	if s.alive != n {
+		return
+	}
+	if p := h.helper; p == nil || !p.alive || h.w.now-s.heard > suspendFor {
+		h.resume()
+		return
+	}
+	s.lease = h.w.now + suspendFor
+	h.w.after(sched.BeatEvery, func() { h.suspender(n) })
+}
+
+// tick is what supervisors do for a suspended job.
+func (h *host) tick(since time.Duration) {
+	h.w.after(tickEvery, func() {
+		s := &h.jobs
+		switch {
+		case !s.on || s.since != since:
+			return
+		case h.w.now > s.lease:
+			h.resume()
+		default:
+			h.tick(since)
+		}
+	})
+}
+
+// resume continues all jobs.
+func (h *host) resume() {
+	s := &h.jobs
+	if s.on {
+		s.total, s.on = h.suspended(), false
+		h.w.logf("jobs of %s go on", h.name)
+	}
+	s.alive = 0
+}
+
+// ranFor calls do when d has passed without the time that jobs are suspended.
+func (h *host) ranFor(d time.Duration, do func()) {
+	credit := h.suspended()
+	h.w.after(d, func() {
+		if more := h.suspended() - credit; more > 0 || h.jobs.on {
+			h.ranFor(max(more, time.Second), do)
+			return
+		}
+		do()
+	})
+}
+
+// checkOwners looks for jobs that nobody continues.
+func (w *World) checkOwners() {
+	for _, h := range w.hosts {
+		s, p := &h.jobs, h.helper
+		if !s.on || h.wish().Suspend && p != nil && p.alive && w.now >= p.thaw {
+			s.late = 0
+			continue
+		}
+		if s.late == 0 {
+			s.late = max(1, w.now)
+		}
+		for _, r := range h.runs {
+			if r.job && w.now-s.late > suspendBound {
+				w.broken(NothingSuspended, "%s on %s is suspended since %v, and should run since %v", r.s.id, h.name, s.since, s.late)
+			}
+		}
+	}
+}
+
+func ownerComes(w *World) bool {
+	w.anyHost().jobs.owner = w.now + w.long()
+	return true
+}
+
+func killSuspender(w *World) bool {
+	s := &w.anyHost().jobs
+	killed := s.alive > 0
+	s.alive = 0
+	return killed
+}
+
+// The devices of the simulated hosts. A job holds its devices until it has ended, even if
+// its supervisor is dead, and other users hold some from time to time.
+
+// given is what a dispatcher has given to an attempt.
+type given struct {
+	gpus  []int
+	share int // halves of each
+}
+
+func shareOf(s *jobs.Spec) int {
+	if s.GPUs == jobs.HalfGPU {
+		return 1
+	}
+	return 2
+}
+
+// checkGPUs looks at the devices that a dispatcher gives to an attempt: each half belongs
+// to one attempt of which it has not heard that it has ended.
+func (w *World) checkGPUs(l *life, id jobs.AttemptID) {
+	mine, entry := l.handed[id], w.ledger.entry(id)
+	if w.damaged || entry == nil {
+		return
+	}
+	for _, n := range mine.gpus {
+		held := 0
+		for other, g := range l.handed {
+			if e := w.ledger.entry(other); slices.Contains(g.gpus, n) && e != nil && e.open && e.machine == entry.machine {
+				held += g.share
+			}
+		}
+		if held > 2 {
+			w.broken(DevicesHold, "%s gets device %d of %s, of which %d halves are given", id, n, entry.machine, held)
+		}
+	}
+}
+
+// holds reports whether a run has locked a device.
+func (r *run) holds(device int) bool {
+	return r.locked && r.boot == r.h.boot && (r.sup || r.job) && slices.Contains(r.s.gpus, device)
+}
+
+// held returns how many halves of a device are locked, by other runs than but and by
+// other users.
+func (h *host) held(device int, but *run) (halves int) {
+	for _, r := range h.runs {
+		if r != but && r.holds(device) {
+			halves += shareOf(r.s.spec)
+		}
+	}
+	if halves == 0 && !h.w.calm() {
+		halves = []int{0, 0, 1, 0, 2}[(int(h.w.now/(40*time.Second))+h.idx)%5]
+	}
+	return halves
+}
+
+// lockGPUs locks the devices of a run, or returns those that others hold.
+func (h *host) lockGPUs(r *run) (taken []int) {
+	for _, n := range r.s.gpus {
+		if h.held(n, r)+shareOf(r.s.spec) > 2 {
+			taken = append(taken, n)
+		}
+	}
+	r.locked = len(taken) == 0
+	return taken
+}
+
+// refusedGPUs refuses an attempt whose devices others hold.
+func (h *host) refusedGPUs(id jobs.AttemptID, taken []int) {
+	h.fifo(func(p *helper) {
+		p.over(id)
+		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: "its GPU is in use", GPUs: taken}})
+	})
+}
+
+// locks returns the devices that are in use, and those of which half is free.
+func (h *host) locks() (whole, half []int) {
+	for n := range h.gpus {
+		switch h.held(n, nil) {
+		case 0:
+		case 1:
+			half = append(half, n)
+		default:
+			whole = append(whole, n)
+		}
+	}
+	return whole, half
+}
+
+// checkHeld looks at a job that starts: it holds its devices, and nobody else does.
+func (w *World) checkHeld(r *run) {
+	for _, n := range r.s.gpus {
+		halves := 0
+		for _, other := range r.h.runs {
+			if other.job && other.boot == r.h.boot && slices.Contains(other.s.gpus, n) {
+				halves += shareOf(other.s.spec)
+			}
+		}
+		if halves > 2 {
+			w.broken(DevicesHold, "%s starts on device %d of %s, of which %d halves are in use", r.s.id, n, r.h.name, halves)
+		}
+	}
+}
+
+// Limits over all hosts: tokens, slots of queues; and what hosts keep for a queue (K10).
+
+// limitedOptions are of jobs that use something limited. Any of them can run in every world.
+var limitedOptions = []*jobs.Options{
+	{Tokens: []jobs.Token{{Name: "license", Count: 1}}}, {Tokens: []jobs.Token{{Name: "license", Count: 2}}},
+	{Tokens: []jobs.Token{{Name: "license", Count: 1}, {Name: "seat", Count: 2}}, Slots: 2}, {Tokens: []jobs.Token{{Name: "seat", Count: 1}}, Queue: "second"},
+	{Queue: "second", QueueSlots: 3}, {Queue: "second", QueueSlots: 2}, {Queue: "second", Slots: 2},
+}
+
+// drawTokens draws how many tokens there are.
+func (w *World) drawTokens() []jobs.Token {
+	return []jobs.Token{{Name: "license", Count: 2 + w.choices.Draw(2)}, {Name: "seat", Count: 2 + w.choices.Draw(3)}}
+}
+
+// drawKept draws what a host keeps for the queue named second.
+func (w *World) drawKept(slots int) []hosts.Kept {
+	k := hosts.Kept{Queue: "second"}
+	if slots > 1 && w.choices.Draw(3) > 0 {
+		k.Slots = 1 + w.choices.Draw(slots-1)
+	}
+	return []hosts.Kept{k}
+}
+
+// changeTokens changes how many tokens there are in the inventory file.
+func changeTokens(w *World) bool {
+	l := w.life
+	if l == nil || l.loop == nil {
+		return false
+	}
+	list := w.drawTokens()
+	w.cfg.Tokens = list
+	l.hear(func() { l.step(sched.SetTokens{Tokens: list}) })
+	return true
+}
+
+// checkLimits holds that a launch exceeds no limit. It counts the open attempts of the table.
+func (w *World) checkLimits(l *life, r *jobs.Record) {
+	t := l.core.Table()
+	is := t.Job(r.Job)
+	spec, tokens, ofQueue, most := is.Spec, map[string]int{}, 0, 0
+	onHost, byQueue := 0, map[string]int{}
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		if j.Spec.Queue == spec.Queue && t.Specs[i].QueueSlots > 0 {
+			most = t.Specs[i].QueueSlots // an edit does not change it
+		}
+		for _, a := range j.Attempts {
+			if !a.State.Open() {
+				continue
+			}
+			for _, k := range j.Spec.Tokens {
+				tokens[k.Name] += k.Count
+			}
+			if j.Spec.Queue == spec.Queue {
+				ofQueue += j.Spec.SlotCount()
+			}
+			if a.Host == r.Host && a.Machine == is.Attempts[r.N-1].Machine {
+				onHost += j.Spec.SlotCount()
+				byQueue[j.Spec.Queue] += j.Spec.SlotCount()
+			}
+		}
+	}
+	for _, k := range spec.Tokens {
+		i := slices.IndexFunc(l.tokens, func(t jobs.Token) bool { return t.Name == k.Name })
+		if tokens[k.Name] > l.tokens[i].Count {
+			w.broken(LimitsHold, "%s is launched, and of %d tokens %s %d are held then", r.Attempt(), l.tokens[i].Count, k.Name, tokens[k.Name])
+		}
+	}
+	if most > 0 && ofQueue > most {
+		w.broken(LimitsHold, "%s is launched, and its queue has %d slots of %d then", r.Attempt(), ofQueue, most)
+	}
+	s := l.specs[r.Host]
+	if !s.IsOpenTo(spec.Queue) {
+		w.broken(KeptHolds, "%s of queue %q is launched on %s, which is kept for queue %s", r.Attempt(), spec.Queue, r.Host, s.KeptText())
+	}
+	for _, k := range s.Queues {
+		if unused := k.Slots - byQueue[k.Queue]; k.Queue != spec.Queue && unused > 0 && onHost+unused > w.most(r.Host) {
+			w.broken(KeptHolds, "%s of queue %q is launched on %s, which then has %d slots busy of %d and keeps %d more for %s",
+				r.Attempt(), spec.Queue, r.Host, onHost, w.most(r.Host), unused, k.Queue)
+		}
 	}
 }

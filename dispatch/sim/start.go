@@ -1,11 +1,16 @@
 package sim
 
 import (
+	"errors"
+	"os"
+	"strings"
 	"time"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
 )
 
 // What supervisors do: they take specs from the spool, claim, start, wait, seal.
@@ -37,7 +42,7 @@ func (h *host) lapsed(id jobs.AttemptID) {
 	})
 }
 
-// alive says whether a run is still what its supervisor thinks it is.
+// alive reports whether a run is still what its supervisor thinks it is.
 func (r *run) alive() bool { return r.sup && r.boot == r.h.boot }
 
 // prepare makes the claim. A file system that hangs holds it up.
@@ -118,7 +123,7 @@ func (h *host) begin(r *run) {
 func (h *host) fate(r *run) (time.Duration, *jobs.Outcome) {
 	w := h.w
 	d := w.between(0, 3*time.Second)
-	switch w.tape.Draw(8) {
+	switch w.choices.Draw(8) {
 	case 1, 2:
 		d = w.between(0, 30*time.Second)
 	case 3:
@@ -128,9 +133,9 @@ func (h *host) fate(r *run) (time.Duration, *jobs.Outcome) {
 	switch {
 	case w.now < h.hole:
 		d, o.Exit = w.between(0, 50*time.Millisecond), 127
-	case w.tape.OneIn(7):
-		o.Exit = 1 + w.tape.Draw(2)
-	case w.tape.OneIn(25):
+	case w.choices.OneIn(7):
+		o.Exit = 1 + w.choices.Draw(2)
+	case w.choices.OneIn(25):
 		o.Signal = "SIGSEGV"
 	}
 	if t := r.s.timeout; t > 0 && d > t {
@@ -140,7 +145,7 @@ func (h *host) fate(r *run) (time.Duration, *jobs.Outcome) {
 	return d, o
 }
 
-// ended is the end of a job's process.
+// ended ends a job's process.
 func (h *host) ended(r *run, o *jobs.Outcome) {
 	o.Started, o.Ended = r.started, max(r.started, h.stamp())
 	r.outcome = o
@@ -151,7 +156,7 @@ func (h *host) ended(r *run, o *jobs.Outcome) {
 	}
 }
 
-// die is the end of the process, whoever sees it.
+// die ends the process, whether or not anyone notices.
 func (r *run) die() {
 	if r.job {
 		r.job = false
@@ -189,5 +194,120 @@ func (h *host) reportExit(r *run) {
 	h.fifo(func(p *helper) {
 		p.over(r.s.id)
 		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Slot: r.slot, Outcome: *r.outcome}}}})
+	})
+}
+
+// The files of attempts, as hosts make and read them: real status files.
+
+func (h *host) token(id jobs.AttemptID, tombstone bool) *attempts.Claim {
+	return &attempts.Claim{Tombstone: tombstone, Run: runUID, Attempt: id, Host: h.name, By: "1.1.1", Boot: h.bootID(), At: h.stamp()}
+}
+
+// claim creates the status file of an attempt, with the claim or a tombstone and the bytes
+// that are reserved for the outcome; fs.ErrExist if there is one.
+func (h *host) claim(id jobs.AttemptID, tombstone bool) error {
+	f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return h.writeTo(f, h.token(id, tombstone).Encode(), 0)
+}
+
+// writeTo writes b at off and closes f.
+func (h *host) writeTo(f rundir.File, b []byte, off int64) error {
+	_, err := f.WriteAt(b, off)
+	if err == nil && h.shared {
+		err = f.Sync() // on a local disk it may be lost with the power: then nothing is known
+	}
+	return errors.Join(err, f.Close())
+}
+
+// bury makes a claim of ours a tombstone.
+func (h *host) bury(id jobs.AttemptID) {
+	if f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), os.O_WRONLY, 0); err == nil {
+		_ = h.writeTo(f, h.token(id, true).Encode(), 0)
+	}
+}
+
+// writeSentinel fills the reserved bytes of a status file.
+func (h *host) writeSentinel(r *run) {
+	h.writeStatus(r.s.id, os.O_WRONLY, h.token(r.s.id, false).Sentinel(r.slot, *r.outcome), attempts.SentinelAt)
+}
+
+func (h *host) writeStatus(id jobs.AttemptID, flag int, b []byte, off int64) {
+	f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), flag, 0o600)
+	if err == nil {
+		err = h.writeTo(f, b, off)
+	}
+	if err != nil {
+		panic(err) // the simulated disk fails only where it is told to
+	}
+}
+
+// settle writes the status files that wait in the spool to where they belong.
+func (h *host) settle() {
+	if h.w.now < h.sealed || !h.answers() {
+		return
+	}
+	for _, d := range h.done {
+		h.writeStatus(d.id, os.O_WRONLY|os.O_CREATE, d.status, 0)
+	}
+	h.done = nil
+}
+
+// look returns what the files of an attempt say, where they belong and in the spool.
+func (h *host) look(id jobs.AttemptID) (f attempts.Fate, err error) {
+	b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileStatus))
+	if f.Attempt = id; err == nil {
+		f = attempts.Decode(b, runUID, id)
+	}
+	for _, d := range h.done {
+		if d.id == id && f.State != attempts.Finished {
+			f, err = attempts.Decode(d.status, runUID, id), nil
+		}
+	}
+	return f, err
+}
+
+// tombstone creates the status file of an attempt that can then never start, and returns
+// what it says.
+func (h *host) tombstone(id jobs.AttemptID) attempts.Fate {
+	if err := h.claim(id, true); err != nil {
+		return attempts.Fate{Attempt: id, State: attempts.Unreadable}
+	}
+	f, _ := h.look(id)
+	return f
+}
+
+// claimed reports whether the host has made a claim or a tombstone, and makes none.
+func (h *host) claimed(id jobs.AttemptID) bool {
+	f, err := h.look(id)
+	return err == nil && f.Claim.Host == h.name
+}
+
+// touch writes the heartbeat file, as supervisors do every 10 s while they run jobs.
+func (h *host) touch() {
+	w := h.w
+	if w.now < h.beat+10*time.Second && h.beat > 0 {
+		return
+	}
+	h.beat = w.now
+	if h.answers() && w.now >= h.sealed {
+		if f, err := h.disk.OpenFile(attempts.BeatFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
+			_, _ = f.WriteAt([]byte(strings.Repeat("0", 9)+h.beat.String()+" "+h.bootID()+"\n"), 0)
+			f.Close()
+		}
+	}
+	boot := h.boot
+	w.after(10*time.Second, func() {
+		if h.boot != boot {
+			return
+		}
+		for _, r := range h.runs {
+			if r.sup {
+				h.touch()
+				return
+			}
+		}
 	})
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -12,7 +13,7 @@ import (
 
 // World is one simulated run with everything around it.
 type World struct {
-	tape    *Tape
+	choices *Choices
 	verbose bool
 	log     []string
 	now     time.Duration // true time since the beginning; no machine's clock
@@ -92,16 +93,16 @@ func (w *World) logf(format string, args ...any) {
 
 func (w *World) after(d time.Duration, do func()) { w.agenda.add(w.now+max(0, d), do) }
 
-func (w *World) between(lo, hi time.Duration) time.Duration { return w.tape.Between(lo, hi) }
+func (w *World) between(lo, hi time.Duration) time.Duration { return w.choices.Between(lo, hi) }
 
-// calm says that no more faults come.
+// calm reports whether no more faults come.
 func (w *World) calm() bool { return w.budget <= 0 }
 
-// noise says yes once in n times while there are faults: for the small things that
+// noise returns true once in n times while there are faults: for the small things that
 // go wrong all the time.
-func (w *World) noise(n int) bool { return !w.calm() && !w.cuts && w.tape.OneIn(n) }
+func (w *World) noise(n int) bool { return !w.calm() && !w.cuts && w.choices.OneIn(n) }
 
-// Result is what became of a world.
+// Result is what happened to a world.
 type Result struct {
 	Failure *Failure // nil if all is well
 	Faults  map[string]int
@@ -112,8 +113,8 @@ type Result struct {
 	Log     []string      // if asked for
 }
 
-// Run plays a tape to its end.
-func Run(t *Tape, verbose bool) (res *Result) {
+// Run plays a choices to its end.
+func Run(t *Choices, verbose bool) (res *Result) {
 	w := newWorld(t, verbose)
 	defer func() {
 		switch r := recover().(type) {
@@ -133,7 +134,7 @@ func Run(t *Tape, verbose bool) (res *Result) {
 func (w *World) play() {
 	w.begin(w.machines[0])
 	w.feed()
-	w.plague()
+	w.injectFaults()
 	for !w.over {
 		h, ok := w.agenda.next()
 		if !ok || h.at > mostTime {
@@ -150,7 +151,7 @@ func (w *World) result() *Result {
 	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.turns, Lives: len(w.lives), Took: w.now, Log: w.log}
 	for i, n := range w.faults {
 		if n > 0 {
-			r.Faults[plagues[i].name] += n
+			r.Faults[faultKinds[i].name] += n
 		}
 	}
 	for e := range w.ledger.files {
@@ -159,7 +160,7 @@ func (w *World) result() *Result {
 	return r
 }
 
-// stuck says what the run waits for.
+// stuck describes what the run waits for.
 func (w *World) stuck() {
 	if l := w.life; l != nil {
 		t := l.core.Table()
@@ -173,4 +174,226 @@ func (w *World) stuck() {
 		}
 	}
 	w.broken(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.fed, len(w.specs), w.life != nil)
+}
+
+// happening is something that is going to happen.
+type happening struct {
+	at time.Duration
+	n  int // of happenings ever: those of one instant come in the order in which they were planned
+	do func()
+}
+
+// agenda is a heap of happenings, the next one first.
+type agenda struct {
+	heap []happening
+	n    int
+}
+
+func (a *agenda) less(i, j int) bool {
+	x, y := &a.heap[i], &a.heap[j]
+	return x.at < y.at || x.at == y.at && x.n < y.n
+}
+
+func (a *agenda) add(at time.Duration, do func()) {
+	a.n++
+	a.heap = append(a.heap, happening{at, a.n, do})
+	for i := len(a.heap) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !a.less(i, up) {
+			break
+		}
+		a.heap[i], a.heap[up] = a.heap[up], a.heap[i]
+		i = up
+	}
+}
+
+func (a *agenda) next() (happening, bool) {
+	n := len(a.heap) - 1
+	if n < 0 {
+		return happening{}, false
+	}
+	h := a.heap[0]
+	a.heap[0], a.heap[n] = a.heap[n], happening{}
+	a.heap = a.heap[:n]
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
+			if a.less(c, least) {
+				least = c
+			}
+		}
+		if least == i {
+			return h, true
+		}
+		a.heap[i], a.heap[least] = a.heap[least], a.heap[i]
+		i = least
+	}
+}
+
+// Choices is where every choice of a world comes from: endless from a seed, or a
+// slice of bytes. When that is used up each further choice is the first one, which is
+// always the harmless one.
+type Choices struct {
+	rng   *rand.PCG // nil: bytes
+	bytes []byte
+}
+
+// Seeded returns the endless choices of a seed.
+func Seeded(seed uint64) *Choices { return &Choices{rng: rand.NewPCG(seed, 0x73696d)} }
+
+// Bytes returns the choices that the bytes of b spell.
+func Bytes(b []byte) *Choices { return &Choices{bytes: b} }
+
+// Over reports whether choices made of bytes has none left.
+func (t *Choices) Over() bool { return t.rng == nil && len(t.bytes) == 0 }
+
+// Draw returns one of n choices, 0 to n-1. n is at least 1.
+func (t *Choices) Draw(n int) int {
+	if n <= 1 {
+		return 0
+	}
+	if t.rng != nil {
+		return int(t.rng.Uint64() >> 1 % uint64(n))
+	}
+	v := t.byte()
+	for most := 256; most < n; most *= 256 {
+		v = v<<8 | t.byte()
+	}
+	return v % n
+}
+
+func (t *Choices) byte() int {
+	if len(t.bytes) == 0 {
+		return 0
+	}
+	b := t.bytes[0]
+	t.bytes = t.bytes[1:]
+	return int(b)
+}
+
+// OneIn returns true once in n times.
+func (t *Choices) OneIn(n int) bool { return t.Draw(n) == n-1 && n > 1 }
+
+// Between returns a time from lo to hi.
+func (t *Choices) Between(lo, hi time.Duration) time.Duration {
+	const parts = 1 << 16
+	return lo + time.Duration(float64(hi-lo)*float64(t.Draw(parts))/(parts-1))
+}
+
+// How many faults a world has at least and at most.
+const (
+	leastFaults = 40
+	mostFaults  = 60
+)
+
+// batterAll damages the journal of every world again and again.
+var batterAll bool
+
+// newWorld draws the hosts, the jobs and the run's options.
+func newWorld(t *Choices, verbose bool) *World {
+	w := &World{choices: t, verbose: verbose, at: map[string]*host{}, known: map[string]*hosts.Host{}, ruled: map[string]int{}, given: map[string]int{}, patience: map[string]time.Duration{},
+		server: memdisk.New(), share: memdisk.New(), faults: make([]int, len(faultKinds))}
+	w.share.NamesDurable = true
+	w.server.NamesDurable = t.Draw(2) == 0
+	w.truth.init()
+	w.ledger.init()
+	w.consumer.init()
+	w.cuts = cutAll
+	w.fragile = t.OneIn(8) || batterAll || cutAll
+	w.battered = !cutAll && w.fragile && t.OneIn(2) || batterAll
+	w.budget = leastFaults + t.Draw(mostFaults-leastFaults+1)
+	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUp: 100 * time.Hour}
+	if t.OneIn(6) {
+		w.cfg.Buffer = []time.Duration{20 * time.Second, 100 * time.Second}[t.Draw(2)]
+	}
+	if t.OneIn(4) {
+		w.cfg.OnLost = jobs.OnLostWait
+	}
+	w.cfg.RetryTimeouts = t.OneIn(3)
+	if t.OneIn(4) && !cutAll {
+		w.cfg.Copies = 2 + t.Draw(2)
+	}
+	if t.OneIn(12) {
+		n := 4 + t.Draw(4)
+		w.cfg.Halt = sched.Halt{Jobs: n, Now: n%2 == 1}
+	}
+	for i := range 3 {
+		w.machines = append(w.machines, &machine{name: fmt.Sprintf("desk%d", i+1)})
+	}
+	for i, n := 0, 1+t.Draw(6); i < n; i++ {
+		w.drawHost(i)
+	}
+	if t.OneIn(6) {
+		w.cfg.MaxSlots = 3 + t.Draw(4)
+	}
+	w.cfg.Tokens = w.drawTokens()
+	w.drawCloud()
+	w.drawJobs(30 + t.Draw(70))
+	if w.shared() {
+		w.cfg.RunShare = 1
+	}
+	w.makeRun()
+	return w
+}
+
+func (w *World) drawHost(i int) {
+	t := w.choices
+	spec := &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 1 + t.Draw(4)}, GPUs: t.Draw(2), Link: "ssh", Yield: t.OneIn(3)}
+	if i == 0 || t.Draw(2) == 0 {
+		spec.Tags = []string{"big"}
+	}
+	if t.OneIn(4) {
+		spec.LostAfter = 25 * time.Second
+	}
+	if t.OneIn(8) {
+		spec.MaxLoad = 3
+	}
+	if t.OneIn(8) { // quiet hours that begin and end during the run
+		now := time.Duration(wallStart) % (24 * time.Hour)
+		from := (now + w.between(0, 15*time.Minute)) % (24 * time.Hour)
+		spec.Quiet = []hosts.Quiet{{From: from, To: (from + w.between(time.Minute, 10*time.Minute)) % (24 * time.Hour)}}
+	}
+	if i == 1 && spec.GPUs > 0 {
+		spec.Link, spec.File = "local", "hosts.toml" // of an inventory: the hybrid order, and no more than its slots when alone
+	}
+	if i > 0 && t.OneIn(4) {
+		spec.Queues = w.drawKept(spec.Slots.Fixed)
+	}
+	if i == 0 {
+		mustMkdir(w.share.Mount("maker"), "/share", "/share/attempts", "/share/attempts/000")
+	}
+	_, address := w.newMachine(spec.Name, spec.GPUs)
+	spec.Addresses = []string{address}
+	w.inv = append(w.inv, spec)
+	w.knows(spec)
+}
+
+var jobOptions = []*jobs.Options{
+	jobs.NoOptions, jobs.NoOptions, jobs.NoOptions, {Slots: 2}, {Tags: []string{"big"}}, {Priority: -1}, {GPUs: 1}, {Timeout: 20 * time.Second},
+	{OnLost: jobs.OnLostWait}, {OnLost: jobs.OnLostRequeue}, {MemBytes: 3 << 30}, {Tries: 2, Estimate: 2 * time.Second},
+	{Queue: "second", Share: 2, Deadline: wallStart.Time().Add(10 * time.Minute)},
+}
+
+var halfGPU = &jobs.Options{GPUs: jobs.HalfGPU}
+
+func (w *World) drawJobs(n int) {
+	for i := range n {
+		o := jobOptions[w.choices.Draw(len(jobOptions))]
+		if w.choices.OneIn(4) {
+			o = hardOptions[w.choices.Draw(len(hardOptions))]
+		}
+		if w.choices.OneIn(4) {
+			o = limitedOptions[w.choices.Draw(len(limitedOptions))]
+		}
+		if i > 0 && w.choices.OneIn(12) {
+			o = &jobs.Options{After: []jobs.ID{jobs.ID(1 + w.choices.Draw(i))}}
+			if on := jobs.Condition(w.choices.Draw(5)); on <= jobs.AfterFailure {
+				o.AfterOn = []jobs.Condition{on}
+			}
+		}
+		if o.GPUs > 0 && i%2 == 1 {
+			o = halfGPU
+		}
+		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: "true", Options: o})
+	}
 }

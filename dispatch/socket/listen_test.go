@@ -94,7 +94,7 @@ func TestAnotherUser(t *testing.T) {
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}}
 	out, err := cmd.CombinedOutput()
-	if want := "user 12345 is at the other end"; err != nil || !strings.Contains(string(out), want) {
+	if want := "the other end of the socket belongs to user 12345"; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("got %s, %v; want %q", out, err, want)
 	}
 }

@@ -234,7 +234,7 @@ func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) 
 				c.s.opt.Fault(fmt.Sprintf("a call of a screen or command failed: %v\n%s", p, debug.Stack()))
 			}
 			what, _, _ := strings.Cut(fmt.Sprint(p), "\n")
-			err = fmt.Errorf("a defect in the dispatcher: %s; the run goes on, and dispatcher.log says more", what)
+			err = fmt.Errorf("internal error in the dispatcher: %s; the run continues; see dispatcher.log", what)
 		}
 	}()
 	h := c.s.opt.Handler

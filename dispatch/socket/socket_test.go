@@ -501,7 +501,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// long is a text without end.
+// long is a text forever.
 type long struct{}
 
 func (long) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte("x"), len(p))), nil }
@@ -523,7 +523,7 @@ func TestPanic(t *testing.T) {
 	faults := make(chan string, 2*maxFaults)
 	c := dial(t, serving(t, f, func(o *Options) { o.Fault = func(text string) { faults <- text } }))
 	for range maxFaults + 5 {
-		if _, err := c.Read(t.Context(), Read{}); err == nil || !strings.Contains(err.Error(), "a slip; the run goes on") {
+		if _, err := c.Read(t.Context(), Read{}); err == nil || !strings.Contains(err.Error(), "a slip; the run continues") {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // variant that stops trials instead of promoting them. L. Li et al., A System for Massively
 // Parallel Hyperparameter Tuning, MLSys 2020.
 //
-// A trial that reaches a rung goes on if its value is among the best share, 1/Factor, of
+// A trial that reaches a rung continues if its value is among the best share, 1/Factor, of
 // those that have been reported there so far.
 type Rungs struct {
 	First, Factor int // the rungs are at the steps First, First * Factor, First * Factor^2, …
@@ -21,8 +21,10 @@ type Rungs struct {
 	passed map[int]int // by trial, the rungs that it has passed
 }
 
-// Poor takes in that a trial has reported a value at a step, and returns whether to end it.
-func (r *Rungs) Poor(trial int, step, value float64) bool {
+// Add handles what a trial has reported. reached reports whether it has reached a rung by
+// that, and poor whether to end it.
+func (r *Rungs) Add(trial int, line Report) (reached, poor bool) {
+	step, value := line.Step, line.Value
 	if r.Maximize {
 		value = -value
 	}
@@ -34,7 +36,7 @@ func (r *Rungs) Poor(trial int, step, value float64) bool {
 		rung++
 	}
 	if rung < r.passed[trial] { // none, or a value was reported there before
-		return false
+		return false, false
 	}
 	if r.passed == nil {
 		r.passed = map[int]int{}
@@ -45,7 +47,7 @@ func (r *Rungs) Poor(trial int, step, value float64) bool {
 	}
 	i, _ := slices.BinarySearch(r.values[rung], value)
 	r.values[rung] = slices.Insert(r.values[rung], i, value)
-	return i >= (len(r.values[rung])+r.Factor-1)/r.Factor
+	return true, i >= (len(r.values[rung])+r.Factor-1)/r.Factor
 }
 
 // Report is a line of a report file.

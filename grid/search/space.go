@@ -24,7 +24,7 @@ type Param struct {
 	Ordered   bool     // Values are in numerical order
 }
 
-// State says how far a trial is.
+// State describes how far a trial is.
 type State uint8
 
 // The states.
@@ -74,7 +74,7 @@ func (p *Param) Text(u float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// Coordinate returns the coordinate of a value. ok is false if it is none of the parameter.
+// Coordinate returns the coordinate of a value. ok is false if the parameter does not have the value.
 func (p *Param) Coordinate(text string) (u float64, ok bool) {
 	if n := len(p.Values); n > 0 {
 		i := slices.Index(p.Values, text)

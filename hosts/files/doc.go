@@ -1,6 +1,5 @@
 // Package files moves the files of jobs between this machine and hosts that share no
-// directory with it. It knows neither hosts nor messages: dispatch serves what hosts ask
-// for, and hosts/helper/remote asks.
+// directory with it. Dispatch serves what hosts ask for, and hosts/helper/remote asks.
 //
 // What travels is described by a Manifest: paths, sizes, times, and SHA-256 sums. A host
 // pulls. It asks for the manifest, compares the sums with what it has, and asks for the
@@ -22,4 +21,10 @@
 //
 // Both sides open what a job or a user has made through os.Root: no symbolic link and no
 // ".." leads out of the job's directory or of the tree that is sent.
+//
+// Files fetch*.go read the outputs of attempts on hosts that keep them to themselves, over
+// connections of their own, and bring those that are over into the run directory, where
+// everybody who looks for them looks first. They ask by the uid of the run and the number
+// of the attempt alone: no host says what is read or where it is written. They start
+// nothing on a host, change nothing there, and disturb no dispatcher.
 package files

@@ -319,12 +319,48 @@ func TestPlace(t *testing.T) {
 	if len(left()) != 3 {
 		t.Fatalf("the test does not leave what it should: %q", left())
 	}
-	if err := Sweep(base, notes); err != nil || len(left()) > 0 {
+	never := func(string) bool { return false }
+	if err := Sweep(base, notes, never); err != nil || len(left()) > 0 {
 		t.Errorf("%v, left: %q", err, left())
 	}
-	if err := Place(base, notes, "1.2", m, read, func() error { return nil }); err != nil || !slices.Equal(left(), []string{"out/a", "out/sub/b"}) {
-		t.Errorf("%v: %q", err, left())
+
+	// Killed before its result was recorded: nothing of it stays but what somebody else wrote.
+	place := func(attempt string) {
+		t.Helper()
+		if err := Place(base, notes, attempt, m, read, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
 	}
+	place("1.2")
+	write(t, base, map[string]string{"out/new": "another's"})
+	if err := os.Rename(filepath.Join(base, "out/new"), filepath.Join(base, "out/a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(base, notes, never); err != nil || !slices.Equal(left(), []string{"out/a"}) {
+		t.Errorf("%v, left: %q", err, left())
+	}
+	// Its result was recorded: all stays.
+	place("1.3")
+	if err := Sweep(base, notes, func(attempt string) bool { return attempt == "1.3" }); err != nil || !slices.Equal(left(), []string{"out/a", "out/sub/b"}) {
+		t.Errorf("%v, left: %q", err, left())
+	}
+	place("1.4")
+	Settle(notes, "1.4")
+	if err := Sweep(base, notes, never); err != nil || !slices.Equal(left(), []string{"out/a", "out/sub/b"}) {
+		t.Errorf("%v, left: %q", err, left())
+	}
+	// A file that cannot take its place takes the others with it.
+	if err := errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")), os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Place(base, notes, "1.5", m, read, func() error { return nil }); err == nil || len(left()) > 0 {
+		t.Errorf("%v, left: %q", err, left())
+	}
+	if err := os.Remove(filepath.Join(base, "out/sub/b")); err != nil {
+		t.Fatal(err)
+	}
+	place("1.6")
+	Settle(notes, "1.6")
 	if b, _ := os.ReadFile(filepath.Join(base, "out/sub/b")); !bytes.Equal(b, []byte("xyz")) {
 		t.Errorf("%q", b)
 	}

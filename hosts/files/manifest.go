@@ -1,12 +1,15 @@
 package files
 
 import (
-	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"time"
+
+	"dcs-tui/hosts/helper"
+	"dcs-tui/jobs/results"
 )
 
 // Sum is the SHA-256 of a content.
@@ -48,76 +51,45 @@ func (m Manifest) Bytes() (n int64) {
 	return n
 }
 
-// Encode returns the manifest as text, one line an entry. Any bytes in names survive.
-func (m Manifest) Encode() []byte {
-	var b []byte
-	for i := range m {
-		e := &m[i]
-		b = append(b, e.Kind, ' ')
-		b = strconv.AppendBool(b, e.Exec)
-		b = strconv.AppendInt(append(b, ' '), e.Size, 10)
-		b = strconv.AppendInt(append(b, ' '), e.Mtime, 10)
-		b = append(append(b, ' '), e.Sum.String()...)
-		for _, s := range []string{e.Path, e.Target, e.Origin} {
-			b = strconv.AppendQuoteToASCII(append(b, ' '), s)
-		}
-		b = append(b, '\n')
-	}
-	return append(b, "end\n"...)
+// manifestFile is how a manifest is encoded, in the way of messages: any bytes in names
+// survive.
+type manifestFile struct {
+	Files   Manifest
+	Refused string // why there is none: see Store.RefuseOwn
 }
+
+// Encode returns the manifest as bytes.
+func (m Manifest) Encode() []byte { return helper.Append(nil, manifestFile{Files: m}) }
 
 // Decode reads what Encode wrote. A path that leads out of the job's directory is an
-// error, and so is a text that was cut off.
+// error, and so are bytes that were cut off. The error is a *SendError if there is no
+// manifest because our side cannot send the files.
 func Decode(b []byte) (Manifest, error) {
-	body, ok := bytes.CutSuffix(b, []byte("end\n"))
-	if !ok || len(body) > 0 && body[len(body)-1] != '\n' {
-		return nil, fmt.Errorf("the list of files is cut off")
+	var f manifestFile
+	if err := helper.Decode(b, &f); err != nil {
+		return nil, fmt.Errorf("the list of files is damaged: %w", err)
 	}
-	var m Manifest
-	for line := range bytes.Lines(body) {
-		e, err := decodeEntry(strings.TrimSuffix(string(line), "\n"))
-		if err != nil {
-			return nil, fmt.Errorf("the list of files is damaged: %w: %.100q", err, line)
+	if f.Refused != "" {
+		return nil, &SendError{f.Refused}
+	}
+	for i := range f.Files {
+		if err := f.Files[i].check(); err != nil {
+			return nil, fmt.Errorf("the list of files is damaged: %w: %.100q", err, f.Files[i].Path)
 		}
-		m = append(m, e)
 	}
-	return m, nil
+	return f.Files, nil
 }
 
-func decodeEntry(line string) (e Entry, err error) {
-	f := strings.SplitN(line, " ", 6)
-	if len(f) != 6 || len(f[0]) != 1 || !strings.Contains("fdl", f[0]) {
-		return e, fmt.Errorf("not an entry")
-	}
-	e.Kind = f[0][0]
-	if e.Exec, err = strconv.ParseBool(f[1]); err != nil {
-		return e, err
-	}
-	if e.Size, err = strconv.ParseInt(f[2], 10, 64); err != nil {
-		return e, err
-	}
-	if e.Mtime, err = strconv.ParseInt(f[3], 10, 64); err != nil {
-		return e, err
-	}
-	if e.Sum, err = ParseSum(f[4]); err != nil {
-		return e, err
-	}
-	rest := f[5]
-	for _, to := range []*string{&e.Path, &e.Target, &e.Origin} {
-		q, err := strconv.QuotedPrefix(rest)
-		if err != nil {
-			return e, err
-		}
-		*to, _ = strconv.Unquote(q) // a quoted prefix
-		rest = strings.TrimPrefix(rest[len(q):], " ")
-	}
-	if rest != "" || e.Size < 0 || strings.ContainsRune(e.Path, 0) || !filepath.IsLocal(e.Path) || filepath.Clean(e.Path) != e.Path {
-		return e, fmt.Errorf("not an entry")
+// check returns an error for what is no entry of a manifest.
+func (e *Entry) check() error {
+	if e.Kind != 'f' && e.Kind != 'd' && e.Kind != 'l' || e.Size < 0 ||
+		strings.ContainsRune(e.Path, 0) || !filepath.IsLocal(e.Path) || filepath.Clean(e.Path) != e.Path {
+		return errors.New("not an entry")
 	}
 	if e.Kind == 'l' && leadsOut(e.Path, e.Target) {
-		return e, fmt.Errorf("the link leads out of the job's directory")
+		return errors.New("the link leads out of the job's directory")
 	}
-	return e, nil
+	return nil
 }
 
 // leadsOut reports whether a symbolic link at path may lead out of the tree that path is
@@ -137,4 +109,13 @@ func leadsOut(path, target string) bool {
 		}
 	}
 	return up > strings.Count(path, "/")
+}
+
+// Progress describes how far a transfer is: "12 MiB of 1.0 GiB, 8.1 MiB/s".
+func Progress(got, total int64, took time.Duration) string {
+	text := results.HumanBytes(got) + " of " + results.HumanBytes(total)
+	if took > time.Second && got > 0 {
+		text += fmt.Sprintf(", %s/s", results.HumanBytes(int64(float64(got)/took.Seconds())))
+	}
+	return text
 }

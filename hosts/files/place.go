@@ -1,20 +1,25 @@
 package files
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 )
 
 // Place writes the files that an attempt returns below base. It reads them with read,
 // which gives at most as many bytes as asked for, and none at the end of a file. All are
 // fsynced in files of other names, commit says whether the attempt counts, and then each
-// takes its place. An error of ours leaves nothing behind; notes is a directory in which
+// takes its place. An error of ours leaves nothing behind. notes is a directory in which
 // the files under way are noted, so that Sweep finds those of a process that was killed.
-func Place(base, notes, attempt string, m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) error {
+// Which files took their places stays noted until Settle: until its result is recorded,
+// another attempt may be the one that counts.
+func Place(base, notes, attempt string, m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) (err error) {
 	root, err := os.OpenRoot(base)
 	if err != nil {
 		return err
@@ -35,18 +40,88 @@ func Place(base, notes, attempt string, m Manifest, read func(path string, offse
 			return err
 		}
 	}
-	if err := commit(); err != nil {
+	list, err := placedOf(root, attempt, m)
+	if err == nil {
+		err = list.write(note + placedSuffix)
+	}
+	if err == nil {
+		err = commit()
+	}
+	if err != nil {
+		Settle(notes, attempt)
 		return err
 	}
 	for i := range m {
-		if st, err := root.Lstat(m[i].Path); err == nil && st.IsDir() {
-			return &PlaceError{m[i].Path, errors.New("there is a directory of that name")}
+		st, err := root.Lstat(m[i].Path)
+		if err == nil && st.IsDir() {
+			err = errors.New("there is a directory of that name")
+		} else {
+			err = root.Rename(tempName(attempt, i, m[i].Path), m[i].Path)
 		}
-		if err := root.Rename(tempName(attempt, i, m[i].Path), m[i].Path); err != nil {
+		if err != nil {
+			list.remove(root)
+			Settle(notes, attempt)
 			return &PlaceError{m[i].Path, err}
 		}
 	}
 	return syncDirs(root, m)
+}
+
+// Settle forgets which files of an attempt took their places: its result is recorded.
+func Settle(notes, attempt string) { os.Remove(filepath.Join(notes, attempt+placedSuffix)) }
+
+// placedSuffix ends the name of the note of the files that took their places.
+const placedSuffix = ".placed"
+
+// placed lists files that took, or are to take, their places. They are known by their
+// inodes: what another attempt, another job, or a person put there is not theirs.
+type placed []placedFile
+
+type placedFile struct {
+	Path  string `json:"path"`
+	Inode uint64 `json:"inode"`
+}
+
+// placedOf lists the files of an attempt, which still have their other names.
+func placedOf(root *os.Root, attempt string, m Manifest) (placed, error) {
+	list := make(placed, len(m))
+	for i := range m {
+		st, err := root.Lstat(tempName(attempt, i, m[i].Path))
+		if err != nil {
+			return nil, &PlaceError{m[i].Path, err}
+		}
+		list[i] = placedFile{m[i].Path, inodeOf(st)}
+	}
+	return list, nil
+}
+
+func inodeOf(st fs.FileInfo) uint64 {
+	if s, ok := st.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
+}
+
+func (list placed) write(name string) error {
+	b, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// remove removes those that are in their places.
+func (list placed) remove(root *os.Root) {
+	for _, p := range list {
+		if st, err := root.Lstat(p.Path); err == nil && p.Inode != 0 && inodeOf(st) == p.Inode {
+			root.Remove(p.Path)
+		}
+	}
 }
 
 // PlaceError is the error for a file that cannot be put where it belongs.
@@ -125,8 +200,10 @@ func removeTemps(root *os.Root, attempt string, m Manifest) {
 	}
 }
 
-// Sweep removes what a dispatcher that was killed left of files under way.
-func Sweep(base, notes string) error {
+// Sweep removes what a dispatcher that was killed left of files under way, and the files of
+// attempts that do not count: counts reports whether the result of an attempt is recorded.
+// If such a file is still on its host, it is returned again.
+func Sweep(base, notes string, counts func(attempt string) bool) error {
 	list, err := os.ReadDir(notes)
 	if errors.Is(err, fs.ErrNotExist) || len(list) == 0 {
 		return nil
@@ -144,7 +221,12 @@ func Sweep(base, notes string) error {
 		if err != nil {
 			return err
 		}
-		if m, err := Decode(b); err == nil { // else none of them was begun
+		if attempt, ok := strings.CutSuffix(d.Name(), placedSuffix); ok {
+			var files placed
+			if json.Unmarshal(b, &files) == nil && !counts(attempt) { // else none of them took its place
+				files.remove(root)
+			}
+		} else if m, err := Decode(b); err == nil { // else none of them was begun
 			removeTemps(root, d.Name(), m)
 		}
 		if err := os.Remove(filepath.Join(notes, d.Name())); err != nil {

@@ -10,9 +10,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
+
+	"dcs-tui/hosts/helper"
 )
 
 // Store keeps on a host what was sent and makes the directories of jobs. The helper
@@ -149,10 +150,10 @@ func (s Store) Receive(e *Entry, piece int, get func(offset int64, limit int) ([
 	return os.Rename(f.Name(), s.path("blobs", blobName(e)))
 }
 
-// SetTree says what every job gets from now on. Its contents must be there.
+// SetTree sets what every job gets from now on. Its contents must be there.
 func (s Store) SetTree(m Manifest) error { return s.set("tree", m) }
 
-// SetOwn says what one attempt gets besides.
+// SetOwn sets what one attempt gets in addition.
 func (s Store) SetOwn(attempt string, m Manifest) error {
 	return s.set(filepath.Join("own", attempt), m)
 }
@@ -172,18 +173,15 @@ func (s Store) set(name string, m Manifest) error {
 	return s.replace(name, m.Encode())
 }
 
-// SendError says why our side cannot send what a job is to get.
+// SendError describes why our side cannot send what a job is to get.
 type SendError struct{ Text string }
 
 func (e *SendError) Error() string { return e.Text }
 
-// RefuseOwn notes that an attempt cannot get its own files: Make returns that error.
+// RefuseOwn records that an attempt cannot get its own files: Make returns that error.
 func (s Store) RefuseOwn(attempt string, why *SendError) error {
-	return s.replace(filepath.Join("own", attempt), []byte(refused+why.Text))
+	return s.replace(filepath.Join("own", attempt), helper.Append(nil, manifestFile{Refused: why.Text}))
 }
-
-// refused is what the file of an attempt in own/ begins with instead of a manifest.
-const refused = "refused "
 
 // HasOwn reports whether SetOwn or RefuseOwn was called for an attempt.
 func (s Store) HasOwn(attempt string) bool {
@@ -195,9 +193,6 @@ func (s Store) manifest(name string) (Manifest, error) {
 	b, err := os.ReadFile(s.path(name))
 	if err != nil {
 		return nil, err
-	}
-	if why, ok := strings.CutPrefix(string(b), refused); ok {
-		return nil, &SendError{why}
 	}
 	return Decode(b)
 }
@@ -299,7 +294,7 @@ func copyFile(from, to string, mode fs.FileMode) error {
 	return errors.Join(err, out.Close())
 }
 
-// Collect notes what an attempt returns: the files in its directory that match a pattern,
+// Collect records what an attempt returns: the files in its directory that match a pattern,
 // without what was sent and is unchanged. A directory that matches stands for all that is
 // in it. missing is the first pattern that nothing matches. A file that leads out of the
 // directory through a symbolic link is an error.

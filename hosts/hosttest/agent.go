@@ -8,9 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -19,27 +17,15 @@ import (
 func StartAgent(t testing.TB, keys ...string) (socket string) {
 	t.Helper()
 	socket = filepath.Join(shortDir(t), "agent")
-	// -D: in the foreground, so that it is our child. See SSHD.Start for the
-	// thread that is kept for it.
+	// -D: in the foreground, so that it is our child.
 	cmd := exec.Command("ssh-agent", "-D", "-a", socket)
 	cmd.Env = cleanEnv()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, gone := make(chan error, 1), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(gone)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			cmd.Process.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	gone, err := startTied(cmd)
+	if err != nil {
 		LeaveOut(t, "%v: apt-get install openssh-client", err)
 	}
 	t.Cleanup(func() {

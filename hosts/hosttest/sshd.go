@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +12,11 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 
 	"dcs-tui/hosts"
 )
@@ -42,7 +45,7 @@ type Options struct {
 	With *SSHD
 }
 
-// ErrNoSSHD says that there is no OpenSSH server on this machine.
+// ErrNoSSHD reports that there is no OpenSSH server on this machine.
 var ErrNoSSHD = errors.New("OpenSSH's server (sshd) or ssh-keygen is not installed: apt-get install openssh-server")
 
 // SSHD is a real OpenSSH server of the current user on 127.0.0.1. Its methods
@@ -65,7 +68,7 @@ type SSHD struct {
 // process is one life of the server.
 type process struct {
 	pid  int
-	gone chan struct{} // closed when it has been reaped
+	gone <-chan struct{} // closed when it has been reaped
 }
 
 // NewSSHD makes keys and configuration in dir and starts the server. It
@@ -158,36 +161,39 @@ func (s *SSHD) Start() error {
 	cmd.Stderr = w
 	cmd.Dir = s.Dir
 	cmd.Env = cleanEnv()
-	// The server must not outlive a test that was itself killed. The signal is
-	// tied to the thread that starts the child, so that thread is kept for it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
-	p := &process{gone: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(p.gone)
-		err := cmd.Start()
-		w.Close()
-		if err == nil {
-			p.pid = cmd.Process.Pid
-		}
-		started <- err
-		if err == nil {
-			cmd.Wait() // how it ended is in the log
-		}
-	}()
 	ready := make(chan error, 1)
 	go follow(r, log, ready)
-	if err := <-started; err != nil {
+	gone, err := startTied(cmd)
+	w.Close()
+	if err != nil {
 		return fmt.Errorf("hosttest: starting %s: %w", s.sshd, err)
 	}
+	p := &process{cmd.Process.Pid, gone}
 	if err := <-ready; err != nil {
 		killTree(p)
 		return err
 	}
 	s.proc = p
 	return nil
+}
+
+// startTied starts a child that does not outlive this process, as a test that is killed.
+// The signal for that is tied to the thread that starts the child, so the thread is kept.
+// gone is closed when the child has been reaped.
+func startTied(cmd *exec.Cmd) (gone <-chan struct{}, err error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			cmd.Process.Wait()
+		}
+	}()
+	return ended, <-started
 }
 
 // follow copies the server's words to its log until the last of its processes
@@ -230,7 +236,7 @@ func (s *SSHD) Stop() {
 func (s *SSHD) Drop() { s.each(syscall.SIGKILL, false, false) }
 
 // Pause stops (SIGSTOP) the server and its connections' processes, so that the
-// network seems dead while the commands below go on.
+// network seems dead while the commands below continue.
 func (s *SSHD) Pause() { s.each(syscall.SIGSTOP, true, true) }
 
 // Freeze stops the commands as well, as a host that hangs.
@@ -271,4 +277,131 @@ func (s *SSHD) Host(name string) *hosts.Host {
 		Slots: hosts.SlotRule{Fixed: 2}, Weight: 1, Link: "ssh",
 		WorkDir: filepath.Join(s.Dir, "work-"+name), File: "hosttest", Line: 1,
 	}
+}
+
+// RequireEnv, set to 1, turns a missing sshd from a skipped test into a failure.
+const RequireEnv = "DCS_REQUIRE_SSHD"
+
+// StartSSHD gives a test a real OpenSSH server that ends with the test. Where
+// none is installed the test is skipped loudly, or fails when RequireEnv is 1.
+func StartSSHD(t testing.TB, opts Options) *SSHD {
+	t.Helper()
+	s, err := NewSSHD(t.TempDir(), opts)
+	if errors.Is(err, ErrNoSSHD) {
+		if os.Getenv(RequireEnv) == "1" {
+			t.Fatalf("%s=1, but %v", RequireEnv, err)
+		}
+		LeaveOut(t, "%v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		if t.Failed() {
+			if log, err := os.ReadFile(s.LogFile()); err == nil {
+				t.Logf("sshd on port %d said:\n%s", s.Port, log)
+			}
+		}
+	})
+	return s
+}
+
+// proc is one process below a server.
+type proc struct {
+	pid, parent int
+	name        string
+}
+
+// below lists the living descendants of pid, parents before children. pid must
+// be a child of ours that has not been reaped, so its number cannot be reused.
+func below(pid int) []proc {
+	children := map[int][]proc{}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			if p, ok := readProc(n); ok {
+				children[p.parent] = append(children[p.parent], p)
+			}
+		}
+	}
+	var list []proc
+	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
+		for _, c := range children[queue[0]] {
+			list = append(list, c)
+			queue = append(queue, c.pid)
+		}
+	}
+	return list
+}
+
+// readProc reads name and parent of a process that is no zombie.
+func readProc(pid int) (proc, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return proc{}, false
+	}
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return proc{}, false
+	}
+	f := strings.Fields(string(b[end+1:]))
+	if len(f) < 2 || f[0] == "Z" || f[0] == "X" {
+		return proc{}, false
+	}
+	parent, err := strconv.Atoi(f[1])
+	return proc{pid: pid, parent: parent, name: string(b[open+1 : end])}, err == nil
+}
+
+// killTree ends a server with everything below it and waits for the server.
+// The listener is stopped first, so that nothing new appears in the meantime.
+func killTree(p *process) {
+	syscall.Kill(p.pid, syscall.SIGSTOP)
+	for range 100 {
+		list := below(p.pid)
+		if len(list) == 0 {
+			break
+		}
+		for _, c := range list {
+			syscall.Kill(c.pid, syscall.SIGSTOP)
+		}
+		// Leaves first: a child whose parent is dead is nobody's descendant.
+		for i := len(list) - 1; i >= 0; i-- {
+			syscall.Kill(list[i].pid, syscall.SIGKILL)
+		}
+	}
+	syscall.Kill(p.pid, syscall.SIGKILL)
+	<-p.gone
+}
+
+// LeaveOut skips a test and says so where it is seen: `go test ./...` hides what
+// a passing package prints, so the line goes to the standard error of the go
+// command itself, once a package and reason.
+func LeaveOut(t testing.TB, format string, args ...any) {
+	t.Helper()
+	text := "LEFT OUT, NOT TESTED: " + fmt.Sprintf(format, args...)
+	announce(text)
+	t.Skip(text)
+}
+
+var announced sync.Map // text: true
+
+func announce(text string) {
+	if _, known := announced.LoadOrStore(text, true); known {
+		return
+	}
+	parent := filepath.Join("/proc", fmt.Sprint(os.Getppid()))
+	if name, err := os.ReadFile(filepath.Join(parent, "comm")); err != nil || strings.TrimSpace(string(name)) != "go" {
+		return // not under the go command: its reader sees the skip itself
+	}
+	f, err := os.OpenFile(filepath.Join(parent, "fd/2"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
+	fmt.Fprintf(f, "%s: some tests were %s\n", name, strings.Replace(text, "LEFT OUT, NOT TESTED", "left out, not tested", 1))
 }

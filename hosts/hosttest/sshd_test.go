@@ -27,7 +27,7 @@ func ssh(t *testing.T, s *SSHD, command string) (string, error) {
 	return string(out), err
 }
 
-// The fixture is a working server under each login shell of issue 2, point 4,
+// The fixture is a working server under each login shell
 // with noise where the shell has an rc file.
 func TestShells(t *testing.T) {
 	for _, shell := range []string{"", "/bin/bash", "/bin/dash", "/bin/tcsh"} {

@@ -25,8 +25,8 @@ type Worker struct {
 	err     error
 }
 
-// NewWorker connects to a host that greets so. latency is what a sign of life takes;
-// progress what jobs say in a beat, nil for nothing.
+// NewWorker connects to a host that greets so. latency is what a heartbeat takes;
+// progress what jobs say in a heartbeat, nil for nothing.
 func NewWorker(hello hosts.Hello, latency time.Duration, progress func() map[string]string) *Worker {
 	w := &Worker{hello: hello, latency: latency, progress: progress, start: time.Now(),
 		gone: make(chan struct{}), reports: make(chan hosts.Message, 256)}
@@ -94,7 +94,7 @@ func (w *Worker) KeepAlive(context.Context) error {
 	return nil
 }
 
-// Err says why the connection was cut.
+// Err returns why the connection was cut.
 func (w *Worker) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

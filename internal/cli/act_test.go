@@ -13,8 +13,8 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
-	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -55,7 +55,7 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	return f
 }
 
-// endRun ends whoever dispatches the run, and every job.
+// endRun ends anyone who dispatches the run, and every job.
 func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *run.Background }) {
 	owner, err := journal.ReadOwner(run)
 	if err == nil && owner.Life() == journal.Alive {
@@ -98,9 +98,9 @@ func (f *runScreen) until(t *testing.T, what string, is func(*runview.Picture) b
 
 const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DCS_JOB_ID >> ran\n"
 
-// X1, issue 4: the dispatcher is killed: within seconds the screen says so and shows
+// X1: the dispatcher is killed: within seconds the screen says so and shows
 // what is left; resumed from the screen the run is live again, and the job that ran on
-// is adopted: nothing runs twice. When the run is over, the screen goes on showing it.
+// is adopted: nothing runs twice. When the run is over, the screen still shows it.
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated)
 	pic := f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -137,7 +137,7 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	}
 	p := f.process.Load()
 	<-p.Ended
-	if p == first || p.Code != exit.OK {
+	if p == first || p.Code != exitOK {
 		t.Errorf("exit %d", p.Code)
 	}
 	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(f.address(t))); len(left) > 0 {
@@ -153,7 +153,7 @@ func (f *runScreen) address(t *testing.T) string {
 	return owner.Socket
 }
 
-// Issue 4: jobs of a run that is over are changed and run again from the screen, which
+// jobs of a run that is over are changed and run again from the screen, which
 // starts a dispatcher for that; another screen that looks on sees it go live as well.
 func TestRunAgainFromTheScreen(t *testing.T) {
 	f := inBackground(t, "exit 3\ntrue\n")
@@ -193,26 +193,26 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 	}
 }
 
-// K9: cancelling jobs of a run that nobody dispatches ends them, also those that run
+// K9: canceling jobs of a run that nobody dispatches ends them, also those that run
 // on, and does not start the rest of the run.
 func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	f := inBackground(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
 	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
 	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
-	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job cancelled" {
+	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
-	f.until(t, "job 2 is cancelled", func(p *runview.Picture) bool {
-		return p.Status != runview.StatusRunning && p.Phases[runview.Cancelled] == 1
+	f.until(t, "job 2 is canceled", func(p *runview.Picture) bool {
+		return p.Status != runview.StatusRunning && p.Phases[runview.Canceled] == 1
 	})
-	if a, err := f.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs cancelled" {
+	if a, err := f.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs canceled" {
 		t.Fatal(a, err)
 	}
 	pic := f.until(t, "all is over", func(p *runview.Picture) bool {
-		return p.Status == runview.StatusFinished && p.Phases[runview.Cancelled] >= 2
+		return p.Status == runview.StatusFinished && p.Phases[runview.Canceled] >= 2
 	})
-	if !f.cancelled.Load() || pic.Phases[runview.Running]+pic.Phases[runview.Queued] != 0 {
+	if !f.canceled.Load() || pic.Phases[runview.Running]+pic.Phases[runview.Queued] != 0 {
 		t.Errorf("%+v", pic)
 	}
 	if ran, err := os.ReadFile("ran"); err == nil {
@@ -237,13 +237,13 @@ func TestStopFromTheScreen(t *testing.T) {
 	}
 	p := f.process.Load()
 	<-p.Ended
-	if p.Code != exit.Left {
+	if p.Code != exitLeft {
 		t.Errorf("exit %d", p.Code)
 	}
 }
 
 // A dispatcher that somebody has stopped is named as that at once, not waited for; let
-// go on it is live again.
+// continue it is live again.
 func TestStoppedDispatcher(t *testing.T) {
 	f := inBackground(t, gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -258,7 +258,7 @@ func TestStoppedDispatcher(t *testing.T) {
 }
 
 // Without a control socket a run behind a screen does not begin, and says what does; a
-// run that prints lines goes on and says that nobody can attach.
+// run that prints lines continues and says that nobody can attach.
 func TestNoSocket(t *testing.T) {
 	base := t.TempDir()
 	t.Chdir(base)
@@ -274,9 +274,9 @@ func TestNoSocket(t *testing.T) {
 	old := socketBase
 	socketBase = filepath.Join(base, "none")
 	defer func() { socketBase = old }()
-	inv := &loadedInventory{Inventory: hosts.Local()}
+	inv := hosts.Local()
 	a.starter = new(run.Starter)
-	var p *exit.Problem
+	var p *text.Error
 	if _, err := a.dispatching(new(runFlags), inv, nil).drive(o); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("%v", err)
 	}
@@ -284,7 +284,7 @@ func TestNoSocket(t *testing.T) {
 	if o, err = a.own(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	if code, err := a.dispatching(new(runFlags), inv, nil).drive(o); err != nil || code != exit.OK {
+	if code, err := a.dispatching(new(runFlags), inv, nil).drive(o); err != nil || code != exitOK {
 		t.Errorf("exit %d, %v", code, err)
 	}
 }
@@ -311,7 +311,7 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		t.Fatal(a, err)
 	}
 	f.until(t, "the request is carried out, and it is paused", func(p *runview.Picture) bool {
-		return p.Status == runview.StatusRunning && p.Phases[runview.Cancelled] == 1 && p.Paused
+		return p.Status == runview.StatusRunning && p.Phases[runview.Canceled] == 1 && p.Paused
 	})
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Continue}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
@@ -336,8 +336,8 @@ func TestProblemOfACommand(t *testing.T) {
 		}
 	}
 	after := &jobs.Table{}
-	after.Counts[jobs.Cancelled], after.Counts[jobs.Running] = 3, 2
-	if a := cancelAnswer(&jobs.Table{}, after, true); a.Done != 3 || a.Text != "3 jobs cancelled, 2 have not ended yet: they are ended as soon as their hosts can be reached" {
+	after.Counts[jobs.Canceled], after.Counts[jobs.Running] = 3, 2
+	if a := cancelAnswer(&jobs.Table{}, after, true); a.Done != 3 || a.Text != "3 jobs canceled, 2 have not ended yet: they are ended as soon as their hosts can be reached" {
 		t.Errorf("%+v", a)
 	}
 }

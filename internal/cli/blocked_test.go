@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/polltest"
 )
 
@@ -67,7 +66,7 @@ func untilFile(t *testing.T, path, text string) {
 	})
 }
 
-// Whoever reads --json has stopped reading: SIGTERM stops the dispatcher all the
+// Anyone who reads --json has stopped reading: SIGTERM stops the dispatcher all the
 // same, and resume prints what was not taken (promise 1: at least once).
 func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	t.Parallel()
@@ -80,8 +79,8 @@ func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	begin(t, cmd)
 	untilFile(t, filepath.Join(dir, "ran"), strings.Repeat("\n", n))
 	cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exit.Left {
-		t.Fatalf("%v, want exit %d:\n%s", err, exit.Left, said.String())
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitLeft {
+		t.Fatalf("%v, want exit %d:\n%s", err, exitLeft, said.String())
 	}
 	out, err := program(t, dir, "resume", "--json", "r").Output()
 	if err != nil {
@@ -128,8 +127,8 @@ func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 					}
 				}
 			}
-			if code := cmd.ProcessState.ExitCode(); code != exit.Left {
-				t.Errorf("%v, want exit %d", cmd.ProcessState, exit.Left)
+			if code := cmd.ProcessState.ExitCode(); code != exitLeft {
+				t.Errorf("%v, want exit %d", cmd.ProcessState, exitLeft)
 			}
 			writeFile(t, dir, "gate", "")
 			if out, err := program(t, dir, "resume", "r").CombinedOutput(); err != nil {

@@ -12,8 +12,8 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/run"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
@@ -29,17 +29,10 @@ func (a *app) cancelCmd() *cobra.Command {
 		Use:     "cancel [flags] RUN [JOBS...]",
 		GroupID: groupRun,
 		Short:   "End jobs of a run, or all of them",
-		Long: `End jobs of a run: queued ones are taken out, running ones are ended with all their
-processes. Jobs that are over are left alone and counted.
-
-JOBS are numbers and ranges, such as 3 9-17; with --where those that are not over and
-have what it says. Without either every job is meant, and the dispatcher ends with them.
-
-A dispatcher that is alive is asked, on whatever machine it is; without one this command takes the run over, ends what was asked, and leaves. A
-dispatcher of another machine counts as dead when its sign of life in the run directory
-has not changed for half a minute. --force takes the run over from one that hangs.
-
-RUN is a name in ./dcs-runs or a run directory, and must be given.`,
+		Long: `End jobs of a run: queued ones are taken out, running ones are ended with all their processes,
+and those that are over are left alone. JOBS are numbers and ranges, such as 3 9-17; without JOBS and --where
+every job is meant, and the dispatcher ends with them. Without a dispatcher this command takes the run over, ends
+the jobs, and leaves.`,
 		Example: `dcs-tui cancel sweep-20260314-1502 --yes
 dcs-tui cancel sweep-20260314-1502 3 9-17
 dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
@@ -70,9 +63,9 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	some := sel.named != nil || len(sel.where) > 0
 	switch {
 	case some && sel.all:
-		return exit.Usagef("--all says everything: leave the rest out")
+		return text.Errorf("--all says everything: leave the rest out")
 	case !some && opt.json:
-		return exit.Usagef("--json says what became of some jobs: of all of them status --json does")
+		return text.Errorf("--json says what became of some jobs: of all of them status --json does")
 	}
 	table, err := wholeTable(run)
 	if err != nil {
@@ -80,7 +73,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	}
 	waiting, _, err := run.RequestNames()
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	q, left, what := &rundir.Request{Do: rundir.DoCancel, All: true}, 0, allOpenText(table)
 	if some {
@@ -91,25 +84,25 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 		q = &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(ids)}
 		left, what = openText(table, ids)
 		if len(ids) == 0 || left == len(ids) && len(waiting) == 0 {
-			return a.tellCancelled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: left}}, opt.json)
+			return a.tellCanceled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: left}}, opt.json)
 		}
 	} else if table.Unfinished()+len(waiting) == 0 { // a waiting requeue would open jobs again
-		a.con.Line("nothing to cancel: all jobs of " + console.CleanLine(run.Name()) + " are done")
+		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " are done")
 		return nil
 	}
-	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+console.CleanLine(run.Name())); err != nil {
+	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+text.Line(run.Name())); err != nil {
 		return err
 	}
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	var e *ask.Request
 	switch alive := owner != nil && owner.Life() != journal.Dead; {
 	case !alive || f.force:
 		q.By, q.At = dispatch.Asker(), time.Now()
 		if e, err = ask.Leave(run, q); err != nil {
-			return exit.Usagef("%w", err)
+			return err
 		}
 	case q.All:
 		if e, err = a.askOwner(cmd.Context(), run, q, owner); e == nil {
@@ -125,14 +118,14 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 			if !e.Answered {
 				a.con.Line("  " + forceText(run))
 			}
-			return a.tellCancelled(run, e, opt.json)
+			return a.tellCanceled(run, e, opt.json)
 		}
 		f.force = true
 	}
 	if err := a.cancelOurselves(cmd, f, run, e, table); err != nil || q.All {
 		return err
 	}
-	return a.tellCancelled(run, e, opt.json)
+	return a.tellCanceled(run, e, opt.json)
 }
 
 // allOpenText describes all jobs that are not over.
@@ -140,7 +133,7 @@ func allOpenText(t *jobs.Table) string {
 	handed := runview.HandedOver(t)
 	what := jobs.Plural(t.Counts[jobs.Running]-handed, "running job")
 	if handed > 0 {
-		what += ", " + strconv.Itoa(handed) + " handed over"
+		what += ", " + strconv.Itoa(handed) + " sent to hosts"
 	}
 	return what + " and " + jobs.Plural(t.Counts[jobs.Queued], "queued job")
 }
@@ -153,7 +146,7 @@ func openText(t *jobs.Table, ids []jobs.ID) (over int, what string) {
 	}
 	running, queued := n[jobs.Running], n[jobs.Queued]
 	return len(ids) - running - queued, jobs.Plural(running, "job") + " that " + jobs.Verb(running, "is", "are") +
-		" running or handed over and " + jobs.Plural(queued, "queued job")
+		" running or sent to a host, and " + jobs.Plural(queued, "queued job")
 }
 
 // cancelWait is how long a dispatcher that is alive has to cancel all jobs and end: jobs
@@ -163,7 +156,7 @@ const cancelWait = 60 * time.Second
 // forceDelay is when a person who waits is told about --force.
 const forceDelay = 15 * time.Second
 
-// forceText says how to end a run whose dispatcher hangs.
+// forceText describes how to end a run whose dispatcher hangs.
 func forceText(run *rundir.Run) string {
 	return "dcs-tui cancel --force " + refTo(run) + "  takes the run over from it and ends every job"
 }
@@ -174,9 +167,9 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	q.By, q.At = dispatch.Asker(), time.Now()
 	e, err := ask.Prepare(run, q)
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
-	a.con.Line("asked " + console.CleanLine(owner.String()) + " to cancel; waiting until it has")
+	a.con.Line("asked " + text.Line(owner.String()) + " to cancel; waiting until it has")
 	if owner.Life() == journal.Unsure {
 		a.con.Line(fmt.Sprintf("this machine cannot see whether it is alive: without a sign of it for %.0f s the run is taken over",
 			journal.StaleAfter.Seconds()))
@@ -188,10 +181,10 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	defer slow.Stop()
 	gone := e.Wait(ctx, owner, dialRun)
 	if e.Refused != "" {
-		return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
+		return nil, text.Errorf("%s", text.Line(e.Refused))
 	}
 	if !gone && !awaitOwner(run, owner) {
-		a.code = exit.Left
+		a.code = exitLeft
 		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", refTo(run))
 		a.con.Line("  " + forceText(run))
 		return nil, nil
@@ -207,7 +200,7 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	return nil, nil
 }
 
-// awaitOwner waits until the owner has ended, is dead, or has given no sign of life for
+// awaitOwner waits until the owner has ended, is dead, or has given no heartbeat for
 // StaleAfter. It returns false if the owner is alive and has not ended in time.
 func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
 	r := journal.NewReader(run, nil)
@@ -248,7 +241,7 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*dispa
 
 // cancelInventory returns the inventory that was given, or that of the run, which
 // includes hosts that the inventory file no longer has.
-func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*loadedInventory, error) {
+func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	inv, err := a.storedInventory(run)
 	if f.hosts != "" {
 		inv, err = a.loadInventory(f.hosts)
@@ -281,8 +274,8 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, 
 	if a.code, err = d.drive(o); err != nil {
 		return err
 	}
-	if e.Poll(); e.Answered && (d.brief && a.code != exit.NoHosts || a.code == exit.Cancelled || a.code == exit.Failed) {
-		a.code = exit.OK // the jobs have ended, as requested
+	if e.Poll(); e.Answered && (d.brief && a.code != exitNoHosts || a.code == exitCanceled || a.code == exitFailed) {
+		a.code = exitOK // the jobs have ended, as requested
 	}
 	return nil
 }
@@ -305,11 +298,11 @@ func awaitCancel(ctx context.Context, e *ask.Request) string {
 	return "what was asked is done"
 }
 
-// tellCancelled reports the result of a cancel.
-func (a *app) tellCancelled(run *rundir.Run, e *ask.Request, asJSON bool) error {
+// tellCanceled reports the result of a cancel.
+func (a *app) tellCanceled(run *rundir.Run, e *ask.Request, asJSON bool) error {
 	still := slices.Sorted(maps.Keys(e.Ending))
 	if len(still) > 0 {
-		a.code = exit.Left
+		a.code = exitLeft
 	}
 	done := e.Done - e.EndedItself - len(still)
 	if asJSON {
@@ -318,19 +311,19 @@ func (a *app) tellCancelled(run *rundir.Run, e *ask.Request, asJSON bool) error 
 	if !e.Answered {
 		return nil // has been reported
 	}
-	text := jobs.Plural(done, "job") + " cancelled"
+	msg := jobs.Plural(done, "job") + " canceled"
 	if e.Done == 0 {
-		text = "nothing to cancel"
+		msg = "nothing to cancel"
 	}
 	if e.EndedItself > 0 {
-		text += fmt.Sprintf(", %d ended before that", e.EndedItself)
+		msg += fmt.Sprintf(", %d ended before that", e.EndedItself)
 	}
 	if e.Left > 0 {
-		text += fmt.Sprintf(", %d %s already over", e.Left, jobs.Verb(e.Left, "was", "were"))
+		msg += fmt.Sprintf(", %d %s already over", e.Left, jobs.Verb(e.Left, "was", "were"))
 	}
-	lines := []string{text}
+	lines := []string{msg}
 	if n := len(still); n > 0 {
-		lines = append(lines, console.Shorten(jobsText(still))+": "+jobs.Verb(n,
+		lines = append(lines, text.Shorten(jobsText(still))+": "+jobs.Verb(n,
 			"its processes have not ended yet, or its host cannot be reached; it stays marked, and is ended as soon as that is possible",
 			"their processes have not ended yet, or their hosts cannot be reached; they stay marked, and are ended as soon as that is possible"))
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -45,12 +46,12 @@ func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any))
 
 func beats(owner map[string]any) { owner["beat"] = owner["beat"].(float64) + 1 }
 
-// DESIGN 8: with no dispatcher alive, cancel takes the run over; one on another
+// with no dispatcher alive, cancel takes the run over; one on another
 // machine is dead when its beat has not changed for StaleAfter, as watched here.
 func TestAwaitOwner(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		until time.Duration                     // how long the owner gives signs of life
+		until time.Duration                     // how long the owner gives heartbeats
 		end   func(t *testing.T, r *rundir.Run) // what it does then
 		gone  bool
 		after time.Duration // from when it was asked, at least; half a second of polls on top
@@ -109,9 +110,7 @@ func TestAwaitOwner(t *testing.T) {
 // The whole of it: a dispatcher that was killed on what looks like another
 // machine; cancel says what it waits for, takes the run over and ends the job.
 func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for half a minute")
-	}
+	polltest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", "echo $$ > ran; while [ -e jobs.txt ]; do sleep 0.02; done\necho 2\n")
@@ -129,7 +128,7 @@ func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, want := range []string{"without a sign of it for 30 s the run is taken over", "r: cancelled"} {
+	for _, want := range []string{"without a sign of it for 30 s the run is taken over", "r: canceled"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}

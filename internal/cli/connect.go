@@ -15,13 +15,9 @@ import (
 	"sync"
 
 	"dcs-tui/hosts"
-	"dcs-tui/hosts/cmdlink"
-	"dcs-tui/hosts/helper/client"
-	"dcs-tui/hosts/locallink"
-	"dcs-tui/hosts/sshconf"
-	"dcs-tui/hosts/sshlink"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/hosts/helper"
+	"dcs-tui/hosts/link"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -34,21 +30,21 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 	}
 	a.warnSSH()
 	if a.ssh == nil { // hosts that are added later may need it
-		if config, err := sshconf.Load(o.SSHConfig); err == nil {
+		if config, err := link.LoadSSHConfig(o.SSHConfig); err == nil {
 			a.ssh = &sshSetup{config: config, warned: map[string]bool{}}
 		}
 	}
 	a.checkBinary(hs)
-	router := hosts.Router{"local": locallink.Opener{}, "command": cmdlink.Opener{}}
+	router := hosts.Router{"local": link.LocalOpener{}, "command": link.CommandOpener{}}
 	if a.ssh != nil {
 		router["ssh"] = a.sshOpener(o)
 	}
-	return client.New(client.Options{Opener: router, Log: log, Bases: a.bases}), nil
+	return helper.New(helper.Options{Opener: router, Log: log, Bases: a.bases}), nil
 }
 
 // sshSetup is the user's ssh configuration.
 type sshSetup struct {
-	config  *sshconf.Config
+	config  *link.SSHConfig
 	hosts   []*hosts.Host  // those that need it
 	asking  sync.WaitGroup // config is asked about all of them
 	checked sync.Once
@@ -58,15 +54,15 @@ type sshSetup struct {
 }
 
 // checkSSH reads the ssh configuration, and asks it about all hosts. It does not wait for
-// the answers, each of which takes a process: the run is made meanwhile.
+// the answers, each of which takes a process: the run is made in the meantime.
 func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	hs = slices.DeleteFunc(slices.Clone(hs), func(h *hosts.Host) bool { return h.Link != "ssh" })
 	if a.ssh != nil || len(hs) == 0 {
 		return nil
 	}
-	config, err := sshconf.Load(o.SSHConfig)
+	config, err := link.LoadSSHConfig(o.SSHConfig)
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	a.ssh = &sshSetup{config: config, hosts: hs, warned: map[string]bool{}}
 	for _, h := range hs {
@@ -123,7 +119,7 @@ func (a *app) sshOpener(o *options) hosts.Opener {
 			a.warn("%s", text)
 		}
 	}
-	return sshlink.New(sshlink.Options{Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret, Warn: warnOnce})
+	return link.NewSSH(link.SSHOptions{Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret, Warn: warnOnce})
 }
 
 // checkBinary warns if this program, which is copied to hosts, is linked dynamically: a
@@ -169,9 +165,9 @@ func onHost(run *rundir.Run, host string, words ...string) string {
 		}
 	}
 	for i, w := range words {
-		words[i] = console.CleanLine(w)
+		words[i] = text.Line(w)
 		for range shells {
-			words[i] = console.ShellWord(words[i])
+			words[i] = text.ShellWord(words[i])
 		}
 	}
 	return prefix + " " + shellWords(words)
@@ -217,7 +213,7 @@ func shellOn(run *rundir.Run, host string) (*exec.Cmd, error) {
 func shellWords(words []string) string {
 	var quoted []string
 	for _, w := range words {
-		quoted = append(quoted, console.ShellWord(console.CleanLine(w)))
+		quoted = append(quoted, text.ShellWord(text.Line(w)))
 	}
 	return strings.Join(quoted, " ")
 }

@@ -16,8 +16,7 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
@@ -28,13 +27,13 @@ import (
 // own takes the run over. A run that another dispatcher owns is refused with the owner's
 // name.
 func (a *app) own(dir *rundir.Run, force bool) (*run.Owned, error) {
-	o, err := run.Take(context.Background(), dir, force, func(text string) { a.con.Line(console.CleanLine(text)) })
+	o, err := run.Take(context.Background(), dir, force, func(msg string) { a.con.Line(text.Line(msg)) })
 	var taken *journal.OwnedError
 	if errors.As(err, &taken) {
 		return nil, inUse(dir, taken.Owner)
 	}
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	for _, w := range o.Warnings {
 		a.warn("%s", w)
@@ -48,7 +47,7 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 	if owner != nil {
 		who = owner.String()
 	}
-	p := exit.Usagef("the run %s is dispatched by %s", run.Name(), who)
+	p := text.Errorf("the run %s is dispatched by %s", run.Name(), who)
 	if owner != nil && owner.Stopped() {
 		return p.WithAdvice("%s; --force takes the run over from it", runview.StoppedText(owner))
 	}
@@ -59,7 +58,7 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 type dispatching struct {
 	app   *app
 	flags *runFlags
-	inv   *loadedInventory
+	inv   *hosts.Inventory
 	opts  run.Options
 
 	opening string // the first line, without the name of the run
@@ -81,18 +80,18 @@ type dispatching struct {
 }
 
 // dispatching prepares the dispatching of a run.
-func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) *dispatching {
+func (a *app) dispatching(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatching {
 	d := &dispatching{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), words: map[string]runview.HostWord{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)
 	d.opts = run.Options{
-		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv.Inventory, PrepareHosts: f.setSlots, Standby: f.standbys,
+		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv, PrepareHosts: f.setSlots, Standby: f.standbys,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
-			return a.connector(&f.options, inv.reached(), log)
+			return a.connector(&f.options, reached(inv), log)
 		},
 		Policy: f.schedConfig(), Env: env, WarnSignal: f.Warn.signal, KeepChildren: f.KeepChildren,
 		Printer: d, JobLog: f.joblog,
 		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil && !f.background,
-		Detach: d.detach, LastWords: d.leftAtOnce, Exit: func() { os.Exit(exit.Left) },
+		Detach: d.detach, LastWords: d.leftAtOnce, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
 		Started: d.started, Reply: d.reply, AcceptJobs: f.KeepOpen,
 	}
@@ -155,7 +154,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	outcome, err := d.run.Close()
 	if err != nil {
 		d.run.WithTimeout(func() { d.app.warn("%v", err) })
-		return exit.Left, nil
+		return exitLeft, nil
 	}
 	s := &summary{
 		app: d.app, Outcome: outcome, words: d.words, flags: d.flags, providers: d.inv.Providers, untaken: !taken || d.unprinted,
@@ -184,7 +183,7 @@ func (d *dispatching) started(r *run.Run) {
 	d.run = r
 	con := d.app.con
 	d.app.begun(r.Dir())
-	r.WithTimeout(func() { con.Line(con.Paint(console.Bold, console.CleanLine(r.Dir().Name())) + ": " + d.opening) })
+	r.WithTimeout(func() { con.Line(con.Paint(bold, text.Line(r.Dir().Name())) + ": " + d.opening) })
 }
 
 // Line implements run.Printer.
@@ -233,10 +232,10 @@ func (d *dispatching) Progress(snap *dispatch.Snapshot) {
 		con.Status("")
 	case d.typed && snap.More: // it would appear in the line that is being typed
 	case con.Live():
-		con.Status(console.Progress(snap))
+		con.Status(progressLine(snap))
 	case time.Since(d.progressAt) >= time.Minute:
 		d.progressAt = time.Now()
-		con.Line(console.Progress(snap))
+		con.Line(progressLine(snap))
 	}
 }
 
@@ -246,7 +245,7 @@ func (d *dispatching) show(r *results.Result) {
 	if !d.run.IsRepeated(r) {
 		d.printHosts()
 		d.app.con.Line(d.app.con.JobLine(r))
-		if line := console.LogLine(r); line != "" {
+		if line := jobLogLine(r); line != "" {
 			d.app.con.Line(line)
 		}
 	} else if !d.flags.json {
@@ -269,7 +268,7 @@ func (d *dispatching) printed(err error) {
 	case errors.Is(err, syscall.EPIPE):
 		d.out = nil
 		d.stopUnread()
-	case d.flags.json: // the run goes on; the next resume --json prints the rest
+	case d.flags.json: // the run continues; the next resume --json prints the rest
 		d.out, d.unprinted = nil, true
 		d.app.warn("no more results are printed: %v", err)
 	default:
@@ -281,7 +280,7 @@ func (d *dispatching) stopUnread() {
 	d.run.Do("stdout", &rundir.Request{Do: rundir.DoStop, Why: "standard output was closed"})
 }
 
-// reply is run.Options.Reply. It does not wait for whoever reads standard output.
+// reply is run.Options.Reply. It does not wait for anyone who reads standard output.
 func (d *dispatching) reply(r *run.Reply) {
 	d.repliesMu.Lock()
 	d.replies = append(d.replies, r)
@@ -312,7 +311,7 @@ func (d *dispatching) printReplies(out *resultPrinter, over <-chan struct{}) {
 	}
 }
 
-// detach goes on without the terminal.
+// detach continues without the terminal.
 func (d *dispatching) detach(r *run.Run) {
 	a := d.app
 	if !a.onTerminal {
@@ -325,7 +324,7 @@ func (d *dispatching) detach(r *run.Run) {
 	defer log.Close()
 	leaveTerminal(log)
 	a.con.Detach(a.stderr)
-	a.con.Line(time.Now().Format("2006-01-02 15:04:05") + "  the terminal is gone; the run goes on")
+	a.con.Line(time.Now().Format("2006-01-02 15:04:05") + "  the terminal is gone; the run continues")
 }
 
 // begun tells the starter that the run is dispatched. From then on what we say goes
@@ -370,9 +369,9 @@ func codeOf(p *run.Background) (code int, death string) {
 	case p.Code >= 0:
 		return p.Code, ""
 	case p.Signal == syscall.SIGINT: // by Ctrl-C, before it had begun
-		return exit.Cancelled, ""
+		return exitCanceled, ""
 	}
-	return exit.Left, p.Signal.String() // resume continues the run
+	return exitLeft, p.Signal.String() // resume continues the run
 }
 
 // leftAtOnce reports that a person asked to exit at once, and what is left running.
@@ -381,8 +380,8 @@ func (d *dispatching) leftAtOnce(r *run.Run, why string) {
 	con.Status("")
 	switch {
 	case r.Deleted():
-		con.Line("dcs-tui: left at once by " + why + "; running jobs go on, and cannot be adopted because the run directory was deleted")
+		con.Line("dcs-tui: left at once by " + why + "; running jobs continue, and cannot be adopted because the run directory was deleted")
 	default:
-		con.Line("dcs-tui: left at once by " + why + "; running jobs go on, `dcs-tui resume " + refTo(r.Dir()) + "` adopts them")
+		con.Line("dcs-tui: left at once by " + why + "; running jobs continue, `dcs-tui resume " + refTo(r.Dir()) + "` adopts them")
 	}
 }

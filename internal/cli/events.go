@@ -11,8 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -40,13 +39,10 @@ func (a *app) eventsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "events [flags] [RUN]",
 		GroupID: groupLook,
-		Short:   "Everything that happened in a run",
-		Long: `Everything that happened in a run, in the order in which it was recorded, a line each:
-who dispatched it, each attempt of each job, what became of hosts, what people asked
-for. No dispatcher is needed, none is disturbed. Only acknowledgements of results are
-left out. Hosts of which the same is said within a minute share a line, but not with --json.
-
-` + runHelp,
+		Short:   "Events of a run",
+		Long: `Print everything that happened in a run, in the order in which it was recorded, a line each: who dispatched it,
+each attempt of each job, what became of hosts, and what people asked for. No dispatcher is needed, none is
+disturbed. ` + runHelp,
 		Example: `dcs-tui events --job 17
 dcs-tui events --host ws04 --since 2h
 dcs-tui events --follow --json | jq -r .text`,
@@ -63,7 +59,7 @@ dcs-tui events --follow --json | jq -r .text`,
 	fs.StringVar(&f.jobs, "job", "", "only of these JOBS, such as 17 or 3,9-17")
 	fs.StringVar(&f.host, "host", "", "only of the host NAME, and of what ran there")
 	fs.StringVar(&f.since, "since", "", "only from TIME on: as long ago as 30m or 2h, or a date and time")
-	fs.BoolVar(&follow, "follow", false, "go on with what comes, as long as the run is dispatched")
+	fs.BoolVar(&follow, "follow", false, "follow new events while the run is dispatched")
 	fs.BoolVar(&asJSON, "json", false, "one JSON object an event")
 	cmd.RegisterFlagCompletionFunc("job", cobra.NoFileCompletions)
 	cmd.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions)
@@ -76,7 +72,7 @@ func (f *eventFilter) read(now time.Time) error {
 	if f.jobs != "" {
 		of, err := jobs.ParseRanges(f.jobs)
 		if err != nil {
-			return exit.Usagef("--job: %w", err)
+			return text.Errorf("--job: %w", err)
 		}
 		f.of = of
 	}
@@ -89,7 +85,7 @@ func (f *eventFilter) read(now time.Time) error {
 	}
 	at, err := jobs.ParseDeadline(f.since)
 	if err != nil {
-		return exit.Usagef("--since: %q is neither a time such as 2h nor a point in time such as 2026-11-20T18:00", console.Shorten(f.since))
+		return text.Errorf("--since: %q is neither a time such as 2h nor a point in time such as 2026-11-20T18:00", text.Shorten(f.since))
 	}
 	if day, err := time.ParseInLocation("2006-01-02", f.since, time.Local); err == nil {
 		at = day // of a deadline the day's end is meant, here its beginning
@@ -123,10 +119,10 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	}
 	reader := journal.NewReader(run, journal.Follow(run))
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
-	style := console.New(a.stdout)
+	style := newConsole(a.stdout)
 	shown := 0
-	write := func(at time.Time, text string) {
-		out.WriteString(style.Paint(console.Dim, at.Local().Format("2006-01-02 15:04:05")) + "  " + style.PlainQuotes(console.CleanLine(text)) + "\n") // Flush returns the error
+	write := func(at time.Time, msg string) {
+		out.WriteString(style.Paint(dim, at.Local().Format("2006-01-02 15:04:05")) + "  " + style.PlainQuotes(text.Line(msg)) + "\n") // Flush returns the error
 	}
 	var held []runview.HostText // events of hosts without another event between them
 	release := func() {
@@ -139,8 +135,8 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		if reader.Report().Records == 1 && shown > 0 {
 			a.warn("some of these events did not become part of the run: whoever took it over did not have them. All events follow again")
 		}
-		text := runview.Text(r)
-		if text == "" || !f.wants(r) {
+		msg := runview.Text(r)
+		if msg == "" || !f.wants(r) {
 			return
 		}
 		shown++
@@ -153,9 +149,9 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 			line, _ := json.Marshal(runview.EventOf(epoch, r)) // it has only plain fields
 			out.Write(append(line, '\n'))
 		case ofHost:
-			held = append(held, runview.HostText{Host: r.Host, Text: text, At: r.At.Time()})
+			held = append(held, runview.HostText{Host: r.Host, Text: msg, At: r.At.Time()})
 		default:
-			write(r.At.Time(), text)
+			write(r.At.Time(), msg)
 		}
 	}
 	for warned := 0; ; time.Sleep(followEvery) {
@@ -170,7 +166,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 			return nil // whoever reads has seen enough
 		}
 		if err != nil {
-			return exit.Usagef("%w", err)
+			return err
 		}
 		report := reader.Report()
 		if restarted {
@@ -198,7 +194,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 
 // completeRunHosts completes the hosts of the run's inventory.
 func completeRunHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	a := &app{con: console.To(io.Discard)} // a line would stand in what is being typed
+	a := &app{con: consoleTo(io.Discard)} // a line would stand in what is being typed
 	run, err := a.openRun(args)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

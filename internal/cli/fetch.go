@@ -14,9 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"dcs-tui/hosts"
-	"dcs-tui/hosts/fetch"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/hosts/files"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
@@ -38,20 +37,9 @@ func (a *app) fetchCmd() *cobra.Command {
 		Use:     "fetch [flags] [RUN] [JOBS...]",
 		GroupID: groupLook,
 		Short:   "Copy outputs here that only their hosts have",
-		Long: `Copy what jobs have printed, and how their attempts ended, from hosts that do not see
-the run directory into that directory, through their links. Then logs, results --result
-and every other reader have it, whatever happens to those hosts. Other files that jobs
-wrote stay where they are.
-
-JOBS are numbers and ranges, such as 3 9-17; without them, and without --failed and
---where, the outputs of all attempts that are over are copied. The run may go on
-meanwhile. Nothing is started or removed on a host. What is here is not copied again, so
-the same command continues an interrupted fetch. A host that cannot be reached does not
-delay the others.
-
-` + runHelp + `
-
-Exit code 0 when all outputs that still exist are here, 1 when one is not.`,
+		Long: `Copy what jobs have printed, and how their attempts ended, from hosts that do not see the run directory into that
+directory, through their links. JOBS are numbers and ranges, such as 3 9-17; by default the outputs of all attempts
+that are over are copied. What is here is not copied again, so the same command continues an interrupted fetch. ` + runHelp,
 		Example: `dcs-tui fetch
 dcs-tui fetch sweep-20260314-1502 --failed
 dcs-tui fetch sweep-20260314-1502 3 9-17
@@ -98,10 +86,10 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 		return err
 	}
 	at := metrics.Locations(l.Run)
-	plan := fetch.Make(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
+	plan := files.PlanFetch(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
 	got := &fetched{runJSON: jsonOf(l.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
 	if len(at.HostDirs) > 0 {
-		fetch.Sweep(l.Run)
+		files.SweepFetched(l.Run)
 	}
 	if plan.Attempts() > 0 {
 		if err := restoreFlags(cmd.Flags(), l.Run.Asked.Options); err != nil {
@@ -115,24 +103,24 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 		a.copyOutputs(cmd.Context(), l.Run, plan, reader, got)
 	}
 	if got.Left > 0 || got.Error != "" {
-		a.code = exit.Failed
+		a.code = exitFailed
 	}
 	if got.Interrupted {
-		a.code = exit.Cancelled
+		a.code = exitCanceled
 	}
 	if !f.json {
 		a.con.Line(got.lines(l.Run)...)
 		return nil
 	}
 	if err := a.printJSON(got); err != nil && !errors.Is(err, syscall.EPIPE) {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	return nil
 }
 
 // outputsReader returns a reader of outputs on these hosts. The inventory is that of a file,
 // or the run's own if there is none.
-func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...string) (*fetch.Reader, error) {
+func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...string) (*files.Reader, error) {
 	inv, err := a.storedInventory(run)
 	if file != "" {
 		inv, err = a.loadInventory(file)
@@ -145,15 +133,15 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 	if err != nil {
 		return nil, err
 	}
-	return fetch.NewReader(connector, run.UID(), list), nil
+	return files.NewReader(connector, run.UID(), list), nil
 }
 
 // copyOutputs carries a plan out, with a progress line, until it is done or interrupted.
-func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *fetch.Plan, reader *fetch.Reader, got *fetched) {
+func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader, got *fetched) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a.listen()
-	b := &fetch.Bringer{Run: run, Read: reader.Read}
+	b := &files.Bringer{Run: run, Read: reader.Read}
 	over := make(chan struct{})
 	var task sync.WaitGroup
 	task.Go(func() {
@@ -165,7 +153,7 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *fetch.Plan
 				switch {
 				case sig == syscall.SIGPIPE: // the write that failed returns an error
 				case interrupted: // what was copied stays; a later fetch removes partial files
-					os.Exit(exit.Cancelled)
+					os.Exit(exitCanceled)
 				default:
 					interrupted = true
 					cancel()
@@ -212,7 +200,7 @@ type fetchedHost struct {
 }
 
 // add adds the results of hosts. err is that of the run directory or of an interrupt.
-func (f *fetched) add(list []fetch.HostResult, err error) {
+func (f *fetched) add(list []files.HostResult, err error) {
 	for _, h := range list {
 		is := fetchedHost{Host: h.Host, Brought: h.Brought, Left: h.Left, Removed: h.None}
 		if h.Err != nil {
@@ -254,15 +242,15 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	}
 	for _, h := range f.Hosts {
 		if h.Removed > 0 {
-			say("%s does not have %s any more", console.CleanLine(h.Host), jobs.Plural(h.Removed, "output"))
+			say("%s does not have %s any more", text.Line(h.Host), jobs.Plural(h.Removed, "output"))
 		}
 		if h.Left > 0 && h.Error != "" {
-			say("%s still has those of %s: %s", console.CleanLine(h.Host), jobs.Plural(h.Left, "attempt"), console.CleanLine(runview.WithoutSubject(h.Error, h.Host)))
+			say("%s still has those of %s: %s", text.Line(h.Host), jobs.Plural(h.Left, "attempt"), text.Line(runview.WithoutSubject(h.Error, h.Host)))
 		}
 	}
 	switch {
 	case f.Error != "":
-		say("%s", console.CleanLine(f.Error))
+		say("%s", text.Line(f.Error))
 		say("free some space, then: dcs-tui fetch %s", ref)
 	case f.Interrupted:
 		say("interrupted: dcs-tui fetch %s continues", ref)
@@ -282,7 +270,7 @@ type farOutputs struct {
 	run *rundir.Run
 
 	mu      sync.Mutex
-	readers map[string]*fetch.Reader // by host
+	readers map[string]*files.Reader // by host
 }
 
 func (f *farOutputs) read(ctx context.Context, host string, r runview.Read) ([]byte, int64, error) {
@@ -291,10 +279,10 @@ func (f *farOutputs) read(ctx context.Context, host string, r runview.Read) ([]b
 		return nil, 0, err
 	}
 	// Read has deadlines of its own. ctx may not leave enough time for a connection.
-	return reader.Read(context.WithoutCancel(ctx), fetch.Piece{Host: host, Attempt: r.Attempt, File: r.File, Offset: r.Offset, Limit: r.Limit})
+	return reader.Read(context.WithoutCancel(ctx), files.Piece{Host: host, Attempt: r.Attempt, File: r.File, Offset: r.Offset, Limit: r.Limit})
 }
 
-func (f *farOutputs) reader(host string) (*fetch.Reader, error) {
+func (f *farOutputs) reader(host string) (*files.Reader, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r := f.readers[host]; r != nil {
@@ -311,7 +299,7 @@ func (f *farOutputs) reader(host string) (*fetch.Reader, error) {
 		return nil, err
 	}
 	if f.readers == nil {
-		f.readers = map[string]*fetch.Reader{}
+		f.readers = map[string]*files.Reader{}
 	}
 	f.readers[host] = r
 	return r, nil

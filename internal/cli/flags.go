@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"dcs-tui/hosts"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -21,7 +22,7 @@ import (
 type runFlags struct {
 	options // kept in run.toml
 
-	// The rest holds for this invocation only.
+	// The rest applies to this invocation only.
 	noTUI         bool
 	screen        screenOptions
 	json          bool
@@ -76,15 +77,15 @@ func (f *runFlags) checkNewRun() error {
 		return err
 	}
 	if f.hosts != "" && f.HostList != "" {
-		return exit.Usagef("--hosts and --host both name hosts: choose one")
+		return text.Errorf("--hosts and --host both name hosts: choose one")
 	}
 	if f.json && (f.order || f.tag) {
-		return exit.Usagef("--keep-order and --tag are for the output of jobs as it is; with --json, --output makes it a field of each result")
+		return text.Errorf("--keep-order and --tag are for the output of jobs as it is; with --json, --output makes it a field of each result")
 	}
 	f.output = f.output || f.order || f.tag
 	if f.name != "" {
 		if err := rundir.CheckName(f.name); err != nil {
-			return exit.Usagef("--name: %w", err)
+			return text.Errorf("--name: %w", err)
 		}
 	}
 	return nil
@@ -98,7 +99,7 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of HOST,... that sees the run directory: it takes the run over if this one dies")
 	fs.Var(countFlag(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
 	fs.Var(&f.Tokens, "tokens", "NAME=N,...: jobs hold at most N tokens of a kind, such as licenses, over all hosts; else as [tokens] of the inventory says")
-	fs.VarP(slotsFlag(&f.Slots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for its cores less N")
+	fs.VarP(checkedFlag(&f.Slots, "n|-n", parseSlots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for its cores less N")
 	fs.Var(delaySecondsFlag(&f.Delay), "delay", "at least this TIME between two starts, over all hosts")
 	fs.Var(durationFlag(&f.BackoffCap), "backoff-cap", "longest delay between two attempts to connect to a host (1m)")
 	fs.Var(durationFlag(&f.GiveUp), "give-up", "end when no host could be used for this TIME (10m)")
@@ -118,7 +119,7 @@ func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 
 // endFlags adds the flags that control when and how the run ends.
 func (f *runFlags) endFlags(fs *pflag.FlagSet) {
-	fs.Var(haltFlag(&f.Halt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running ones, soon,success=1 and soon,done=N count others")
+	fs.Var(checkedFlag(&f.Halt, "n|n%|when,what=n", parseHalt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running ones, soon,success=1 and soon,done=N count others")
 	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain (finish what runs) or cancel")
 	fs.BoolVar(&f.KeepOpen, "keep-open", false, "wait for more jobs until dcs-tui submit --end says that none will come")
 	fs.StringVar(&f.OnDone, "on-done", "", "shell COMMAND to run when the run ends; sees DCS_RUN, DCS_RUN_DIR, DCS_STATE and counts such as DCS_FAILED")
@@ -129,7 +130,7 @@ func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.env, "env", nil, "set NAME=VALUE for the jobs; NAME alone passes the current value and stores only its hash")
 	fs.StringVar(&f.Setup, "setup", "", "LINE of shell before each job, in the same shell, such as: module load cuda")
 	fs.StringArrayVar(&f.send, "send", nil, "copy PATH[:DEST] to each host, again when it changes, and give it to every job, which then runs in a directory of its own")
-	fs.StringArrayVar(&f.returns, "return", nil, "bring the files here that match PATTERN, such as out/*.csv, before a job counts as succeeded")
+	fs.StringArrayVar(&f.returns, "return", nil, "copy the files here that match PATTERN, such as out/*.csv, before a job counts as succeeded")
 	fs.BoolVar(&f.keepFiles, "keep-files", false, "leave the files of jobs on the hosts")
 	fs.StringVar(&f.Cwd, "cwd", "", "DIRECTORY that the jobs run in (this one)")
 	fs.StringVar(&f.Shell, "shell", "", "SHELL that runs the jobs (/bin/sh)")
@@ -142,8 +143,8 @@ func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	fs.Var(delayFlag(&f.RetryDelay), "retry-delay", "wait this TIME before a retry on the same host; 0 turns it off (default: from the run time, at most 1m)")
 	fs.Var(durationFlag(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
-	fs.Var(failureFlag(&f.RetryOn), "retry-on", "try a job again only after failures that match the QUERY, such as 'exit=137 or cause=timeout'")
-	fs.Var(failureFlag(&f.NoRetryOn), "no-retry-on", "do not try a job again after failures that match the QUERY, such as 'exit<3'")
+	fs.Var(checkedFlag(&f.RetryOn, "query", parseFailures), "retry-on", "try a job again only after failures that match the QUERY, such as 'exit=137 or cause=timeout'")
+	fs.Var(checkedFlag(&f.NoRetryOn, "query", parseFailures), "no-retry-on", "do not try a job again after failures that match the QUERY, such as 'exit<3'")
 	fs.Var(growthFlag(&f.TimeoutGrowth), "timeout-growth", "multiply a job's timeout by FACTOR after each failure")
 	fs.Var(growthFlag(&f.MemGrowth), "mem-growth", "multiply a job's mem= by FACTOR after each failure, up to what the largest host has")
 	fs.Var(warnFlag(&f.Warn), "warn-signal", "send SIGNAL@TIME, such as USR1@60s, to a job's processes that handle it so long before its timeout, the end of its allocation, or the stop of its host")
@@ -206,11 +207,11 @@ func (o *options) setSlots(list []*hosts.Host) {
 // check refuses texts that no shell can take.
 func (o *options) check() error {
 	if o.MaxPostpone < 0 {
-		return exit.Usagef("--max-postpone %d is negative; 0 makes exit code 75 a failure as any other", o.MaxPostpone)
+		return text.Errorf("--max-postpone %d is negative; 0 makes exit code 75 a failure as any other", o.MaxPostpone)
 	}
-	for flag, text := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
-		if strings.ContainsRune(text, 0) {
-			return exit.Usagef("%s contains a NUL byte", flag)
+	for flag, value := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
+		if strings.ContainsRune(value, 0) {
+			return text.Errorf("%s contains a NUL byte", flag)
 		}
 	}
 	return nil
@@ -268,9 +269,9 @@ func (q *queueFlags) check(queues []string) error {
 			if slices.Contains(queues, name) {
 				continue
 			}
-			p := exit.Usagef("--%s %s: no job is in a queue of that name", flag, console.Shorten(name))
+			p := text.Errorf("--%s %s: no job is in a queue of that name", flag, text.Shorten(name))
 			if near := jobs.Nearest(name, queues); near != "" {
-				return p.WithAdvice("did you mean %s?", console.ShellWord(near))
+				return p.WithAdvice("did you mean %s?", text.ShellWord(near))
 			}
 			return p.WithAdvice("the queues are: %s", queueList(queues))
 		}
@@ -283,7 +284,7 @@ func (q *queueFlags) check(queues []string) error {
 func queueList(queues []string) string {
 	names := slices.Clone(queues)
 	for i, q := range names {
-		names[i] = console.CleanLine(cmp.Or(q, "one without a name"))
+		names[i] = text.Line(cmp.Or(q, "one without a name"))
 	}
 	return someNames(names, 10)
 }
@@ -294,4 +295,116 @@ func someNames(names []string, limit int) string {
 		names = append(slices.Clone(names[:limit]), fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
+}
+
+// keptFlags are the flags of run that resume uses again unless they are given again. The other
+// settings of a run have places of their own in run.toml.
+var keptFlags = []string{
+	"tries", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
+	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "run-share", "max-slots", "tokens", "give-up",
+	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "joblog",
+}
+
+// pathFlags name files; they are kept as absolute paths, because resume may be
+// called from another directory.
+var pathFlags = []string{"ssh-config", "joblog"}
+
+// keepFlags returns the flags that were given, as run.toml keeps them.
+func keepFlags(fs *pflag.FlagSet) map[string]any {
+	kept := map[string]any{}
+	for _, name := range keptFlags {
+		if f := fs.Lookup(name); f != nil && f.Changed {
+			kept[name] = f.Value.String()
+		}
+	}
+	return kept
+}
+
+// restoreFlags sets the flags that run.toml has kept, except those that this command line
+// gives. It ignores flags of another version.
+func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
+	names := make([]string, 0, len(kept))
+	for name := range kept {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		f := fs.Lookup(name)
+		value, isText := kept[name].(string)
+		if f == nil || f.Changed || !isText { // a number of jobs was kept as jobs once
+			continue
+		}
+		if err := fs.Set(name, value); err != nil {
+			return text.Errorf("run.toml has --%s %v: %w", name, kept[name], err)
+		}
+	}
+	return nil
+}
+
+// absoluteFlags makes the paths among the given flags absolute.
+func absoluteFlags(fs *pflag.FlagSet) error {
+	for _, name := range pathFlags {
+		f := fs.Lookup(name)
+		if f == nil || !f.Changed || f.Value.String() == "" {
+			continue
+		}
+		path, err := filepath.Abs(f.Value.String())
+		if err != nil {
+			return text.Errorf("--%s: %w", name, err)
+		}
+		fs.Set(name, path)
+	}
+	return nil
+}
+
+// minGroupedFlags is the number of flags from which the help of a command arranges them in
+// groups.
+const minGroupedFlags = 20
+
+// flagGroups arranges the flags of the commands that dispatch a run. A flag in no group is
+// shown at the end.
+var flagGroups = []struct{ title, names string }{
+	{"Choose combinations", "count search ask trials minimize maximize limit"},
+	{"Hosts", "hosts host ssh-config accept-new standby-on backoff-cap give-up"},
+	{"How much runs at once", "jobs max-slots tokens queue-slots share queue-priority half-life run-share delay buffer"},
+	{"Jobs and their files", "env setup cwd shell send return keep-files timeout warn-signal keep-children shuf"},
+	{"When something fails", "tries retry-delay retry-timeouts retry-on no-retry-on timeout-growth mem-growth max-postpone on-lost speculate copies halt"},
+	{"The run", "name run-dir dry-run keep-open on-interrupt on-done force standby background"},
+	{"Output and screen", "no-tui json output keep-order tag joblog ascii mouse"},
+}
+
+// flagUsages returns the lines of help for flags, wrapped to width columns (0: not
+// wrapped), in groups if there are many.
+func flagUsages(fs *pflag.FlagSet, width int) string {
+	n := 0
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			n++
+		}
+	})
+	if n < minGroupedFlags {
+		return fs.FlagUsagesWrapped(width)
+	}
+	var b strings.Builder
+	rest := map[string]bool{}
+	fs.VisitAll(func(f *pflag.Flag) { rest[f.Name] = true })
+	group := func(title string, has func(name string) bool) {
+		part := pflag.NewFlagSet("", pflag.ContinueOnError)
+		part.SortFlags = fs.SortFlags
+		fs.VisitAll(func(f *pflag.Flag) {
+			if rest[f.Name] && has(f.Name) {
+				part.AddFlag(f)
+			}
+		})
+		part.VisitAll(func(f *pflag.Flag) { delete(rest, f.Name) })
+		if part.HasAvailableFlags() {
+			b.WriteString(title + part.FlagUsagesWrapped(width))
+		}
+	}
+	for _, g := range flagGroups {
+		names := strings.Fields(g.names)
+		group("\n "+g.title+":\n", func(name string) bool { return slices.Contains(names, name) })
+	}
+	group("\n", func(string) bool { return true })
+	return b.String()
 }

@@ -11,10 +11,9 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
-	"dcs-tui/hosts/share"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 )
 
@@ -59,7 +58,7 @@ func delayFlag(to **time.Duration) *flagValue[*time.Duration] {
 func ageFlag(to *time.Duration) *flagValue[time.Duration] {
 	parse := func(s string) (time.Duration, error) {
 		if _, err := strconv.ParseFloat(s, 64); err == nil {
-			return 0, exit.Usagef("%s has no unit: write %[1]sd for days or %[1]sh for hours", console.Shorten(s))
+			return 0, text.Errorf("%s has no unit: write %[1]sd for days or %[1]sh for hours", text.Shorten(s))
 		}
 		return jobs.ParseDuration(s)
 	}
@@ -84,7 +83,7 @@ func countFlag(to *int) *flagValue[int] {
 	parse := func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
-			return 0, exit.Usagef("%q is not a whole number from 1", console.Shorten(s))
+			return 0, text.Errorf("%q is not a whole number from 1", text.Shorten(s))
 		}
 		return n, nil
 	}
@@ -98,7 +97,7 @@ func triesFlag(to *int) *flagValue[int] {
 	v.parse = func(s string) (int, error) {
 		n, err := count(s)
 		if n > jobs.MaxTries {
-			return 0, exit.Usagef("%d is more than %d", n, jobs.MaxTries)
+			return 0, text.Errorf("%d is more than %d", n, jobs.MaxTries)
 		}
 		return n, err
 	}
@@ -110,10 +109,10 @@ func sizeFlag(to *int64) *flagValue[int64] {
 	return &flagValue[int64]{to, "size", jobs.ParseSize, jobs.FormatSize}
 }
 
-// haltFlag takes what parseHalt reads.
-func haltFlag(to *string) *flagValue[string] {
-	parse := func(s string) (string, error) { _, err := parseHalt(s); return s, err }
-	return &flagValue[string]{to, "n|n%|when,what=n", parse, func(s string) string { return s }}
+// checkedFlag takes a text that parse reads without an error.
+func checkedFlag[T any](to *string, kind string, parse func(string) (T, error)) *flagValue[string] {
+	check := func(s string) (string, error) { _, err := parse(s); return s, err }
+	return &flagValue[string]{to, kind, check, func(s string) string { return s }}
 }
 
 // parseHalt reads --halt: a number of failed jobs or a share of them, or GNU parallel's form
@@ -127,20 +126,20 @@ func parseHalt(s string) (h sched.Halt, err error) {
 		what, n, _ := strings.Cut(rest, "=")
 		of, known := map[string]sched.HaltOf{"fail": sched.HaltOfFailures, "success": sched.HaltOfSuccesses, "done": sched.HaltOfAll}[what]
 		if !known || when != "now" && when != "soon" {
-			return h, exit.Usagef("%q is not WHEN,WHAT=N: WHEN is now or soon, WHAT is fail, success or done, such as now,fail=1", console.Shorten(s))
+			return h, text.Errorf("%q is not WHEN,WHAT=N: WHEN is now or soon, WHAT is fail, success or done, such as now,fail=1", text.Shorten(s))
 		}
 		h.Now, h.Of, number = when == "now", of, n
 	}
 	if share, ok := strings.CutSuffix(number, "%"); ok {
 		h.Percent, err = strconv.ParseFloat(share, 64)
 		if err != nil || !(h.Percent > 0 && h.Percent <= 100) {
-			return sched.Halt{}, exit.Usagef("%q is not a share of jobs: more than 0%%, at most 100%%", console.Shorten(number))
+			return sched.Halt{}, text.Errorf("%q is not a share of jobs: more than 0%%, at most 100%%", text.Shorten(number))
 		}
 		return h, nil
 	}
 	h.Jobs, err = strconv.Atoi(number)
 	if err != nil || h.Jobs < 1 {
-		return sched.Halt{}, exit.Usagef("%q is neither a number of jobs such as 5, nor a share such as 10%%", console.Shorten(number))
+		return sched.Halt{}, text.Errorf("%q is neither a number of jobs such as 5, nor a share such as 10%%", text.Shorten(number))
 	}
 	return h, nil
 }
@@ -159,12 +158,6 @@ func delaySecondsFlag(to *time.Duration) *flagValue[time.Duration] {
 	return v
 }
 
-// slotsFlag takes what parseSlots reads.
-func slotsFlag(to *string) *flagValue[string] {
-	parse := func(s string) (string, error) { _, err := parseSlots(s); return s, err }
-	return &flagValue[string]{to, "n|-n", parse, func(s string) string { return s }}
-}
-
 // parseSlots reads --jobs: a number of slots, -N for all cores but N, or 100% for all cores.
 func parseSlots(s string) (hosts.SlotRule, error) {
 	digits, less := strings.CutPrefix(s, "-")
@@ -173,9 +166,9 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 	case s == "100%" || s == "+0":
 		return hosts.SlotRule{}, nil
 	case err != nil || n < 0 || digits[0] == '+' || n == 0 && !less:
-		return hosts.SlotRule{}, exit.Usagef("%q is neither a number of slots nor -N, all cores but N", console.Shorten(s))
+		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N, all cores but N", text.Shorten(s))
 	case n > jobs.MaxSlots:
-		return hosts.SlotRule{}, exit.Usagef("%d is more than %d", n, jobs.MaxSlots)
+		return hosts.SlotRule{}, text.Errorf("%d is more than %d", n, jobs.MaxSlots)
 	case less:
 		return hosts.SlotRule{Less: n}, nil
 	}
@@ -191,7 +184,7 @@ type choiceFlag struct {
 func newChoice(to *string, words ...string) *choiceFlag {
 	parse := func(s string) (string, error) {
 		if !slices.Contains(words, s) {
-			return "", exit.Usagef("%q is not one of %s", console.Shorten(s), strings.Join(words, ", "))
+			return "", text.Errorf("%q is not one of %s", text.Shorten(s), strings.Join(words, ", "))
 		}
 		return s, nil
 	}
@@ -216,11 +209,11 @@ func (v *perQueue) Type() string { return "queue=n" }
 func (v *perQueue) Set(s string) error {
 	i := strings.LastIndexByte(s, '=')
 	if i < 0 {
-		return exit.Usagef("%s: QUEUE=N is wanted", console.Shorten(s))
+		return text.Errorf("%s: QUEUE=N is wanted", text.Shorten(s))
 	}
 	n, err := strconv.Atoi(s[i+1:])
 	if err != nil || n < v.low || n > v.high {
-		return exit.Usagef("%q is not a whole number from %d to %d", console.Shorten(s[i+1:]), v.low, v.high)
+		return text.Errorf("%q is not a whole number from %d to %d", text.Shorten(s[i+1:]), v.low, v.high)
 	}
 	if v.of == nil {
 		v.of = map[string]int{}
@@ -244,7 +237,7 @@ func (v *tokenCounts) Set(s string) error {
 		name, n, ok := strings.Cut(part, "=")
 		t, err := jobs.ParseToken(name + ":" + n)
 		if !ok || err != nil {
-			return exit.Usagef("%s: NAME=N is wanted, such as matlab=5", console.Shorten(part))
+			return text.Errorf("%s: NAME=N is wanted, such as matlab=5", text.Shorten(part))
 		}
 		*v = append(slices.DeleteFunc(*v, func(had jobs.Token) bool { return had.Name == t.Name }), t)
 	}
@@ -271,8 +264,8 @@ func parseRunShare(s string) (int, error) {
 		return notShared, nil
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > share.MaxWeight {
-		return 0, exit.Usagef("%q is neither off nor a number from 1 to %d", console.Shorten(s), share.MaxWeight)
+	if err != nil || n < 1 || n > hosts.MaxShareWeight {
+		return 0, text.Errorf("%q is neither off nor a number from 1 to %d", text.Shorten(s), hosts.MaxShareWeight)
 	}
 	return n, nil
 }
@@ -283,4 +276,126 @@ func runShare(given int) int {
 		given, _ = parseRunShare(os.Getenv(runShareEnv))
 	}
 	return max(0, cmp.Or(given, 1))
+}
+
+// failureFields are what --retry-on and --no-retry-on may name of an attempt that failed.
+var failureFields = []query.Field[*jobs.Outcome]{
+	{Name: "exit", Type: query.NumberType, Value: func(o *jobs.Outcome) query.Value {
+		if failureCause(o) != "exit" {
+			return query.Value{}
+		}
+		return query.NumberValue(float64(o.Exit))
+	}},
+	{Name: "signal", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(o.Signal) }},
+	{Name: "cause", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(failureCause(o)) }, Check: knownCause},
+	{Name: "time", Type: query.DurationType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(o.Elapsed().Seconds()) }},
+	{Name: "mem", Type: query.SizeType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(float64(o.MaxRSSBytes)) }},
+}
+
+// failureCauses are the values of cause.
+var failureCauses = []string{"exit", "signal", "timeout", "start", "files", "disk", "memory"}
+
+// failureCause returns in a word why an attempt failed.
+func failureCause(o *jobs.Outcome) string {
+	switch {
+	case o.DiskFull:
+		return "disk"
+	case o.Unreturned:
+		return "files"
+	case o.Error != "":
+		return "start"
+	case o.Memory != "":
+		return "memory"
+	case o.TimedOut:
+		return "timeout"
+	case o.Signal != "":
+		return "signal"
+	}
+	return "exit"
+}
+
+func knownCause(l query.Literal) error {
+	for _, cause := range failureCauses {
+		if l.Value.Text == cause {
+			return nil
+		}
+	}
+	return query.Unknown("cause", l.Value.Text, failureCauses)
+}
+
+// parseFailures reads a query over failures; nil: the text is empty.
+func parseFailures(text string) (func(*jobs.Outcome) bool, error) {
+	if text == "" {
+		return nil, nil
+	}
+	q, err := query.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return query.Compile(q, query.Lookup[*jobs.Outcome](func(name string) (*query.Field[*jobs.Outcome], error) {
+		names := make([]string, len(failureFields))
+		for i := range failureFields {
+			f := failureFields[i]
+			if names[i] = f.Name; f.Name == name {
+				f.Fact = true
+				return &f, nil
+			}
+		}
+		return nil, query.Unknown("field of a failure", name, names)
+	}), nil)
+}
+
+// final returns the function that reports whether a job is not tried again after a
+// failure; nil: neither query was given. The queries were checked when the flags were read.
+func final(retryOn, noRetryOn string, retryTimeouts bool) func(*jobs.Outcome) bool {
+	again, _ := parseFailures(retryOn)
+	never, _ := parseFailures(noRetryOn)
+	if again == nil && never == nil {
+		return nil
+	}
+	return func(o *jobs.Outcome) bool {
+		switch {
+		case never != nil && never(o):
+			return true
+		case again != nil:
+			return !again(o)
+		}
+		return o.TimedOut && !retryTimeouts
+	}
+}
+
+// growthFlag takes a factor of 1 to 100.
+func growthFlag(to *float64) *flagValue[float64] {
+	parse := func(s string) (float64, error) {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(f >= 1 && f <= 100) {
+			return 0, text.Errorf("%q is not a factor from 1 to 100", s)
+		}
+		return f, nil
+	}
+	return &flagValue[float64]{to, "factor", parse, func(f float64) string { return fmt.Sprint(f) }}
+}
+
+// warning is the signal that warns a job of its end, and how long before.
+type warning struct {
+	signal int
+	before time.Duration
+}
+
+// warnFlag takes a signal and a time: USR1@60s.
+func warnFlag(to *warning) *flagValue[warning] {
+	parse := func(s string) (w warning, err error) {
+		name, before, ok := strings.Cut(s, "@")
+		if !ok {
+			return w, text.Errorf("%q is not SIGNAL@TIME, such as USR1@60s", s)
+		}
+		name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
+		if w.signal = jobs.SignalNumber(name); w.signal == 0 || name == "SIGKILL" || name == "SIGSTOP" {
+			return w, text.Errorf("%s is not a signal that a program can handle; USR1 and USR2 are usual", text.Shorten(name))
+		}
+		w.before, err = jobs.ParseDuration(before)
+		return w, err
+	}
+	text := func(w warning) string { return jobs.SignalName(w.signal) + "@" + w.before.String() }
+	return &flagValue[warning]{to, "signal@time", parse, text}
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,13 +16,13 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
 	"dcs-tui/grid/search"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
@@ -44,26 +46,10 @@ func (a *app) gridCmd() *cobra.Command {
 		Use:     "grid [flags] TEMPLATE",
 		GroupID: groupRun,
 		Short:   "Run a command for all combinations of parameters",
-		Long: `Run a command for all combinations of parameters. A template has a command with
-parameters in brackets, [C] or [1], and a line of values for each of them. The last
-parameter runs fastest; several commands of one combination follow one another.
-
-[C] is replaced by the value as text, [C:q] by the value quoted for the shell; the job
-finds it in DCS_PARAM_C too. Values are texts, in quotes if they have blanks or
-commas, and 1..10, 0..1 step 0.1, log 1e-3..1e2 x6, lin 0..1 x5, file: list.txt,
-command: ls *.csv. Lines with @ choose: @where C < gamma, @zip a, b,
-@sample 50 latin seed 7 of C, gamma. @result acc declares a metric of the output, and
-@hardness variant:quick<slow, n says what is harder: a timeout skips what is at least as
-hard. A line #DCS sets options as in a jobs file. docs/grid.md explains everything.
-
---search, or a line @search tpe trials 100 minimize loss, tries some points of continuous
-ranges, [x] -2..2 and [lr] log 1e-3..1e2, instead of all combinations. tpe learns from the
-results so far, halving ends jobs that report poor values in DCS_REPORT, and --ask lets an
-optimizer of yours choose. docs/search.md explains searches.
-
-- reads the template from standard input. Everything else is as with run.
-
-` + exit.Help,
+		Long: `Run a command for all combinations of parameters. A template has a command with parameters in brackets, [C] or
+[1], and a line of values for each of them; - reads it from standard input. --search, or a line @search, tries
+some points of continuous ranges instead of all combinations. Everything else is as with run. docs/grid.md and docs/search.md
+explain templates and searches.`,
 		Example: `# svm.txt, 30 jobs:
 #   svm -train -kernel rbf -C [1] -gamma [2]
 #   [1] 0.001, 0.01, 0.1, 1, 10, 100
@@ -129,19 +115,19 @@ func (f *gridFlags) checkGrid(args []string) error {
 	}
 	switch {
 	case f.search != "" && f.ask != "":
-		return exit.Usagef("--search and --ask both choose the combinations: choose one")
+		return text.Errorf("--search and --ask both choose the combinations: choose one")
 	case f.minimize != "" && f.maximize != "":
-		return exit.Usagef("--minimize and --maximize: a search has one metric")
+		return text.Errorf("--minimize and --maximize: a search has one metric")
 	case f.search == "" && f.ask == "" && (f.trials != 0 || f.minimize != "" || f.maximize != ""):
-		return exit.Usagef("--trials, --minimize and --maximize are those of a search: --search tpe, or --ask COMMAND")
+		return text.Errorf("--trials, --minimize and --maximize are those of a search: --search tpe, or --ask COMMAND")
 	case strings.ContainsAny(f.ask+f.minimize+f.maximize, "\r\n"):
-		return exit.Usagef("--ask, --minimize and --maximize are one line each")
+		return text.Errorf("--ask, --minimize and --maximize are one line each")
 	case f.dryRun && f.count:
-		return exit.Usagef("--dry-run prints the commands and --count their number: choose one")
+		return text.Errorf("--dry-run prints the commands and --count their number: choose one")
 	case len(args) == 0:
-		return exit.Usagef("which template?").WithAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
+		return text.Errorf("which template?").WithAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
 	case len(args) > 1:
-		return exit.Usagef("one template makes a grid; %s is one too many", console.Shorten(args[1])).
+		return text.Errorf("one template makes a grid; %s is one too many", text.Shorten(args[1])).
 			WithAdvice("dcs-tui run TEMPLATE TEMPLATE... makes a run of several, each a queue of its own; a template may have several command lines, too")
 	}
 	return nil
@@ -161,11 +147,11 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	if file != stdinFile {
 		r, err := os.Open(file)
 		if err != nil {
-			return nil, exit.Usagef("cannot read the template: %w", err)
+			return nil, text.Errorf("cannot read the template: %w", err)
 		}
 		defer r.Close()
 		if info, err := r.Stat(); err == nil && info.IsDir() {
-			return nil, exit.Usagef("%s is a directory, not a template", console.Shorten(file))
+			return nil, text.Errorf("%s is a directory, not a template", text.Shorten(file))
 		}
 		in, name = r, file
 	} else if term.IsTerminal(int(os.Stdin.Fd())) {
@@ -178,9 +164,9 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	t, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, exit.WithCode(exit.Cancelled, fmt.Errorf("stopped while the template was read; nothing was started"))
+		return nil, withCode(exitCanceled, fmt.Errorf("stopped while the template was read; nothing was started"))
 	case err != nil:
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	for i, w := range t.Warnings {
 		if i == maxWarnings {
@@ -219,7 +205,7 @@ func (a *app) printCount(t *grid.Template) error {
 	}
 	n, err := t.Count()
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	if n == 0 {
 		a.warn("%v", noJobs(t))
@@ -228,7 +214,7 @@ func (a *app) printCount(t *grid.Template) error {
 	return nil
 }
 
-// printCommands prints the commands, one a line, each as soon as it is made.
+// printCommands prints the commands, one per line, each as soon as it is made.
 func (a *app) printCommands(t *grid.Template) error {
 	toTerminal := term.IsTerminal(int(a.stdout.Fd()))
 	w := bufio.NewWriter(a.stdout)
@@ -237,23 +223,20 @@ func (a *app) printCommands(t *grid.Template) error {
 		none = false
 		if err != nil {
 			w.Flush()
-			return exit.Usagef("%w", err)
+			return err
 		}
 		text := s.Command
 		if toTerminal {
 			text = jobs.Clean(text, 0)
 		}
 		if _, err := w.WriteString(text + "\n"); err != nil {
-			return exit.Usagef("%w", err)
+			return err
 		}
 	}
 	if none {
 		return noJobs(t)
 	}
-	if err := w.Flush(); err != nil {
-		return exit.Usagef("%w", err)
-	}
-	return nil
+	return w.Flush()
 }
 
 // maxKeptTemplate is the maximum size, in bytes, of a template that is kept although all
@@ -288,7 +271,7 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 			return src, err
 		}
 		if src.search = searchOf(t, cwd); src.lazy() {
-			src.what = jobs.Plural(t.Search.Trials, "trial") + " of " + console.CleanLine(file)
+			src.what = jobs.Plural(t.Search.Trials, "trial") + " of " + text.Line(file)
 			return src, nil
 		}
 	}
@@ -296,14 +279,14 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 		src.known, err = allJobs(t)
 		return src, err
 	}
-	src.what = "jobs of " + console.CleanLine(file)
+	src.what = "jobs of " + text.Line(file)
 	next := t.Pull()
 	first, err := next()
 	switch {
 	case err == io.EOF:
 		return src, noJobs(t)
 	case err != nil:
-		return src, exit.Usagef("%w", err)
+		return src, err
 	}
 	src.next = run.JobLines(func() (*jobs.Spec, error) {
 		if s := first; s != nil {
@@ -320,7 +303,7 @@ func allJobs(t *grid.Template) ([]*jobs.Spec, error) {
 	var specs []*jobs.Spec
 	for s, err := range t.Jobs() {
 		if err != nil {
-			return nil, exit.Usagef("%w", err)
+			return nil, err
 		}
 		specs = append(specs, s)
 	}
@@ -365,5 +348,82 @@ func searchOf(t *grid.Template, cwd string) *run.Search {
 
 // noJobs returns the error for a grid without any job.
 func noJobs(t *grid.Template) error {
-	return exit.Usagef("%s: its filter leaves none of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("look at the @where lines")
+	return text.Errorf("%s: its filter leaves none of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("check the @where lines")
+}
+
+// readBatch reads files of jobs and templates; see grid.ReadBatch.
+func (a *app) readBatch(f *gridFlags, files []string, named bool) (*grid.Batch, error) {
+	b, err := grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) { return a.readFile(f, file) })
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// readFile reads one file. The numbers of its jobs begin at 1.
+func (a *app) readFile(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
+	switch {
+	case file == stdinFile:
+		return a.readStdin(f)
+	case grid.IsTemplate(file):
+		return a.readTemplate(f, file)
+	}
+	specs, err := jobs.ParseFile(file, 1)
+	return specs, nil, err
+}
+
+// readStdin reads standard input: a list of commands, or a template.
+func (a *app) readStdin(f *gridFlags) ([]*jobs.Spec, []string, error) {
+	r := bufio.NewReaderSize(a.stdin, grid.MaxPeek)
+	head, err := r.Peek(grid.MaxPeek)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, fmt.Errorf("standard input: %w", err)
+	}
+	a.stdin = r
+	if grid.HasParameterLine(bytes.NewReader(head)) {
+		return a.readTemplate(f, stdinFile)
+	}
+	specs, err := jobs.Parse(a.stdin, "standard input", false, 1)
+	return specs, nil, err
+}
+
+func (a *app) readTemplate(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
+	t, err := a.template(f, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.Most() > grid.DefaultLimit {
+		return nil, nil, fmt.Errorf("%s: a template of so many jobs runs alone: dcs-tui grid %s", file, text.ShellWord(file))
+	}
+	specs, err := allJobs(t)
+	return specs, columnsOf(t), err
+}
+
+// readingLines yields the lines of standard input, one after another. earlier are the jobs
+// that the run has.
+func readingLines(in io.Reader, earlier []*jobs.Spec) func() (jobs.Line, error) {
+	return jobs.NewScanner(in, "standard input", false, 1).Stream(earlier).NextLine
+}
+
+// readingJobs yields the jobs of standard input.
+func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
+	scan := jobs.NewScanner(in, "standard input", false, 1)
+	return func() (*jobs.Spec, error) {
+		spec, err := scan.Next()
+		if err == nil && grid.IsParameterLine(spec.Command) {
+			err = text.Errorf("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, text.Shorten(text.Line(spec.Command)))
+		}
+		if f, ok := in.(*os.File); ok && err != nil && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
+			go io.Copy(io.Discard, f) // what is still being pasted is not for the shell
+		}
+		return spec, err
+	}
+}
+
+// flushTyped throws away what was typed on the terminal and not read: the shell
+// would carry the rest of the jobs out.
+func (a *app) flushTyped() {
+	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // nothing is lost if it cannot be
+	}
 }

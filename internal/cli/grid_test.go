@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Issue 5: what run.toml keeps of a template gives the same jobs again, from any job
+// what run.toml keeps of a template gives the same jobs again, from any job
 // on, whatever its bytes are, and its @result lines.
 func TestTemplateIsKept(t *testing.T) {
 	base := t.TempDir()

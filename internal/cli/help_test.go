@@ -2,6 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +85,152 @@ func TestFlagGroups(t *testing.T) {
 	for name := range group {
 		if !known[name] && name != "help" {
 			t.Errorf("--%s of flagGroups is a flag of no command", name)
+		}
+	}
+}
+
+// The help of a command has one short paragraph.
+func TestHelpIsShort(t *testing.T) {
+	const most = 500
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		if long := cmd.Long; len(long) > most || strings.Contains(long, "\n\n") || strings.HasSuffix(long, "\n") {
+			t.Errorf("%s: the long help has %d characters, want one paragraph of at most %d:\n%s", cmd.CommandPath(), len(long), most, long)
+		}
+		for _, sub := range cmd.Commands() {
+			each(sub)
+		}
+	}
+	each(newApp().root())
+}
+
+var updateCommands = flag.Bool("update", false, "write docs/commands")
+
+// docs/commands has the help of every command, on a page of its own.
+func TestCommandsAreDocumented(t *testing.T) {
+	const dir = "../../docs/commands"
+	pages := commandPages()
+	if *updateCommands {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, page := range pages {
+			if err := os.WriteFile(filepath.Join(dir, name), page, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const update = "go test ./internal/cli -run TestCommandsAreDocumented -args -update"
+	for name, want := range pages {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("docs/commands/%s is not the help of the command (%v): %s", name, err, update)
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if pages[f.Name()] == nil {
+			t.Errorf("docs/commands/%s is about no command: %s", f.Name(), update)
+		}
+	}
+}
+
+// commandPages returns the help of all commands that are not hidden, as Markdown by file
+// name, and an index.
+func commandPages() map[string][]byte {
+	pages, shorts := map[string][]byte{}, map[string]string{}
+	root := newApp().root()
+	setUpHelp(root, 100)
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			switch {
+			case sub.Hidden || sub.Name() == "help" || sub.Name() == "completion":
+			case sub.HasSubCommands():
+				each(sub)
+			default:
+				var help bytes.Buffer
+				sub.SetOut(&help)
+				sub.InitDefaultHelpFlag()
+				_ = sub.Help() // a buffer takes everything
+				path := strings.TrimPrefix(sub.CommandPath(), "dcs-tui ")
+				shorts[path] = sub.Short
+				pages[pageOf(path)] = fmt.Appendf(nil, "# %s\n\n```text\n%s\n```\n", path, strings.TrimSpace(help.String()))
+			}
+		}
+	}
+	each(root)
+	index := []byte("# Commands\n\nThese pages are made from the help of the program (`dcs-tui COMMAND --help`).\n\n| | |\n|---|---|\n")
+	for _, path := range slices.Sorted(maps.Keys(shorts)) {
+		index = fmt.Appendf(index, "| [%s](%s) | %s |\n", path, pageOf(path), shorts[path])
+	}
+	pages["README.md"] = index
+	return pages
+}
+
+func pageOf(path string) string { return strings.ReplaceAll(path, " ", "-") + ".md" }
+
+// The header of the manual page fits on one line: the name on both sides, and a few
+// words in between.
+func TestManualPageHeader(t *testing.T) {
+	root := newApp().root()
+	var page bytes.Buffer
+	root.SetOut(&page)
+	root.SetArgs([]string{"man"})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	header, rest, _ := strings.Cut(page.String(), "\n")
+	fields := strings.Split(header, `"`)
+	if !strings.HasPrefix(header, ".TH DCS-TUI 1 ") || len(fields) != 7 || fields[5] != "User Commands" {
+		t.Errorf("header: %s", header)
+	}
+	for _, want := range []string{".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n", "\n\\fBrun\\fP [flags]"} {
+		if !strings.Contains(rest, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+}
+
+// A line of a terminal is not broken inside a word, and loses none.
+func FuzzWrap(f *testing.F) {
+	f.Add("  a line that is longer than it may be, and goes on", 20)
+	f.Add("\x1b[31m✗ red\x1b[0m  and-a-word-that-is-wider-than-the-terminal more", 12)
+	f.Add(strings.Repeat("x ", 50), 10)
+	f.Add("", 1)
+	f.Fuzz(func(t *testing.T, line string, width int) {
+		if width < 1 || width > 1000 || strings.ContainsRune(line, '\n') || strings.Trim(line, " ") != line {
+			return
+		}
+		got := wrap(line, width)
+		if a, b := strings.Fields(got), strings.Fields(line); strings.Join(a, " ") != strings.Join(b, " ") {
+			t.Errorf("%q became %q", line, got)
+		}
+		for i, row := range strings.Split(got, "\n") {
+			if words := strings.Fields(row); shownRunes(row) > width && len(words) > 1 && i > 0 {
+				t.Errorf("%q is wider than %d", row, width)
+			}
+		}
+	})
+}
+
+func TestVersion(t *testing.T) {
+	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}
+	changed := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+	for want, info := range map[string]*debug.BuildInfo{
+		"built from source": {},
+		"v1.2.3":            {Main: debug.Module{Version: "v1.2.3"}},
+		"built from source, commit 0123456789ab, changed": {Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{commit, changed}},
+		"v0.0.0-20260101000000-0123456789ab+dirty": {Main: debug.Module{Version: "v0.0.0-20260101000000-0123456789ab+dirty"},
+			Settings: []debug.BuildSetting{commit, changed}},
+	} {
+		if got := versionOf(info); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

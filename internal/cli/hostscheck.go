@@ -11,9 +11,7 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
-	"dcs-tui/hosts/check"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
@@ -26,11 +24,9 @@ func (a *app) hostsCheckCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags] [HOST...]",
 		Short: "Connect to the hosts and say what is wrong with them",
-		Long: `Connect to the hosts, all at once, and say of each in a line what it has. Then say what is
-wrong with the others and how to correct it: hosts with the same trouble share a line.
-Nothing is left there but the copy of the program that the next run needs.
-
-Exit code 0 when all are usable, 1 when one is not.`,
+		Long: `Connect to the hosts, all at once, and print what each of them has, what is wrong with the others, and how to
+correct it. Nothing is left there but the copy of the program that the next run needs. The exit code is 0 if all
+hosts are usable, else 1.`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			inv, err := a.loadInventory(file)
@@ -51,7 +47,7 @@ Exit code 0 when all are usable, 1 when one is not.`,
 }
 
 // checkHosts checks hosts at once and calls each with every result as it comes.
-func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*check.Result) error) error {
+func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckResult) error) error {
 	connector, err := a.connector(o, list, func(string, string) {})
 	if err != nil {
 		return err
@@ -60,16 +56,16 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*check.Result
 	if err != nil {
 		return err
 	}
-	dir, nonce := check.MakeProbe(cwd)
+	dir, nonce := hosts.MakeCheckDir(cwd)
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), check.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), hosts.CheckTimeout)
 	defer cancel()
 	interrupted := make(chan os.Signal, 1)
 	go firstSignal(a.listen(), interrupted, func() {
 		os.RemoveAll(dir)
-		os.Exit(exit.Cancelled)
+		os.Exit(exitCanceled)
 	})
-	found := check.Hosts(ctx, connector, list, cwd, dir, nonce)
+	found := hosts.Check(ctx, connector, list, cwd, dir, nonce)
 	for n := 0; ; n++ {
 		if len(list)-n > 1 {
 			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", n, len(list)))
@@ -85,7 +81,7 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*check.Result
 			}
 		case sig := <-interrupted:
 			a.con.Status("")
-			return exit.WithCode(exit.Cancelled, fmt.Errorf("%s: the check was not finished", run.SignalName(sig)))
+			return withCode(exitCanceled, fmt.Errorf("%s: the check was not finished", run.SignalName(sig)))
 		}
 	}
 }
@@ -95,7 +91,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 	for _, h := range list {
 		width = min(max(width, len(h.Name)), 30)
 	}
-	out := console.New(a.stdout)
+	out := newConsole(a.stdout)
 	var bad []runview.HostText
 	n, shared, own := 0, false, false
 	printBad := func() {
@@ -105,7 +101,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 			}
 		}
 	}
-	err := a.checkHosts(o, list, func(c *check.Result) error {
+	err := a.checkHosts(o, list, func(c *hosts.CheckResult) error {
 		n++
 		switch {
 		case !c.Usable():
@@ -141,7 +137,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 		printBad()
 	}
 	if len(bad) > 0 {
-		a.code = exit.Failed
+		a.code = exitFailed
 	}
 	return err
 }
@@ -173,7 +169,7 @@ type hostFacts struct {
 	Warnings []string `json:"warnings"`
 }
 
-func checkedOf(c *check.Result) *checkJSON {
+func checkedOf(c *hosts.CheckResult) *checkJSON {
 	j := &checkJSON{V: 1, Host: c.Host.Name, Usable: c.Usable()}
 	if !j.Usable {
 		problem, advice := problemOf(c)
@@ -214,7 +210,7 @@ func firstSignal(signals <-chan os.Signal, first chan<- os.Signal, quit func()) 
 }
 
 // problemOf returns what is wrong with a host that is not usable, and what to do.
-func problemOf(c *check.Result) (problem, advice string) {
+func problemOf(c *hosts.CheckResult) (problem, advice string) {
 	if c.Err == nil {
 		return c.Hello.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd"
 	}
@@ -225,42 +221,42 @@ func problemOf(c *check.Result) (problem, advice string) {
 }
 
 // badLines describes hosts with the same trouble; see runHostsCheck for their text.
-func badLines(out *console.Console, g *runview.HostGroup, width int) []string {
+func badLines(out *console, g *runview.HostGroup, width int) []string {
 	problem, advice, _ := strings.Cut(g.Text, "\n")
-	name := fmt.Sprintf("%-*s", width, console.CleanLine(g.Title()))
-	lines := []string{out.Paint(console.Red, out.Glyph("✗", "x")+" "+name+"  BAD") + "  " + console.CleanLine(problem)}
+	name := fmt.Sprintf("%-*s", width, text.Line(g.Title()))
+	lines := []string{out.Paint(red, out.Glyph("✗", "x")+" "+name+"  BAD") + "  " + text.Line(problem)}
 	if advice != "" {
-		lines = append(lines, strings.Repeat(" ", width+9)+console.CleanLine(advice))
+		lines = append(lines, strings.Repeat(" ", width+9)+text.Line(advice))
 	}
 	return lines
 }
 
 // usableLines describes a host that can be used.
-func usableLines(out *console.Console, c *check.Result, width int) []string {
+func usableLines(out *console, c *hosts.CheckResult, width int) []string {
 	h, b := c.Hello, c.Beat
-	name := fmt.Sprintf("%-*s", width, console.CleanLine(c.Host.Name))
-	text := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0])
+	name := fmt.Sprintf("%-*s", width, text.Line(c.Host.Name))
+	msg := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0])
 	if b.MemFree >= 0 {
-		text += fmt.Sprintf(", memory %s of %s free", results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes))
+		msg += fmt.Sprintf(", memory %s of %s free", results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes))
 	}
 	if b.DiskFree >= 0 {
-		text += ", disk " + results.HumanBytes(b.DiskFree) + " free"
+		msg += ", disk " + results.HumanBytes(b.DiskFree) + " free"
 	}
-	text += map[bool]string{true: ", shared directory", false: ", own directory"}[h.Shared]
-	text += ", answered in " + results.HumanDuration(c.Connect)
+	msg += map[bool]string{true: ", shared directory", false: ", own directory"}[h.Shared]
+	msg += ", answered in " + results.HumanDuration(c.Connect)
 	if h.GPUs > 0 {
-		text += ", " + jobs.Plural(h.GPUs, "GPU")
+		msg += ", " + jobs.Plural(h.GPUs, "GPU")
 	}
-	lines := out.Fill(text, width+9)
-	lines[0] = out.Paint(console.Green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + lines[0]
+	lines := out.Fill(msg, width+9)
+	lines[0] = out.Paint(green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + lines[0]
 	if users := h.Sharing.Text(); users != "" {
-		lines = append(lines, console.CleanLine("in use: "+users))
+		lines = append(lines, text.Line("in use: "+users))
 	}
 	if h.Owner.Who != "" {
-		lines = append(lines, "starts nothing now: "+console.CleanLine(h.Owner.Who))
+		lines = append(lines, "starts nothing now: "+text.Line(h.Owner.Who))
 	}
 	for _, w := range h.Warnings {
-		lines = append(lines, console.CleanLine(w))
+		lines = append(lines, text.Line(w))
 	}
 	for i := range lines[1:] {
 		lines[i+1] = strings.Repeat(" ", width+9) + lines[i+1]

@@ -13,10 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/hosts"
-	"dcs-tui/hosts/check"
-	"dcs-tui/hosts/sshconf"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/hosts/link"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -36,11 +34,9 @@ func (a *app) hostsInitCmd() *cobra.Command {
 		Short: "Write an inventory of your ssh hosts after a check",
 		Long: `Write an inventory: of the HOSTs, each [SLOTS/][USER@]HOST[:PORT] where HOST may have a
 range such as ws[01-30]; of a list of them (--from); or else of the Host lines without
-patterns of ~/.ssh/config. Each host is connected to first. Those that answer are
-written with slots for all of their cores but one. Those that cannot be used are
-written as comments, with the reason. A file that exists is never changed.
-
-Exit code 0 when at least one host can be used, 1 when none can.`,
+patterns of ~/.ssh/config. Each host is connected to first. Unusable hosts are written
+as comments, with the reason. An existing file is never changed. If no host is usable,
+nothing is written, and the exit code is 1.`,
 		Example: `dcs-tui hosts init
 dcs-tui hosts init ws[01-30] 8/ada@big
 dcs-tui hosts init --from machines.txt --check=false`,
@@ -49,8 +45,8 @@ dcs-tui hosts init --from machines.txt --check=false`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.output, "output", "hosts.toml", "write FILE")
-	fs.StringVar(&o.from, "from", "", "read a list of hosts, one a line, from FILE; - is standard input")
-	fs.BoolVar(&o.check, "check", true, "connect to the hosts; false writes all of them as they are named")
+	fs.StringVar(&o.from, "from", "", "read a list of hosts, one per line, from FILE; - is standard input")
+	fs.BoolVar(&o.check, "check", true, "connect to the hosts first; false writes all of them unchecked")
 	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	return cmd
 }
@@ -64,13 +60,13 @@ type found struct {
 
 func (a *app) runHostsInit(o *initOptions, args []string) error {
 	if _, err := os.Lstat(o.output); err == nil {
-		return exit.Usagef("%s exists already and is not changed", console.CleanLine(o.output)).WithAdvice("--output FILE writes another one")
+		return text.Errorf("%s exists already and is not changed", text.Line(o.output)).WithAdvice("remove it, or write another file with --output FILE")
 	}
 	list, err := a.initHosts(o, args)
 	if err != nil {
 		return err
 	}
-	answers := map[string]*check.Result{}
+	answers := map[string]*hosts.CheckResult{}
 	if o.check {
 		var all []*hosts.Host
 		for _, f := range list {
@@ -78,7 +74,7 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 				all = append(all, f.Host)
 			}
 		}
-		err := a.checkHosts(&o.options, all, func(c *check.Result) error {
+		err := a.checkHosts(&o.options, all, func(c *hosts.CheckResult) error {
 			answers[c.Host.Name] = c
 			return nil
 		})
@@ -97,25 +93,28 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 		}
 		bad = append(bad, runview.HostText{Host: f.Name, Text: f.bad})
 	}
-	if err := writeNew(o.output, inventoryOf(list)); err != nil {
-		return exit.Usagef("the inventory: %w", err)
+	if usable > 0 { // without, the user corrects the cause and repeats the command
+		if err := writeNew(o.output, inventoryOf(list)); err != nil {
+			return text.Errorf("the inventory: %w", err)
+		}
 	}
-	out := console.New(a.stdout)
+	out := newConsole(a.stdout)
 	for _, g := range runview.GroupHosts(bad) {
 		out.Line(badLines(out, &g, 0)...)
+	}
+	if usable == 0 {
+		out.Line(fmt.Sprintf("%s is not written: no usable host", text.Line(o.output)))
+		a.code = exitFailed
+		return nil
 	}
 	what := "usable"
 	if !o.check {
 		what = "written, not checked"
 	}
-	out.Line(fmt.Sprintf("%s: %d of %s %s", console.CleanLine(o.output), usable, jobs.Plural(len(list), "host"), what))
-	if usable == 0 {
-		a.code = exit.Failed
-		return nil
-	}
-	next := "run --hosts " + console.ShellWord(console.CleanLine(o.output))
+	out.Line(fmt.Sprintf("%s: %d of %s %s", text.Line(o.output), usable, jobs.Plural(len(list), "host"), what))
+	next := "run --hosts " + text.ShellWord(text.Line(o.output))
 	if o.SSHConfig != "" {
-		next += " --ssh-config " + console.ShellWord(console.CleanLine(o.SSHConfig))
+		next += " --ssh-config " + text.ShellWord(text.Line(o.SSHConfig))
 	}
 	a.con.Line(a.nextLine(next+" jobs.txt", "runs a file of jobs on them"))
 	return nil
@@ -123,28 +122,28 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 
 // initHosts returns the hosts to write: the named ones, or those of the ssh configuration.
 func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
-	text, file := strings.Join(args, "\n"), "the command line"
+	content, file := strings.Join(args, "\n"), "the command line"
 	switch {
 	case o.from != "" && len(args) > 0:
-		return nil, exit.Usagef("--from and arguments both name hosts: choose one")
+		return nil, text.Errorf("--from and arguments both name hosts: choose one")
 	case o.from == "-":
 		data, err := io.ReadAll(a.stdin)
 		if err != nil {
-			return nil, exit.Usagef("standard input: %w", err)
+			return nil, text.Errorf("standard input: %w", err)
 		}
-		text, file = string(data), "standard input"
+		content, file = string(data), "standard input"
 	case o.from != "":
 		data, err := os.ReadFile(o.from)
 		if err != nil {
-			return nil, exit.Usagef("the list of hosts: %w", err)
+			return nil, text.Errorf("the list of hosts: %w", err)
 		}
-		text, file = string(data), o.from
+		content, file = string(data), o.from
 	case len(args) == 0:
 		return sshHosts(o.SSHConfig)
 	}
-	inv, warnings, err := hosts.ParseLogins([]byte(text), file)
+	inv, warnings, err := hosts.ParseLogins([]byte(content), file)
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	for _, w := range warnings {
 		a.warn("%s", w)
@@ -173,16 +172,16 @@ func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
 // sshHosts returns the hosts of an ssh configuration. Of several names for one machine the
 // first is used: with all of them the machine would have its slots several times.
 func sshHosts(file string) ([]*found, error) {
-	names, err := sshconf.Aliases(file)
+	names, err := link.SSHAliases(file)
 	if errors.Is(err, fs.ErrNotExist) && file == "" {
 		names, err = nil, nil
 	}
 	if err != nil {
-		return nil, exit.Usagef("ssh configuration: %w", err)
+		return nil, text.Errorf("ssh configuration: %w", err)
 	}
-	config, err := sshconf.Load(file)
+	config, err := link.LoadSSHConfig(file)
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	var list []*found
 	first := map[string]string{}
@@ -205,13 +204,13 @@ func sshHosts(file string) ([]*found, error) {
 		first[t.Address()] = name
 	}
 	if len(list) == 0 {
-		return nil, exit.Usagef("the ssh configuration names no hosts").WithAdvice("name them: dcs-tui hosts init ws01 ws02, or ws[01-30]")
+		return nil, text.Errorf("the ssh configuration names no hosts").WithAdvice("name them: dcs-tui hosts init ws01 ws02, or ws[01-30]")
 	}
 	return list, nil
 }
 
 // judge enters what the check of a host has found; nil: it was not checked.
-func (f *found) judge(c *check.Result) {
+func (f *found) judge(c *hosts.CheckResult) {
 	switch {
 	case c == nil:
 	case c.Err != nil: // a directory that is missing there is of this check, not of the host

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/hosts"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
@@ -34,13 +33,9 @@ func (a *app) logsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "logs [flags] [RUN] JOB",
 		GroupID: groupLook,
-		Short:   "What a job has printed",
-		Long: `Print what a job has printed, from wherever its host keeps it: a dispatcher that is
-alive on this machine reads it there, also while the job runs; without one it is read here
-or, if only the host has it, through the host's link. On a terminal what could disturb it
-is made visible; into a file or pipe it goes as it is.
-
-` + runHelp,
+		Short:   "Output of a job",
+		Long: `Print what a job has printed, from wherever its host keeps it, also while the job runs. On a terminal,
+control characters are made visible; a file or pipe gets the output unchanged. ` + runHelp,
 		Example: `dcs-tui logs 17
 dcs-tui logs --err --follow sweep-20260314-1502 17`,
 		Args:              jobOfRun,
@@ -51,7 +46,7 @@ dcs-tui logs --err --follow sweep-20260314-1502 17`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.err, "err", false, "standard error instead of standard output")
-	fs.BoolVarP(&f.follow, "follow", "f", false, "go on until the job is over, with its later attempts")
+	fs.BoolVarP(&f.follow, "follow", "f", false, "follow until the job is over, with its later attempts")
 	fs.Var(countFlag(&f.attempt), "attempt", "attempt N instead of the newest")
 	fs.BoolVar(&f.json, "json", false, "one JSON object a line of it")
 	return cmd
@@ -91,16 +86,16 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 			case last != 0 && (!f.follow || f.attempt > 0 || d.Row.Phase.Terminal()):
 				return nil
 			case last == 0 && (!f.follow || d.Row.Phase.Terminal()):
-				return exit.Usagef("job %d has printed nothing: no attempt of it has started", id).WithAdvice("%s", console.CleanLine(d.Why))
+				return text.Errorf("job %d has printed nothing: no attempt of it has started", id).WithAdvice("%s", text.Line(d.Why))
 			case last == 0 && d.Why != said:
 				said = d.Why
-				a.con.Line("it has printed nothing yet: " + console.CleanLine(said))
+				a.con.Line("it has printed nothing yet: " + text.Line(said))
 			}
 			time.Sleep(logEvery)
 			continue
 		}
 		if last != 0 && !f.json {
-			a.con.Line("--- " + at.ID.String() + " on " + console.CleanLine(at.Host))
+			a.con.Line("--- " + at.ID.String() + " on " + text.Line(at.Host))
 		}
 		last = int(at.ID.N)
 		if err := a.copyLog(src, run, at, file, f.follow, w); err != nil {
@@ -117,7 +112,7 @@ func (f *logsFlags) choose(d *runview.Detail) (*runview.Attempt, error) {
 		}
 	}
 	if f.attempt > 0 && (!f.follow || d.Row.Phase.Terminal()) {
-		return nil, exit.Usagef("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt, jobs.Plural(len(d.Attempts), "attempt"))
+		return nil, text.Errorf("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt, jobs.Plural(len(d.Attempts), "attempt"))
 	}
 	return nil, nil
 }
@@ -135,7 +130,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 				return nil // handed over, and not started
 			}
 		case err != nil:
-			p := exit.Usagef("what %s has printed cannot be read: %w", at.ID, err)
+			p := text.Errorf("what %s has printed cannot be read: %w", at.ID, err)
 			where := at.Out
 			if file == jobs.FileErr {
 				where = at.Err
@@ -148,11 +143,11 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		offset += int64(len(piece.Data))
 		done := offset >= piece.Size && (piece.Over || !follow)
 		if err := w.write(piece.Data, done); err != nil {
-			return exit.Usagef("%w", err)
+			return err
 		}
 		switch {
 		case done && offset == 0 && file == jobs.FileOut && at.Last != "" && !w.json && !w.quiet:
-			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends: " + console.Shorten(console.CleanLine(at.Last)))
+			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends: " + text.Shorten(text.Line(at.Last)))
 			return nil
 		case done:
 			return nil
@@ -168,7 +163,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		case offset >= piece.Size:
 			return w.write(nil, true)
 		default:
-			return exit.Usagef("what %s has printed cannot be read: it is shorter than it was", at.ID)
+			return text.Errorf("what %s has printed cannot be read: it is shorter than it was", at.ID)
 		}
 	}
 }

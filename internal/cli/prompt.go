@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/dispatch/run"
 	"dcs-tui/jobs"
 )
 
@@ -51,7 +52,7 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 	})
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		if a.signals == nil { // no signal handler is installed
-			os.Exit(exit.Cancelled)
+			os.Exit(exitCanceled)
 		}
 		return nil, errors.New("interrupted")
 	}
@@ -107,4 +108,54 @@ func (a *app) askSecret(what string) ([]byte, error) {
 		return a.questions.Ask(what)
 	}
 	return a.askPassphrase(what)
+}
+
+// listen starts to catch signals for as long as the program lives. SIGPIPE is caught, not ignored: a caught signal
+// returns to its default in the processes that we start, an ignored one would
+// stay ignored in every job of this machine.
+func (a *app) listen() <-chan os.Signal {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE)
+	a.signals = c
+	if a.early != nil {
+		signal.Stop(a.early)
+	}
+	return c
+}
+
+// leaveOnQuit makes Ctrl-\ end the program with a line, as long as nobody listens.
+func (a *app) leaveOnQuit() {
+	a.early = make(chan os.Signal, 1)
+	signal.Notify(a.early, syscall.SIGQUIT)
+	go func() {
+		<-a.early
+		time.AfterFunc(run.WriteTimeout, func() { os.Exit(exitCanceled) }) // a terminal that was stopped takes no line
+		a.con.Status("")
+		a.con.Line("dcs-tui: ended by Ctrl-\\")
+		os.Exit(exitCanceled)
+	}()
+}
+
+// leaveTerminal points those of our standard streams that are a terminal to the
+// log file, because the terminal is gone and writing to it fails.
+func leaveTerminal(log *os.File) {
+	for fd := range 3 {
+		if !term.IsTerminal(fd) && !deadTerminal(fd) {
+			continue
+		}
+		if fd == 0 {
+			if null, err := os.Open(os.DevNull); err == nil {
+				unix.Dup3(int(null.Fd()), fd, 0)
+				null.Close()
+			}
+			continue
+		}
+		unix.Dup3(int(log.Fd()), fd, 0)
+	}
+}
+
+// deadTerminal recognises a terminal that has hung up: it answers EIO.
+func deadTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == unix.EIO
 }

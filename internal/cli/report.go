@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/report"
 	"dcs-tui/jobs/results"
@@ -31,16 +31,9 @@ func (a *app) reportCmd() *cobra.Command {
 		Use:     "report [flags] [RUN]",
 		GroupID: groupLook,
 		Short:   "Write a run as one HTML file, to look at in a browser or to send",
-		Long: `Write a report of a run as one HTML file: a summary, failures by cause, heat map and
-lines of a grid, a timeline of the slots, the load of the hosts, and a table of all jobs
-to sort and filter. The file needs no network and no other file. It holds commands,
-parameters, metrics, and last lines of standard error, but no outputs.
-
-No dispatcher is needed, none is disturbed. Of a run that is not over the report shows how
-it stood. The metrics that the run declares are columns, and those of --result, as in
-dcs-tui results.
-
-` + runHelp,
+		Long: `Write a report of a run as one HTML file: a summary, failures by cause, heat map and lines of a grid, a timeline of
+the slots, the load of the hosts, and a table of all jobs. The file needs no network and no other file. It
+has no outputs of jobs. ` + runHelp,
 		Example: `dcs-tui report
 dcs-tui report sweep-20260314-1502 -o report.html
 dcs-tui report --result acc=json:test.accuracy
@@ -70,7 +63,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 	l, err := a.read(run, func(r *jobs.Record) {
 		last = max(last, r.At)
 		switch r.Kind {
-		case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
+		case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:
 			if r.Outcome == nil {
 				ended[r.Attempt()] = r.At
 			}
@@ -98,7 +91,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 	}
 	var b bytes.Buffer
 	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Asked.Created,
-		At: now, Known: known, Dispatched: l.Dispatched(), Jobs: l.Table, Table: table, Ended: ended, Notes: notes}); err != nil {
+		At: now, Known: known, Dispatched: l.Dispatched(), Jobs: l.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {
 		return err
 	}
 	if output == stdoutFile {
@@ -108,9 +101,9 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 		return nil
 	}
 	if err := rundir.Replace(rundir.OS, output, b.Bytes()); err != nil {
-		return exit.Usagef("write the report: %w", err)
+		return text.Errorf("write the report: %w", err)
 	}
-	a.con.Line(fmt.Sprintf("%s: %s, %s", console.CleanLine(output), jobs.Plural(len(l.Table.Jobs), "job"), results.HumanBytes(int64(b.Len()))))
+	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), jobs.Plural(len(l.Table.Jobs), "job"), results.HumanBytes(int64(b.Len()))))
 	return nil
 }
 
@@ -124,9 +117,9 @@ func checkOutput(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return exit.Usagef("write the report: %w", err)
+		return text.Errorf("write the report: %w", err)
 	case !info.Mode().IsRegular():
-		return exit.Usagef("%s is not a regular file and is not replaced", console.CleanLine(path)).WithAdvice("-o - writes to standard output")
+		return text.Errorf("%s is not a regular file and is not replaced", text.Line(path)).WithAdvice("-o - writes to standard output")
 	}
 	return nil
 }

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
@@ -36,7 +35,7 @@ func (o *askOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as one JSON object on stdout")
 }
 
-// answers holds requests, and what has become of them.
+// answers holds requests, and what happened to them.
 type answers struct {
 	run   *rundir.Run
 	parts []*ask.Request
@@ -50,10 +49,10 @@ type answers struct {
 func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Request) (*answers, error) {
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	s := &answers{run: run, alive: owner != nil && owner.Life() != journal.Dead}
-	prepare := ask.Leave // several requests are all durable before the first is waited for
+	prepare := ask.Leave // several requests are all durable before the first is awaited
 	if s.alive && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
 		prepare = ask.Prepare
 	}
@@ -65,7 +64,7 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 			if i > 0 {
 				a.warn("%d of %d requests were left for the dispatcher before that", i, len(requests))
 			}
-			return nil, exit.Usagef("%w", err)
+			return nil, err
 		}
 		s.parts = append(s.parts, e)
 	}
@@ -81,7 +80,7 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 		}
 		switch {
 		case e.Refused != "":
-			return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
+			return nil, text.Errorf("%s", text.Line(e.Refused))
 		case !e.Answered:
 			s.waits = true
 			return s, nil // the others wait, too
@@ -97,11 +96,11 @@ func dialRun(ctx context.Context, run *rundir.Run, owner *journal.Owner) (ask.Co
 
 // unanswered reports that the dispatcher is alive and has not answered.
 func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
-	a.code = exit.Left
-	who := console.CleanLine(owner.String())
+	a.code = exitLeft
+	who := text.Line(owner.String())
 	switch {
 	case owner.Stopped():
-		a.warn("%s is stopped (Ctrl-Z, SIGSTOP); the request waits: kill -CONT %d lets it go on", who, owner.PID)
+		a.warn("%s is stopped (Ctrl-Z, SIGSTOP); the request waits: kill -CONT %d continues it", who, owner.PID)
 	case owner.Problem != "":
 		a.warn("%s has not taken it in yet; the request waits: %s", who, owner.Problem)
 	default:
@@ -147,7 +146,7 @@ func (a *app) agree(yes bool, command, what string) error {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return exit.Usagef("%s would %s; it asks first", command, what).WithAdvice("--yes answers for you")
+		return text.Errorf("%s would %s; it asks first", command, what).WithAdvice("--yes answers for you")
 	}
 	a.con.Line(what + "? (y/n)")
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
@@ -155,13 +154,13 @@ func (a *app) agree(yes bool, command, what string) error {
 	case "y", "yes":
 		return nil
 	}
-	return exit.Usagef("nothing was done")
+	return text.Errorf("nothing was done")
 }
 
 // runAndJobs requires RUN: commands that change a run have no default.
 func runAndJobs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return exit.Usagef("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
+		return text.Errorf("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
 			WithAdvice("dcs-tui runs list shows them")
 	}
 	return nil
@@ -177,63 +176,42 @@ type requestCommand struct {
 	actions func(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error)
 }
 
-const requestHelp = `
-Without a dispatcher the request waits in the run directory, and the next resume carries it
-out.
-
-RUN is a name in ./dcs-runs or a run directory, and must be given.`
-
 // requestCommands are the commands below the root, and those of hosts.
 var requestCommands = []requestCommand{
 	{verb: runview.Pause, use: "pause [flags] RUN", short: "Launch no more jobs of a run for now",
-		long: `Launch no more jobs until continue. Running jobs go on. A pause is part of the run: it
-outlives the dispatcher.
-`, example: "dcs-tui pause sweep-20260314-1502"},
+		long: `Launch no more jobs until continue. Running jobs continue. A pause is part of the run: it
+outlives the dispatcher.`, example: "dcs-tui pause sweep-20260314-1502"},
 	{verb: runview.Continue, use: "continue [flags] RUN", short: "Launch jobs again after a pause or a drain",
-		long: `Launch jobs again: end a pause, and a drain that has not ended the dispatcher yet.
-`, example: "dcs-tui continue sweep-20260314-1502"},
+		long: `Launch jobs again: end a pause, and a drain that has not ended the dispatcher yet.`, example: "dcs-tui continue sweep-20260314-1502"},
 	{verb: runview.Priority, use: "priority [flags] RUN N [JOBS...]", short: "Set the priority of jobs", selects: true,
 		long: `Set the priority of jobs that are not over to N. Jobs with a smaller N start first; jobs
-without a priority have 0. Put -- before a negative N.
-
-JOBS are numbers and ranges, such as 3 9-17; with --where those that are not over and match
-the filter.
-`, example: `dcs-tui priority sweep-20260314-1502 10 3 9-17
+without a priority have 0. Put -- before a negative N. JOBS are numbers and ranges, such as 3 9-17.`, example: `dcs-tui priority sweep-20260314-1502 10 3 9-17
 dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`, actions: priorityActions},
 }
 
 var hostRequestCommands = []requestCommand{
 	{verb: runview.DrainHost, use: "drain [flags] RUN HOST...", short: "Start nothing more on hosts of a run",
-		long: `Start no more jobs of the run on the hosts. What runs there is finished.
-`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(runview.DrainHost)},
+		long: `Start no more jobs of the run on the hosts. What runs there is finished.`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(runview.DrainHost)},
 	{verb: runview.UseHost, use: "use [flags] RUN HOST...", short: "Use hosts of a run again after drain or stop",
-		long: `Start jobs of the run on the hosts again, after hosts drain or hosts stop.
-`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(runview.UseHost)},
+		long: `Start jobs of the run on the hosts again, after hosts drain or hosts stop.`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(runview.UseHost)},
 	{verb: runview.StopHost, use: "stop [flags] RUN HOST...", short: "End what runs on hosts of a run, and queue it again", question: "end what runs on %s and queue it again",
 		long: `End the jobs of the run that run on the hosts, queue them again for other hosts, and start
-nothing more there.
-`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(runview.StopHost)},
+nothing more there.`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(runview.StopHost)},
 	{verb: runview.AddHost, use: "add [flags] RUN HOST... [KEY=VALUE...]", short: "Add hosts to a run",
 		long: `Add hosts to the run, beside those of the inventory file. HOST is a name that ssh can reach.
 KEY=VALUE is a key of a [[host]] in the inventory file, for all of them; everything else is
-as in its [defaults].
-
-The hosts stay part of the run when the inventory file is read again and when the run is
-resumed, until hosts remove.
-`, example: `dcs-tui hosts add sweep-20260314-1502 ws07 ws08
+as in its [defaults]. The hosts stay part of the run when the inventory file is read again and when the run is
+resumed, until hosts remove.`, example: `dcs-tui hosts add sweep-20260314-1502 ws07 ws08
 dcs-tui hosts add sweep-20260314-1502 gpu2 slots=4 tags=gpu address=10.0.0.7,gpu2.lab`, actions: addHostActions},
 	{verb: runview.RemoveHost, use: "remove [flags] RUN HOST...", short: "Remove hosts from a run",
 		long: `Use the hosts no more, whatever the inventory file says. What runs there is finished, then
-they leave the run. hosts add takes that back.
-`, example: "dcs-tui hosts remove sweep-20260314-1502 ws07", actions: hostActions(runview.RemoveHost)},
+they leave the run. hosts add takes that back.`, example: "dcs-tui hosts remove sweep-20260314-1502 ws07", actions: hostActions(runview.RemoveHost)},
 	{verb: runview.ReloadHosts, use: "reload [flags] RUN", short: "Read the inventory file of a run again",
 		long: `Read the inventory file of the run now. A dispatcher also looks at it every two seconds. A
-file with an error changes nothing.
-`, example: "dcs-tui hosts reload sweep-20260314-1502"},
+file with an error changes nothing.`, example: "dcs-tui hosts reload sweep-20260314-1502"},
 	{verb: runview.Slots, use: "slots [flags] RUN HOST N", short: "Set the number of slots of a host",
 		long: `Have the host of a run execute at most N jobs at once. 0 gives it the number of the inventory
-again. If more are running, they are finished.
-`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
+again. If more are running, they are finished.`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
 }
 
 // requestCmd makes the command of an entry of the tables.
@@ -241,7 +219,7 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	var sel selection
 	var opt askOptions
 	cmd := &cobra.Command{
-		Use: c.use, Short: c.short, Long: c.long + requestHelp, Example: c.example, Args: runAndJobs,
+		Use: c.use, Short: c.short, Long: c.long + " Without a dispatcher the request waits for the next resume.", Example: c.example, Args: runAndJobs,
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runRequest(cmd.Context(), &c, args, &sel, opt)
@@ -271,16 +249,16 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			return err
 		}
 	} else if len(args) > 1 {
-		return exit.Usagef("only the run is wanted, not %s", console.Shorten(args[1]))
+		return text.Errorf("only the run is wanted, not %s", text.Shorten(args[1]))
 	}
 	var requests []*rundir.Request
 	var hosts []string
 	for _, action := range actions {
 		list, err := runview.Requests(action, l.Table, l.State())
 		if err != nil {
-			return exit.Usagef("%w", err)
+			return err
 		}
-		requests, hosts = append(requests, list...), append(hosts, console.CleanLine(action.Host))
+		requests, hosts = append(requests, list...), append(hosts, text.Line(action.Host))
 	}
 	if c.question != "" {
 		question := strings.Replace(c.question, "%s", someNames(hosts, maxNamedHosts), 1)
@@ -305,30 +283,30 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 		}
 		answer, err := runview.AnswerTo(actions[i], []*ask.Trace{&e.Trace}, l.Table)
 		if err != nil {
-			return exit.Usagef("%w", err)
+			return err
 		}
-		a.con.Line(console.CleanLine(answer.Text))
+		a.con.Line(text.Line(answer.Text))
 	}
 	return nil
 }
 
 func priorityActions(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error) {
 	if len(args) == 0 {
-		return nil, exit.Usagef("which priority?").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
+		return nil, text.Errorf("which priority?").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
 	}
 	n, err := strconv.ParseInt(args[0], 10, 32)
 	if err != nil {
-		return nil, exit.Usagef("%q is not a priority: a whole number is wanted", console.Shorten(args[0]))
+		return nil, text.Errorf("%q is not a priority: a whole number is wanted", text.Shorten(args[0]))
 	}
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return nil, err
 	}
 	if sel.named == nil && len(sel.where) == 0 {
-		return nil, exit.Usagef("which jobs?").WithAdvice("their numbers, or --where 'name=big*'")
+		return nil, text.Errorf("which jobs?").WithAdvice("their numbers, or --where 'name=big*'")
 	}
 	ids, err := a.pick(ctx, l.Run, l.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err == nil && len(ids) == 0 {
-		err = exit.Usagef("no job is selected")
+		err = text.Errorf("no job is selected")
 	}
 	return []runview.Action{{Do: runview.Priority, Jobs: jobs.RangesOf(ids), Number: int(n)}}, err
 }
@@ -337,7 +315,7 @@ func priorityActions(a *app, ctx context.Context, l *look, args []string, sel *s
 func hostActions(verb runview.Verb) func(*app, context.Context, *look, []string, *selection) ([]runview.Action, error) {
 	return func(_ *app, _ context.Context, _ *look, args []string, _ *selection) (actions []runview.Action, err error) {
 		if len(args) == 0 {
-			return nil, exit.Usagef("which hosts?").WithAdvice("dcs-tui status RUN lists them")
+			return nil, text.Errorf("which hosts?").WithAdvice("dcs-tui status RUN lists them")
 		}
 		for _, name := range args {
 			actions = append(actions, runview.Action{Do: verb, Host: name})
@@ -354,18 +332,18 @@ func addHostActions(_ *app, _ context.Context, _ *look, args []string, _ *select
 		actions = append(actions, runview.Action{Do: runview.AddHost, Host: name, Text: options})
 	}
 	if len(actions) == 0 {
-		return nil, exit.Usagef("which hosts?").WithAdvice("a name that ssh can reach, such as ws07")
+		return nil, text.Errorf("which hosts?").WithAdvice("a name that ssh can reach, such as ws07")
 	}
 	return actions, nil
 }
 
 func slotsActions(_ *app, _ context.Context, _ *look, args []string, _ *selection) ([]runview.Action, error) {
 	if len(args) != 2 {
-		return nil, exit.Usagef("a host and its number of slots are wanted").WithAdvice("dcs-tui hosts slots RUN HOST N")
+		return nil, text.Errorf("a host and its number of slots are wanted").WithAdvice("dcs-tui hosts slots RUN HOST N")
 	}
 	n, err := strconv.Atoi(args[1])
 	if err != nil || n < 0 || n > jobs.MaxSlots {
-		return nil, exit.Usagef("%q is not a whole number from 0 to %d", console.Shorten(args[1]), jobs.MaxSlots)
+		return nil, text.Errorf("%q is not a whole number from 0 to %d", text.Shorten(args[1]), jobs.MaxSlots)
 	}
 	return []runview.Action{{Do: runview.Slots, Host: args[0], Number: n}}, nil
 }

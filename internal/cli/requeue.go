@@ -3,17 +3,23 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 func (a *app) requeueCmd() *cobra.Command {
@@ -25,24 +31,9 @@ func (a *app) requeueCmd() *cobra.Command {
 		Use:     "requeue [flags] RUN [JOBS...]",
 		GroupID: groupRun,
 		Short:   "Run jobs again that are over",
-		Long: `Run jobs again that are over, whatever became of them: each gets a new round, with
-all its tries and a new result. Jobs that are queued or running are left alone.
-
-JOBS are numbers and ranges, such as 3 9-17. --failed means the jobs that failed or
-timed out, --all those as well that were cancelled or skipped; only --where
-state=succeeded and JOBS reach jobs that succeeded. --timeout, --mem, --tries and --slots
-change what they ask for, from now on.
-
---file compares the run with its jobs file, which was changed since: jobs are the same
-when command and parameters are, and the place among equal ones. What matches, what is new
-and what is gone is printed first. Matches that succeeded are not run again, those that
-failed are, with the options of the file; new ones are added; queued ones that are gone
-are cancelled.
-
-A dispatcher that is alive begins at once, on whatever machine it is. Without one the
-request waits in the run directory, and the next resume carries it out.
-
-RUN is a name in ./dcs-runs or a run directory, and must be given.`,
+		Long: `Run jobs again that are over: each gets a new round, with all its tries and a new result. JOBS are numbers and
+ranges, such as 3 9-17. --file compares the run with its changed jobs file instead: it requeues what failed,
+adds what is new, and cancels what is gone. Without a dispatcher the request waits for the next resume.`,
 		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
 dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
 dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04
@@ -53,7 +44,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) > 0 {
 				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || change.change() != nil {
-					return exit.Usagef("--file says which jobs and which options: leave the rest out")
+					return text.Errorf("--file says which jobs and which options: leave the rest out")
 				}
 				return a.requeueFiles(args, files, opt)
 			}
@@ -66,7 +57,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
 	opt.flags(cmd)
 	change.flags(fs)
-	fs.StringArrayVar(&files, "file", nil, "bring the run up to date with its jobs FILE or template (several: once for each)")
+	fs.StringArrayVar(&files, "file", nil, "update the run from its jobs FILE or template (several: once for each)")
 	return cmd
 }
 
@@ -111,9 +102,9 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	switch {
 	case sel.all && (sel.named != nil || sel.failed || len(sel.where) > 0):
-		return exit.Usagef("--all says everything: leave the rest out")
+		return text.Errorf("--all says everything: leave the rest out")
 	case !sel.all && !sel.failed && sel.named == nil && len(sel.where) == 0:
-		return exit.Usagef("which jobs?").WithAdvice("their numbers, --failed, --where state=skipped or --all")
+		return text.Errorf("which jobs?").WithAdvice("their numbers, --failed, --where state=skipped or --all")
 	}
 	run, err := a.openRun(args[:1])
 	if err != nil {
@@ -140,14 +131,14 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		return a.tellRequeued(&answers{run: run, alive: true, parts: []*ask.Request{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
 	}
 	if sel.named == nil { // job numbers need no confirmation
-		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+console.CleanLine(run.Name())+" again"); err != nil {
+		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
 			return err
 		}
 	}
 	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spared(table, ended)}
 	if change := flags.change(); change != nil {
 		if err := change.Check(); err != nil {
-			return exit.Usagef("%w", err)
+			return err
 		}
 		q.Do, q.Edit = rundir.DoEdit, change
 		q.Jobs = jobs.RangesOf(ended) // an edit would change queued ones as well
@@ -194,6 +185,232 @@ func (a *app) tellRequeued(s *answers, open int, asJSON bool) error {
 	a.con.Line(text)
 	if !s.alive && e.Done > 0 { // it died just after
 		a.con.Line("nobody dispatches the run now:", "  dcs-tui resume "+refTo(s.run))
+	}
+	return nil
+}
+
+// requeueFiles updates a run to jobs files that were changed after the run was made:
+// jobs that succeeded stay, jobs that failed run again, new jobs are added.
+func (a *app) requeueFiles(args, files []string, opt askOptions) error {
+	run, err := a.openRun(args)
+	if err != nil {
+		return err
+	}
+	table, err := settledTable(run)
+	if err != nil {
+		return err
+	}
+	b, err := a.readBatch(likeRun(run), files, false)
+	if err != nil {
+		return err
+	}
+	relative := jobs.AbsoluteCwd{Base: run.Asked.Cwd}
+	for _, s := range b.Specs {
+		relative.Resolve(s)
+	}
+	m, err := ask.Compare(table, b.Specs)
+	if err != nil {
+		return err
+	}
+	a.con.Line(planOf(m, files)...)
+	a.tellColumns(run, b.Columns)
+	if len(m.Rounds)+len(m.New)+len(m.Queued)+len(m.Changes)+len(m.Ranked) == 0 {
+		a.con.Line("nothing to do")
+		return a.tellUpdated(run, m, nil, 0, opt)
+	}
+	if err := a.agree(opt.yes, "requeue", summaryOf(m)+" in "+text.Line(run.Name())); err != nil {
+		return err
+	}
+	if err := stillSettled(run, table); err != nil { // reading and answering take time
+		return err
+	}
+	requests := m.Requests()
+	edits := len(requests)
+	if len(m.New) > 0 {
+		added, err := submitRequests(m.New)
+		if err != nil {
+			return err
+		}
+		requests = append(requests, added...)
+	}
+	s, err := a.ask(context.Background(), run, requests...)
+	if err != nil {
+		return err
+	}
+	left := 0 // jobs that were left alone, because their state had changed
+	for i, q := range requests[:edits] {
+		if q.Do != rundir.DoPriority && !s.waits { // the jobs of priorities are in the other requests
+			left += s.parts[i].Left
+		}
+	}
+	return a.tellUpdated(run, m, s, left, opt)
+}
+
+// settledTable returns the jobs of a run. It is an error if more jobs are being added:
+// they would be compared as missing, and added again. For the same reason it reads the
+// whole journal, also what the dispatcher has not published yet.
+func settledTable(run *rundir.Run) (*jobs.Table, error) {
+	names, _, err := run.RequestNames()
+	if err != nil {
+		return nil, err
+	}
+	owner, err := journal.ReadOwner(run)
+	alive := err == nil && owner != nil && owner.Life() != journal.Dead
+	limit := journal.Limit{End: true}
+	if alive {
+		limit = journal.Limit{Durable: live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}}
+	}
+	reader := journal.Follow(run)
+	if _, err := reader.Poll(limit, nil); err != nil {
+		return nil, err
+	}
+	table := reader.Table()
+	table.AcceptStored()
+	// A request that was carried out only has to be removed.
+	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
+	if len(names) > 0 {
+		p := text.Errorf("%s of the run %s not been carried out yet", jobs.Plural(len(names), "request"), jobs.Verb(len(names), "has", "have"))
+		if alive {
+			return nil, p.WithAdvice("its dispatcher does in a moment; then compare again")
+		}
+		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", refTo(run))
+	}
+	had, err := run.ReadInput()
+	if err != nil {
+		return nil, err
+	}
+	storing := false
+	if want, ok := run.Asked.Options[rundir.OptionJobs].(int64); ok {
+		storing = alive && len(table.Jobs) < int(want)
+	}
+	reading := alive && owner.Epoch <= 1 // later dispatchers do not read the pipe
+	if storing || had.State == rundir.InputOpen && (had.Again || reading) {
+		p := text.Errorf("not all jobs of the run were made yet: %s", runview.Came(table))
+		if alive {
+			return nil, p.WithAdvice("compare again when they were")
+		}
+		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", refTo(run))
+	}
+	return table, nil
+}
+
+// stillSettled returns an error if jobs were added since the comparison, or are about to be.
+func stillSettled(run *rundir.Run, compared *jobs.Table) error {
+	now, err := settledTable(run)
+	if err != nil {
+		return err
+	}
+	if n := len(now.Jobs) - len(compared.Jobs); n != 0 {
+		return text.Errorf("nothing was done: %s %s added to the run meanwhile", jobs.Plural(n, "job"), jobs.Verb(n, "was", "were")).WithAdvice("compare again")
+	}
+	return nil
+}
+
+// planOf describes what matched, what is new, and what is gone.
+func planOf(m *ask.Diff, files []string) []string {
+	names := slices.Clone(files)
+	if i := slices.Index(names, stdinFile); i >= 0 {
+		names[i] = "standard input"
+	}
+	lines := []string{text.Line(strings.Join(names, ", ")) + ": " + jobs.Plural(m.Total, "job")}
+	if m.Renamed != "" {
+		lines[0] += "; compared with those of " + text.Line(m.Renamed) + ", from which the run was made"
+	}
+	say := func(n int, format string, args ...any) {
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("  %6d ", n)+fmt.Sprintf(format, args...))
+		}
+	}
+	ranges := func(ids []jobs.ID) string { return text.ShortenTo(jobs.RangesOf(ids).String(), 40) }
+	stay := func(ids []jobs.ID, what string) {
+		n := len(ids)
+		say(n, "of the run %s %s: left as %s (%s)", jobs.Verb(n, "is", "are"), what, jobs.Verb(n, "it is", "they are"), ranges(ids))
+	}
+	say(m.Succeeded, "in the run and succeeded: not run again")
+	say(len(m.Rounds), "in the run and over without success: run again (%s)", ranges(m.Rounds))
+	say(m.Open, "in the run and queued or running")
+	say(len(m.New), "new: added (%s)", titles(m.New))
+	stay(slices.DeleteFunc(slices.Clone(m.Gone), func(id jobs.ID) bool {
+		_, queued := slices.BinarySearch(m.Queued, id)
+		return queued
+	}), "not in the file any more")
+	say(len(m.Queued), "of the run %s not in the file any more and still queued: canceled (%s)", jobs.Verb(len(m.Queued), "is", "are"), ranges(m.Queued))
+	others := slices.Sorted(maps.Keys(m.Others))
+	stay(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(m.Others))...))),
+		"of "+text.Line(someNames(others, maxNamedHosts))+" and not in this file")
+	for _, c := range m.Changes {
+		say(len(c.IDs), "with other options from now on: %s", text.Line(c.String()))
+	}
+	for _, p := range slices.Sorted(maps.Keys(m.Ranked)) {
+		say(len(m.Ranked[p]), "with priority %d from now on (%s)", p, ranges(m.Ranked[p]))
+	}
+	say(m.Running, "running with the options that they were started with")
+	for _, key := range slices.Sorted(maps.Keys(m.Kept)) {
+		say(m.Kept[key], "with another %s in the file, which cannot be changed: they keep theirs", key)
+	}
+	return lines
+}
+
+// titles returns the titles of the first jobs.
+func titles(specs []*jobs.Spec) string {
+	var list []string
+	for _, s := range specs[:min(3, len(specs))] {
+		list = append(list, text.ShortenTo(text.Line(s.Title()), 60))
+	}
+	if len(specs) > len(list) {
+		list = append(list, "…")
+	}
+	return strings.Join(list, "; ")
+}
+
+// summaryOf describes what is to be done, for a question.
+func summaryOf(m *ask.Diff) string {
+	var parts []string
+	if n := len(m.Rounds); n > 0 {
+		parts = append(parts, "run "+jobs.Plural(n, "job")+" again")
+	}
+	if n := len(m.New); n > 0 {
+		parts = append(parts, "add "+strconv.Itoa(n))
+	}
+	if n := len(m.Queued); n > 0 {
+		parts = append(parts, "cancel "+strconv.Itoa(n))
+	}
+	if len(parts) == 0 {
+		return "change options"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// updatedJSON is what requeue --file --json prints.
+type updatedJSON struct {
+	runJSON
+	Do        string `json:"do"`
+	Answered  bool   `json:"answered"`
+	Succeeded int    `json:"succeeded"` // not run again
+	Again     int    `json:"again"`
+	Open      int    `json:"open"`
+	New       int    `json:"new"`
+	Gone      int    `json:"gone"`
+	Canceled  int    `json:"canceled"` // of gone
+	Changed   int    `json:"changed"`
+	Left      int    `json:"left_alone"` // of again, changed, and canceled: their state had changed
+}
+
+// tellUpdated reports what was done. s is nil if there was nothing to do.
+func (a *app) tellUpdated(run *rundir.Run, m *ask.Diff, s *answers, left int, opt askOptions) error {
+	switch {
+	case opt.json:
+		return a.printJSON(&updatedJSON{runJSON: jsonOf(run), Do: rundir.DoRequeue, Answered: s == nil || !s.waits, Succeeded: m.Succeeded,
+			Again: len(m.Rounds), Open: m.Open, New: len(m.New), Gone: len(m.Gone), Canceled: len(m.Queued), Changed: m.Changed, Left: left})
+	case s == nil: // was reported
+	case s.waits:
+		a.tellWaits(s, "it waits")
+	default:
+		text := "done: " + summaryOf(m)
+		if left > 0 {
+			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", jobs.Plural(left, "job"), jobs.Verb(left, "was", "were"))
+		}
+		a.con.Line(text)
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,11 +13,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 )
 
 // resultsFlags holds the flags of results.
@@ -46,18 +49,9 @@ func (a *app) resultsCmd() *cobra.Command {
 		Use:     "results [flags] [RUN]",
 		GroupID: groupLook,
 		Short:   "What became of the jobs of a run; the table of a grid",
-		Long: `What became of the jobs of a run, a line a finished job in the order of the jobs
-file; with --json an object a job in the order in which they ended, those that were
-acknowledged before included. No dispatcher is needed, none is disturbed.
-
-A run with parameters, or any flag but --json and --failed, gives a table: parameters,
-metrics found in what the jobs printed, state, time and host. A metric is NAME (the last
-NAME=VALUE or NAME: VALUE that a job printed), NAME=json:PATH (of its last line of JSON),
-NAME='re:EXPR' (the last match, one group), or NAME=file:PATH:HOW (in a file that it
-wrote). Groups, pivots and --best are over jobs that succeeded. docs/results.md explains
-everything.
-
-` + runHelp,
+		Long: `Print the results of the jobs of a run, a line a finished job in the order of the jobs file. A run with parameters, or
+any flag but --json and --failed, gives a table of parameters, metrics, state, time, and host. docs/results.md
+explains metrics and groups. ` + runHelp,
 		Example: `dcs-tui results --failed
 dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
 dcs-tui results --result acc --sort acc:desc
@@ -67,7 +61,7 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 		Args: func(_ *cobra.Command, args []string) error {
 			_, rest, err := f.table.pivot.split(args)
 			if err == nil && len(rest) > 1 {
-				err = exit.Usagef("one RUN is wanted, not %s", console.Shorten(strings.Join(rest, " ")))
+				err = text.Errorf("one RUN is wanted, not %s", text.Shorten(strings.Join(rest, " ")))
 			}
 			return err
 		},
@@ -122,16 +116,16 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 	has := fs.Changed
 	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"}, {"pivot", "columns"}, {"best", "sort"}} {
 		if has(pair[0]) && has(pair[1]) {
-			return exit.Usagef("--%s and --%s do not go together", pair[0], pair[1])
+			return text.Errorf("--%s and --%s do not go together", pair[0], pair[1])
 		}
 	}
 	switch {
 	case has("stats") && !has("group"):
-		return exit.Usagef("--stats are those of groups: --group COLUMNS says which")
+		return text.Errorf("--stats are those of groups: --group COLUMNS says which")
 	case has("min-group-size") && !has("group") && !has("pivot"):
-		return exit.Usagef("--min-group-size needs --group or --pivot")
+		return text.Errorf("--min-group-size needs --group or --pivot")
 	case f.minSize < 0:
-		return exit.Usagef("--min-group-size %d: a number from 0 is wanted", f.minSize)
+		return text.Errorf("--min-group-size %d: a number from 0 is wanted", f.minSize)
 	}
 	return nil
 }
@@ -139,7 +133,7 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) error {
 	wants := f.table.given(cmd.Flags())
 	if f.json && wants != "" {
-		return exit.Usagef("--json prints whole results, --%s asks for a table: --format jsonl prints that as JSON", wants)
+		return text.Errorf("--json prints whole results, --%s asks for a table: --format jsonl prints that as JSON", wants)
 	}
 	if err := f.table.check(cmd.Flags()); err != nil {
 		return err
@@ -178,7 +172,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 
 func (a *app) writeResults(list []results.Result, asJSON bool) error {
 	w := bufio.NewWriterSize(a.stdout, 64<<10)
-	style := console.New(a.stdout)
+	style := newConsole(a.stdout)
 	var buf []byte
 	for i := range list {
 		buf = buf[:0]
@@ -207,7 +201,7 @@ func (v *pivotValue) Type() string   { return "rows columns metric" }
 func (v *pivotValue) Set(s string) error {
 	v.names, v.at = strings.Split(s, ","), v.flags.NArg()
 	if len(v.names) != 1 && len(v.names) != 3 {
-		return exit.Usagef("%q does not name rows, columns and a metric, such as C,gamma,acc", console.Shorten(s))
+		return text.Errorf("%q does not name rows, columns and a metric, such as C,gamma,acc", text.Shorten(s))
 	}
 	return nil
 }
@@ -218,7 +212,247 @@ func (v *pivotValue) split(args []string) (names, rest []string, err error) {
 	case len(v.names) != 1:
 		return v.names, args, nil
 	case len(args) < v.at+2:
-		return nil, nil, exit.Usagef("--pivot wants rows, columns and a metric: --pivot C gamma acc")
+		return nil, nil, text.Errorf("--pivot wants rows, columns and a metric: --pivot C gamma acc")
 	}
 	return append(v.names[:1:1], args[v.at:v.at+2]...), slices.Concat(args[:v.at], args[v.at+2:]), nil
+}
+
+// tableAsk is a table that the flags ask for. It is read before the run is, so that an error
+// costs no time.
+type tableAsk struct {
+	*tableFlags
+	columns  []*metrics.Metric
+	filters  []*query.Query // all must hold
+	order    []results.Order
+	best     []results.Order // at most one
+	measures []results.Measure
+	pivot    results.PivotNames
+}
+
+func (f *tableFlags) ask() (*tableAsk, error) {
+	q := &tableAsk{tableFlags: f}
+	var errs [6]error
+	q.columns, errs[0] = parseEach("result", f.results, metrics.Parse)
+	q.filters, errs[1] = parseEach("where", f.where, query.Parse)
+	q.order, errs[2] = parseEach("sort", f.sort, results.ParseSort)
+	if f.best != "" {
+		q.best, errs[3] = parseEach("best", []string{f.best}, results.ParseBest)
+	}
+	if q.measures, errs[4] = parseEach("stats", f.stats, results.ParseMeasure); len(q.measures) == 0 {
+		q.measures = results.AllMeasures()
+	}
+	if len(f.pivotOf) > 0 {
+		var err error
+		if q.pivot, err = results.ParsePivot(f.pivotOf); err != nil {
+			errs[5] = text.Errorf("--pivot: %w", err)
+		}
+	}
+	if err := cmp.Or(errs[:]...); err != nil {
+		return nil, err
+	}
+	for i, c := range q.columns {
+		if slices.ContainsFunc(q.columns[:i], func(o *metrics.Metric) bool { return o.Name == c.Name }) {
+			return nil, text.Errorf("--result: %s is given twice", c.Name)
+		}
+	}
+	return q, nil
+}
+
+// parseEach parses the values of a flag.
+func parseEach[T any](flag string, texts []string, parse func(string) (T, error)) ([]T, error) {
+	var list []T
+	for _, word := range texts {
+		t, err := parse(word)
+		if err != nil {
+			return nil, text.Errorf("--%s: %w", flag, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// resultColumns returns the columns that the run declares and those asked for, which
+// replace declared ones of the same name.
+func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics.Metric {
+	columns, err := metrics.Declared(run.Asked)
+	if err != nil {
+		a.warn("%v", err)
+	}
+	for _, c := range asked {
+		if i := slices.IndexFunc(columns, func(o *metrics.Metric) bool { return o.Name == c.Name }); i >= 0 {
+			columns[i] = c
+		} else {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// runTable prints the table. Notes about it go to standard error.
+func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric, q *tableAsk) error {
+	whole, notes, err := a.resultTable(ctx, l, list, columns)
+	if err != nil {
+		return err
+	}
+	filters, having := q.filters, []*query.Query(nil)
+	if len(q.group) > 0 {
+		filters, having = whole.Split(filters)
+	}
+	s, odd, err := whole.Where(filters...)
+	if err != nil {
+		return text.Errorf("--where: %w", err)
+	}
+	notes = slices.Concat(notes, odd)
+	if len(q.pivotOf) > 0 {
+		err = a.printPivot(s, q, notes)
+	} else {
+		err = a.printRows(s, q, having, notes)
+	}
+	if order, wrong := results.ParseBest(metrics.Best(l.Run.Asked)); wrong == nil {
+		a.printCourse(whole, order)
+	}
+	if left := l.Table.Unfinished(); err == nil && left > 0 && !q.all {
+		a.note(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
+	}
+	return err
+}
+
+// resultTable reads the metrics of jobs and returns the table of them, with notes about what
+// could not be read.
+func (a *app) resultTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric) (*results.Table, []string, error) {
+	reader := metrics.NewReader(l.Run, columns)
+	reader.Cache()
+	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))
+	if err != nil {
+		return nil, nil, err
+	}
+	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Metrics: found.Values}), found.Notes, nil
+}
+
+// courseWidth is the number of steps in which the course of a search is shown.
+const courseWidth = 24
+
+// printCourse prints the best job of a search and how the best has changed over the trials.
+func (a *app) printCourse(s *results.Table, order results.Order) {
+	row, _, _, err := s.BestBy(order)
+	if err != nil {
+		return // there is none yet
+	}
+	column, _ := s.Column(order.Column)
+	course, levels := "", []rune(a.con.Glyph("▁▂▃▄▅▆▇█", "_.-=#"))
+	for _, v := range s.Course(order, courseWidth) {
+		course += string(levels[int(v*float64(len(levels)-1)+0.5)])
+	}
+	a.con.Line(a.con.Paint(bold, "best: ") + text.Line(fmt.Sprintf("%s=%s (job %d)", order.Column, s.At(row, column).Text, s.Job(row))) + " " + course)
+}
+
+// note prints notes about a table on standard error.
+func (a *app) note(lines ...string) {
+	for _, l := range lines {
+		a.con.Line(a.con.Paint(dim, "note: ") + text.Line(l))
+	}
+}
+
+// printRows prints jobs or groups.
+func (a *app) printRows(s *results.Table, q *tableAsk, having []*query.Query, notes []string) error {
+	var odd []string
+	var err error
+	switch {
+	case len(q.group) > 0:
+		if s, odd, err = s.GroupBy(q.group, q.tableFlags.columns, q.measures, q.minSize, having); err != nil {
+			return text.Errorf("--group: %w", err)
+		}
+	case len(q.tableFlags.columns) > 0:
+		shown, err := s.Find(q.tableFlags.columns)
+		if err != nil {
+			return text.Errorf("--columns: %w", err)
+		}
+		s = s.Show(shown)
+		odd = s.Missing(s.Metrics())
+	default:
+		if q.format == string(results.JSONLFormat) { // for programs
+			s = s.AlsoShow("exit", "signal", "reason")
+		}
+		odd = s.Missing(s.Metrics())
+	}
+	if s, err = s.SortBy(q.order...); err != nil {
+		return text.Errorf("--sort: %w", err)
+	}
+	if len(q.best) > 0 {
+		row, ties, more, err := s.BestBy(q.best[0])
+		if err != nil {
+			return text.Errorf("--best: %w", err)
+		}
+		if odd = more; ties > 0 {
+			odd = append(odd, jobs.Plural(ties, "more "+s.Unit())+" with the same "+q.best[0].Column)
+		}
+		s = s.Keep(func(r int) bool { return r == row })
+	}
+	return a.writeTable(s, q, append(notes, odd...))
+}
+
+func (a *app) printPivot(s *results.Table, q *tableAsk, notes []string) error {
+	p, odd, err := s.PivotBy(q.pivot, q.minSize)
+	if err != nil {
+		return text.Errorf("--pivot: %w", err)
+	}
+	a.note(p.Title())
+	return a.writeTable(p.Table(), q, append(notes, odd...))
+}
+
+// writeTable prints a table, and then notes about it.
+func (a *app) writeTable(s *results.Table, q *tableAsk, notes []string) error {
+	out := newConsole(a.stdout)
+	format := results.Format(q.format)
+	if format == results.CSVFormat || format == results.TSVFormat {
+		notes = append(notes, s.Formulas()...)
+	}
+	err := results.Write(a.stdout, s, results.Options{Format: format, Terminal: out.Live(), Color: out.Colored(), Width: terminalWidth(out)})
+	if err == nil {
+		a.note(notes...)
+	}
+	return err
+}
+
+// terminalWidth is the maximum width of a table; 0, which means no limit, if out is not a terminal.
+func terminalWidth(out *console) int {
+	if !out.Live() {
+		return 0
+	}
+	return out.Width()
+}
+
+func columnNames(columns []*metrics.Metric) []string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// paramNames returns the parameters of all jobs, also of those without a row, so that a
+// table has the same columns from the beginning of a run to its end.
+func paramNames(t *jobs.Table) []string {
+	var names []string
+	had := map[string]bool{}
+	for i := range t.Jobs {
+		for k, p := range t.Jobs[i].Spec.Params {
+			if k < len(names) && names[k] == p.Name || had[p.Name] {
+				continue // the usual case
+			}
+			had[p.Name] = true
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// cwdsOf returns a function for metrics.Reader: the directory of a job that has its own.
+func cwdsOf(t *jobs.Table, list []results.Result) func(i int) string {
+	return func(i int) string {
+		if s := t.Job(list[i].Job).Spec; s.Options != nil {
+			return s.Cwd
+		}
+		return ""
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
@@ -79,15 +78,15 @@ func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) 
 		tb.Fatal(err)
 	}
 	defer errs.Close()
-	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, con: console.New(errs)}
+	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, con: newConsole(errs)}
 	code = a.main(append([]string{"results"}, args...))
 	b, _ := os.ReadFile(out.Name())
 	e, _ := os.ReadFile(errs.Name())
 	return string(b), string(e), code
 }
 
-// Issue 5, point 3: 100,000 results in under 2 s, outputs in a local directory: read
-// anew, and again, when the figures are remembered. The time is measured, not judged.
+// 100,000 results in under 2 s, outputs in a local directory: read
+// again, and again, when the figures are remembered. The time is measured, not judged.
 func BenchmarkResults(b *testing.B) {
 	run := gridRun(b, b.TempDir(), 100_000)
 	table := func(b *testing.B) {
@@ -108,7 +107,7 @@ func BenchmarkResults(b *testing.B) {
 			before := cpu()
 			for b.Loop() {
 				if forget {
-					if err := os.RemoveAll(run.Path(metrics.MemoryDir)); err != nil {
+					if err := os.RemoveAll(run.Path(metrics.CacheFile)); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -119,7 +118,7 @@ func BenchmarkResults(b *testing.B) {
 	}
 }
 
-// TUI.md rule 8: colour is only on a terminal, not with NO_COLOR, and repeats what the
+// color is only on a terminal, not with NO_COLOR, and repeats what the
 // shades say. Rule 10: nothing reaches the terminal raw, in any format.
 func TestResultsOnTerminal(t *testing.T) {
 	dir := t.TempDir()
@@ -159,7 +158,7 @@ func TestResultsToAFile(t *testing.T) {
 	}
 	got, errs, code := resultsOf(t, run.Dir, "--format", "csv", "--columns", "job,acc,loss,time")
 	wantErrs := "note: 1 solved job has no loss (job 2)\n" +
-		"note: 1 text begins like a formula, which a spreadsheet may carry out: import the file as text (job 2: \"=\\\"a\\\",␛\")\n"
+		"note: 1 text begins like a formula, which a spreadsheet may execute: import the file as text (job 2: \"=\\\"a\\\",␛\")\n"
 	if want := "job,acc,loss,elapsed_seconds\n1,0.000,0,1\n2,\"=\"\"a\"\",\x1b\",,2\n3,0.002,2,3\n"; code != 0 || got != want || errs != wantErrs {
 		t.Errorf("%d %q %q", code, got, errs)
 	}

@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,10 +20,9 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
 	"dcs-tui/hosts"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
@@ -30,21 +32,9 @@ func (a *app) resumeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "resume [flags] [RUN [-]]",
 		GroupID: groupRun,
-		Short:   "Carry on a run that was stopped, or whose dispatcher died",
-		Long: `Carry on a run: adopt the jobs that are still running, count those that have
-finished meanwhile, and run the rest. Jobs that are done are not run again.
-
-` + runHelp + `
-Options are those of the run, except where they are given anew. The inventory is read
-again from the file that the run was started with, or from --hosts, and what has changed
-in it is said. If the file cannot be read, the run keeps the inventory that it had.
-
-With --json, results that no earlier --json has acknowledged are printed again. With - more
-jobs are read from standard input, as run --json - does.
-
-With --standby, the command watches the dispatcher of the run, and resumes the run when that
-dispatcher dies or gives no sign of life for 30 s. It ends when the run ends or is stopped.
-docs/standby.md explains it; run --standby-on starts one on another machine.`,
+		Short:   "Continue a run that was stopped, or whose dispatcher died",
+		Long: `Continue a run: adopt the jobs that are still running, collect the results of those that have
+finished, and run the rest. Jobs that are done are not run again. ` + runHelp,
 		Example: `dcs-tui resume
 dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
 dcs-tui resume --standby --background sweep`,
@@ -61,7 +51,7 @@ dcs-tui resume --standby --background sweep`,
 	f.screenFlags(fs)
 	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
 	fs.BoolVar(&f.standby, "standby", false, "watch the dispatcher of the run, and resume the run when it dies or hangs")
-	fs.BoolVar(&f.background, "background", false, "with --standby, on another machine than the dispatcher's: go on in the background, and write to dispatcher.log of the run")
+	fs.BoolVar(&f.background, "background", false, "with --standby, on another machine than the dispatcher's: run in the background, and write to dispatcher.log of the run")
 	return cmd
 }
 
@@ -75,9 +65,9 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	streaming := len(args) == 2
 	switch {
 	case streaming && args[1] != stdinFile:
-		return exit.Usagef("only the run is wanted, and - for more jobs from standard input, not %s", console.Shorten(args[1]))
+		return text.Errorf("only the run is wanted, and - for more jobs from standard input, not %s", text.Shorten(args[1]))
 	case streaming && !f.json:
-		return exit.Usagef("- is for programs, and goes with --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", console.ShellWord(args[0]))
+		return text.Errorf("- is for programs, and goes with --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", text.ShellWord(args[0]))
 	}
 	reopen := f.KeepOpen // not by the run's own options
 	if done, err := a.onScreen(f, streaming); done {
@@ -131,7 +121,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	a.keepInventory(r, inv)
 	if !f.standby { // which takes over also what was asked of the dispatcher before it
 		a.removeStopFiles(r, func(name string) {
-			a.con.Line("the file " + name + " of the run is removed: the run goes on")
+			a.con.Line("the file " + name + " of the run is removed: the run continues")
 		})
 	}
 	for _, text := range absentHosts(o.Table, inv.Hosts, f.Buffer) {
@@ -150,7 +140,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	switch {
 	case streaming && had.Again && had.State == rundir.InputOpen:
 		o.Release()
-		return exit.Usagef("the run has not made all of its jobs yet, so none can be read from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(r))
+		return text.Errorf("the run has not made all of its jobs yet, so none can be read from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(r))
 	case streaming:
 		d.opts.Lines = readingLines(a.stdin, o.Specs())
 	}
@@ -192,21 +182,21 @@ func (a *app) restOfInput(r *rundir.Run, had rundir.Input, have int) func() (job
 // resumeInventory reads the inventory again, from --hosts or from the file that the run
 // was started with, and reports what has changed. If that file cannot be read or has an
 // error, the run keeps its inventory, because hosts of running jobs must be reachable.
-func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, error) {
+func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
 	switch file := run.Asked.InventoryFile; {
 	case f.hosts != "" || f.HostList != "":
 		inv, err = a.selectInventory(f)
 	case file == "":
-		inv, err = &loadedInventory{Inventory: hosts.Local()}, nil
+		inv, err = hosts.Local(), nil
 	case filepath.IsAbs(file): // otherwise an older program created the run, and the directory is unknown
 		file = text.Path(file)
 		info, why := os.Stat(file)
 		if why == nil && !info.Mode().IsRegular() {
 			why = fmt.Errorf("inventory file: %s is not a regular file", file) // a pipe cannot be read twice
 		} else {
-			var now *loadedInventory
+			var now *hosts.Inventory
 			if now, why = a.loadInventory(file); why == nil {
 				inv, err = now, nil
 			}
@@ -216,7 +206,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 			if more != "" {
 				problem += " (and more)"
 			}
-			a.warn("the inventory has not been read again, the run keeps the one that it had: %s; correct %s and resume again, or use --hosts FILE", problem, console.CleanLine(file))
+			a.warn("the inventory has not been read again, the run keeps the one that it had: %s; correct %s and resume again, or use --hosts FILE", problem, text.Line(file))
 		}
 	}
 	if err != nil {
@@ -229,23 +219,23 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 		if inv.File != "" {
 			from = text.Path(inv.File)
 		}
-		a.con.Line(console.CleanLine("the inventory (" + from + ") has changed: " + changes))
+		a.con.Line(text.Line("the inventory (" + from + ") has changed: " + changes))
 	}
-	return inv, a.checkSSH(&f.options, inv.reached())
+	return inv, a.checkSSH(&f.options, reached(inv))
 }
 
 // keepInventory stores the inventory of this resume for later commands.
-func (a *app) keepInventory(run *rundir.Run, inv *loadedInventory) {
-	if text, _, err := run.Inventory(); err == nil && text == inv.text {
+func (a *app) keepInventory(run *rundir.Run, inv *hosts.Inventory) {
+	if text, _, err := run.Inventory(); err == nil && text == inv.Text {
 		return
 	}
-	if err := run.KeepInventory(inv.text); err != nil {
+	if err := run.KeepInventory(inv.Text); err != nil {
 		a.warn("%v", err)
 	}
 }
 
 // absentHosts describes each host that is not in the inventory although attempts may still
-// run there: which they are, and how long they are waited for. As the host cannot be asked,
+// run there: which they are, and how long they are awaited. As the host cannot be asked,
 // the default lost_after applies, and the lease of what is only handed over, which --buffer
 // makes longer.
 func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
@@ -273,9 +263,9 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(attempts)) {
 		ids := attempts[name]
-		what, they := "attempts ", "unless the run directory shows how they end, or that the host goes on, they are given up and their jobs run"
+		what, they := "attempts ", "unless the run directory shows how they end, or that the host still runs, they are given up and their jobs run"
 		if len(ids) == 1 {
-			what, they = "attempt ", "unless the run directory shows how it ends, or that the host goes on, it is given up and its job runs"
+			what, they = "attempt ", "unless the run directory shows how it ends, or that the host still runs, it is given up and its job runs"
 		}
 		if more := len(ids) - maxNamed; more > 0 {
 			ids = append(ids[:maxNamed:maxNamed], fmt.Sprintf("%d more", more))
@@ -287,7 +277,7 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 }
 
 // removeStopFiles takes away what an earlier stop left: whoever says resume wants
-// the run to go on, and cancel has done what was asked. removed is told of each.
+// the run to continue, and cancel has done what was asked. removed is told of each.
 func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 	for _, name := range []string{rundir.StopFile, rundir.StopNowFile} {
 		err := run.Disk.Remove(run.Path(name))
@@ -314,4 +304,92 @@ func recovered(o *run.Owned, asked int) string {
 		text += ", " + jobs.Plural(asked, "request") + " to carry out"
 	}
 	return text
+}
+
+// findStandbys finds the hosts of --standby-on. A name of the inventory is that host; any
+// other is reached as one of --host is.
+func (f *runFlags) findStandbys(inv *hosts.Inventory) error {
+	if f.StandbyOn == "" {
+		return nil
+	}
+	named, _, err := hosts.ParseLogins([]byte(strings.ReplaceAll(f.StandbyOn, ",", "\n")), "--standby-on")
+	if err != nil {
+		return err
+	}
+	for i, h := range named.Hosts {
+		if known := inv.Find(h.Name); known != nil {
+			named.Hosts[i] = known
+		}
+		if named.Hosts[i].Link == "local" {
+			return text.Errorf("--standby-on %s: that is this machine; a standby dispatcher must run on another one", text.Line(h.Name))
+		}
+	}
+	f.standbys = named.Hosts
+	return nil
+}
+
+// checkStandby checks the flags of resume --standby.
+func (f *runFlags) checkStandby() error {
+	switch {
+	case f.standby && f.force:
+		return text.Errorf("--standby and --force exclude each other: the one waits for the dispatcher's death, the other does not")
+	case f.background && !f.standby:
+		return text.Errorf("--background needs --standby").WithAdvice("on a terminal, resume dispatches in the background anyhow")
+	}
+	f.noTUI = f.noTUI || f.standby
+	return nil
+}
+
+// checkJobLog drops a --joblog that the dispatcher writes elsewhere than on this machine, which
+// would make a takeover fail. The run directory has a job log anyhow.
+func (a *app) checkJobLog(f *runFlags) {
+	if f.joblog == "" {
+		return
+	}
+	if _, err := os.Stat(filepath.Dir(f.joblog)); err != nil {
+		a.warn("the job log of --joblog is not continued here: %v", err)
+		f.joblog = ""
+	}
+}
+
+// inBackground starts this command line in the background, and returns when that process
+// watches.
+func (a *app) inBackground() error {
+	p, dir, err := a.startHere()
+	if err == nil && dir == "" { // it has said why, if it could
+		a.code, _ = codeOf(p)
+	}
+	return err
+}
+
+// standBy waits until the run needs a dispatcher, and takes it over. It returns nil, and sets
+// the exit code, if the run ends first.
+func (a *app) standBy(r *rundir.Run, f *runFlags) (*run.Owned, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	o, err := run.StandBy(ctx, r, run.StandbyOptions{
+		Elsewhere: f.background, Notify: a.message,
+		Watching: func() {
+			a.begun(r)
+			a.starter = nil
+		},
+	})
+	switch {
+	case errors.Is(err, run.ErrOver):
+		reader := journal.NewReader(r, journal.Follow(r).Lean())
+		if _, err := reader.Poll(nil); err != nil {
+			return nil, err
+		}
+		return nil, a.nobodyDispatches(r, reader.Table())
+	case ctx.Err() != nil:
+		a.con.Line("the standby ends; the run continues without it")
+		a.code = exitCanceled
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, w := range o.Warnings {
+		a.warn("%s", w)
+	}
+	return o, nil
 }

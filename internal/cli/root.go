@@ -1,3 +1,9 @@
+// Package cli is the command line of dcs-tui: flags, wiring, printing, and exit codes. A file
+// holds a command or a concern that several share.
+//
+// It decides nothing about jobs or hosts (dispatch/sched does), stores nothing (jobs/rundir
+// and jobs/journal do), and owns no run (dispatch/run does). Whatever comes from a job or a
+// host passes jobs.Clean before it reaches a terminal.
 package cli
 
 import (
@@ -15,8 +21,7 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 )
 
 // app is one invocation of the program.
@@ -24,7 +29,7 @@ type app struct {
 	stdin      io.Reader
 	stdout     *os.File
 	stderr     *os.File
-	con        *console.Console
+	con        *console
 	signals    <-chan os.Signal // nil before listen
 	early      chan os.Signal   // see leaveOnQuit
 	onTerminal bool             // standard error is a terminal
@@ -35,6 +40,7 @@ type app struct {
 	starter    *run.Starter     // the screen that has started this process in the background; nil: none
 	questions  *run.Questions   // asks attached screens for secrets; nil: the terminal is asked
 	slow       sync.Once        // see reportSlow
+	watched    bool             // openDir has opened a run
 	code       int              // exit code if no error has one
 }
 
@@ -43,7 +49,7 @@ type app struct {
 func Main(args []string) int { return newApp().main(args) }
 
 func newApp() *app {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: console.New(os.Stderr),
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
 		onTerminal: term.IsTerminal(int(os.Stderr.Fd())), starter: run.FindStarter()}
 	if a.starter != nil {
 		a.questions = new(run.Questions)
@@ -62,7 +68,7 @@ func (a *app) main(args []string) int {
 	setUpHelp(root, helpWidth())
 	if err := root.Execute(); err != nil {
 		a.complain(err)
-		return exit.CodeOf(err)
+		return errorCode(err)
 	}
 	return a.code
 }
@@ -79,13 +85,9 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dcs-tui",
 		Short: "Run thousands of shell commands on the cores of a lab's workstations",
-		Long: `Run thousands of shell commands on the cores of a lab's workstations.
-
-One program, nothing to install on the hosts: what you can reach with ssh, it can
-use. It keeps every free core busy, stays out of colleagues' way, and carries on
-after crashed hosts, dropped links and its own death.
-
-` + exit.Help,
+		Long: `Run thousands of shell commands on the cores of a lab's workstations. Nothing needs to be installed on
+the hosts: what you can reach with ssh, dcs-tui can use. It keeps every free core busy, makes way for
+colleagues, and continues after crashed hosts, dropped links, and its own death.`,
 		Example: `# on this machine's cores (all but one)
 dcs-tui run jobs.txt
 
@@ -93,11 +95,11 @@ dcs-tui run jobs.txt
 dcs-tui hosts check
 dcs-tui run --hosts hosts.toml jobs.txt
 
-# the runs that are kept here, and a run that goes on in the background
+# the runs that are kept here, and a run that continues in the background
 dcs-tui
 dcs-tui attach
 
-# carry on what was stopped
+# continue what was stopped
 dcs-tui resume`,
 		Args:              cobra.ArbitraryArgs,
 		RunE:              a.runAlone,
@@ -108,7 +110,7 @@ dcs-tui resume`,
 	}
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "run jobs"},
-		&cobra.Group{ID: groupLook, Title: "look at runs"},
+		&cobra.Group{ID: groupLook, Title: "inspect runs"},
 		&cobra.Group{ID: groupHost, Title: "hosts"},
 		&cobra.Group{ID: groupMore, Title: "more"},
 	)
@@ -119,7 +121,7 @@ dcs-tui resume`,
 		if errors.As(err, &bad) {
 			err = fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())
 		}
-		p := exit.Usagef("%s", firstLine(err.Error()))
+		p := text.Errorf("%s", firstLine(err.Error()))
 		if cmd.Name() == "priority" && strings.Contains(err.Error(), "shorthand") {
 			return p.WithAdvice("put -- before a negative number: dcs-tui priority RUN -- -1 JOBS")
 		}
@@ -141,7 +143,7 @@ dcs-tui resume`,
 
 // unknownCommand returns an error that suggests similar commands.
 func unknownCommand(cmd *cobra.Command, word string) error {
-	p := exit.Usagef("there is no command %q", console.Shorten(word)).WithAdvice("%s --help lists the commands", cmd.CommandPath())
+	p := text.Errorf("there is no command %q", text.Shorten(word)).WithAdvice("%s --help lists the commands", cmd.CommandPath())
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
@@ -149,7 +151,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 		p.WithAdvice("did you mean %s?", strings.Join(near, " or "))
 	}
 	if _, err := os.Stat(word); err == nil {
-		p.WithAdvice("to run a file of jobs: dcs-tui run %s", console.ShellWord(word))
+		p.WithAdvice("to run a file of jobs: dcs-tui run %s", text.ShellWord(word))
 	}
 	return p
 }
@@ -170,28 +172,28 @@ func (a *app) complain(err error) {
 		if len(lines) == 0 {
 			prefix = "dcs-tui: "
 		}
-		lines = append(lines, prefix+console.CleanLine(l))
+		lines = append(lines, prefix+text.Line(l))
 	}
-	var p *exit.Problem
+	var p *text.Error
 	if errors.As(err, &p) && p.Advice != "" {
-		lines = append(lines, "  "+console.CleanLine(p.Advice))
+		lines = append(lines, "  "+text.Line(p.Advice))
 	}
 	a.con.Status("")
 	a.con.Line(lines...)
 }
 
 // message writes a message that may begin with "warning: ".
-func (a *app) message(text string) {
-	if warning, ok := strings.CutPrefix(text, "warning: "); ok {
+func (a *app) message(msg string) {
+	if warning, ok := strings.CutPrefix(msg, "warning: "); ok {
 		a.warn("%s", warning)
 		return
 	}
-	a.con.Line(console.CleanLine(text))
+	a.con.Line(text.Line(msg))
 }
 
 // warn prints a warning.
 func (a *app) warn(format string, args ...any) {
-	a.con.Line(a.con.Paint(console.Yellow, "warning: ") + console.CleanLine(fmt.Sprintf(format, args...)))
+	a.con.Line(a.con.Paint(yellow, "warning: ") + text.Line(fmt.Sprintf(format, args...)))
 }
 
 func firstLine(s string) string {
@@ -227,4 +229,55 @@ func versionOf(info *debug.BuildInfo) string {
 		v += ", commit " + commit + changed
 	}
 	return v
+}
+
+// The exit codes. This is the only place that gives them their meaning.
+const (
+	exitOK       = 0   // every job succeeded
+	exitFailed   = 1   // some job did not
+	exitUsage    = 2   // usage or configuration: nothing was started
+	exitNoHosts  = 3   // no host could be used for --give-up
+	exitLeft     = 4   // stopped with jobs left: resume continues; or the screen was left, and the run continues
+	exitCanceled = 130 // canceled
+)
+
+// exitHelp is the table as the user reads it.
+const exitHelp = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 usage or configuration,
+3 no host could be used for --give-up, 4 stopped with jobs left (resume continues) or
+left the screen while the run continues, 130 canceled.`
+
+// exitCode returns the exit code of a run.
+func exitCode(s run.State) int {
+	switch s {
+	case run.Succeeded:
+		return exitOK
+	case run.Failed:
+		return exitFailed
+	case run.NoHosts:
+		return exitNoHosts
+	case run.Canceled:
+		return exitCanceled
+	}
+	return exitLeft
+}
+
+// codeError is an error with an exit code of its own.
+type codeError struct {
+	error
+	code int
+}
+
+func (e *codeError) Unwrap() error { return e.error }
+
+// withCode makes the program exit with this code because of err.
+func withCode(code int, err error) error { return &codeError{err, code} }
+
+// errorCode returns the exit code of an error. An error without one was found before
+// anything was started.
+func errorCode(err error) int {
+	var c *codeError
+	if errors.As(err, &c) {
+		return c.code
+	}
+	return exitUsage
 }

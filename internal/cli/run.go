@@ -1,21 +1,29 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -24,39 +32,10 @@ func (a *app) runCmd() *cobra.Command {
 		Use:     "run [flags] FILE...|-|COMMAND ::: VALUE...",
 		GroupID: groupRun,
 		Short:   "Run the jobs of a file",
-		Long: `Run the jobs of a file: one shell command a line, blank lines and # comments left
-out, \ at the end of a line goes on in the next. A line "#DCS key=value …" sets
-options of the next job, "#DCS default key=value …" of all that follow: name,
-priority, tries, retry_delay, timeout, deadline, est, tags, gpus, mem, slots, tokens, after,
-env.NAME, cwd, setup, on_lost, speculate, hardness, send, return, queue, share,
-queue_priority, queue_slots. docs/jobs.md explains them.
-A file that ends in .jsonl holds one JSON object a line; one with lines of values such as
-"[C] 0.1 1 10" is a template (see grid). - reads jobs from standard input and starts each
-as it comes; with --json also JSON objects, see docs/protocol.md.
-
-COMMAND ::: VALUE... runs the command for each value, as GNU parallel does: {} stands for the
-value, {.} {/} {//} {/.} for parts of it, {#} for the job's number, {2} {2/.} for values of
-the second list. Several ::: give all combinations, :::+ goes along with the list before,
-:::: takes the lines of files. Values are quoted for the shell and are the jobs' parameters.
-Options stand before the command.
-
-Each of several files is a queue of its own, named after it. Queues get slot time in
-proportion to their shares; docs/queues.md explains it. submit adds jobs to a run; with
---keep-open the run waits for them, also without FILE, until submit --end.
-
-Without an inventory the jobs run on this machine, on all cores but one. Everything
-about the run is kept in dcs-runs/NAME.
-
-On a terminal a screen shows the run, and a background process that ends with the run
-dispatches it: leave the screen with q, or lose it, and the run goes on; attach shows it again.
-
-With --no-tui, --json, --output or no terminal this process dispatches, and prints lines.
-Ctrl-C then lets running jobs finish and starts no more; a second one stops at once and
-leaves them running, to be adopted by resume; so does Ctrl-\. Closing the terminal stops nothing.
-
-A file STOP in the run directory drains as Ctrl-C does, until it is removed; STOP.now cancels.
-
-` + exit.Help,
+		Long: `Run the jobs of files: one shell command a line. #DCS lines set options of jobs, a file that ends in .jsonl has one JSON
+object a line, and - reads jobs from standard input as they come. COMMAND ::: VALUE... runs the command for each
+value, as GNU parallel does. Each of several files is a queue. Without an inventory the jobs run on this machine.
+On a terminal a screen shows the run; leave it with q, and the run continues in the background. docs/jobs.md explains more.`,
 		Example: `dcs-tui run jobs.txt
 dcs-tui run --hosts hosts.toml --tries 1 --timeout 2h sweep.txt
 dcs-tui run --dry-run jobs.txt
@@ -118,14 +97,14 @@ func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func(
 	return a.runJobs(cmd, f, src)
 }
 
-// shuffle puts the jobs of src into random order and numbers them anew.
+// shuffle puts the jobs of src into random order and numbers them again.
 func shuffle(src *jobSource, seed uint64) error {
 	if src.lazy() {
-		return exit.Usagef("--shuf needs all jobs at once: it cannot be used with standard input or a grid of more than %d jobs", grid.DefaultLimit)
+		return text.Errorf("--shuf needs all jobs at once: it cannot be used with standard input or a grid of more than %d jobs", grid.DefaultLimit)
 	}
 	for _, s := range src.known {
 		if len(s.After) > 0 {
-			return exit.Usagef("--shuf: a job has the option after, which gives an order")
+			return text.Errorf("--shuf: a job has the option after, which gives an order")
 		}
 	}
 	src.source = "" // would yield the jobs in their first order
@@ -145,11 +124,11 @@ func shuffle(src *jobSource, seed uint64) error {
 func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 	arguments, err := grid.ParseArguments(command, a.arguments, a.stdin)
 	if err != nil {
-		return jobSource{}, exit.Usagef("%w", err)
+		return jobSource{}, err
 	}
 	specs, err := arguments.Jobs(grid.DefaultLimit)
 	if err != nil {
-		return jobSource{}, exit.Usagef("%w", err)
+		return jobSource{}, err
 	}
 	f.queues.apply(specs)
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
@@ -165,7 +144,7 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 		if err != nil {
 			return jobSource{}, err
 		}
-		a.con.Line(console.CleanLine(files[0]) + " is a template: its jobs are those of dcs-tui grid")
+		a.con.Line(text.Line(files[0]) + " is a template: its jobs are those of dcs-tui grid")
 		return a.gridSource(t, files[0], g)
 	}
 	b, err := a.readBatch(g, files, len(files) > 1)
@@ -192,16 +171,311 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 		return false, nil
 	}
 	if len(args) == 0 && !f.KeepOpen {
-		return false, exit.Usagef("which jobs?").WithAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
+		return false, text.Errorf("which jobs?").WithAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
 	}
 	streaming = slices.Contains(args, stdinFile)
 	switch {
 	case streaming && len(args) > 1:
-		return false, exit.Usagef("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui run -")
+		return false, text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui run -")
 	case streaming && f.dryRun:
-		return false, exit.Usagef("--dry-run needs a file: jobs on standard input are not known before they come")
+		return false, text.Errorf("--dry-run needs a file: jobs on standard input are not known before they come")
 	case streaming && term.IsTerminal(int(os.Stdin.Fd())):
 		a.con.Line("reading jobs from the terminal, one command a line; Ctrl-D ends them")
 	}
 	return streaming, nil
+}
+
+// jobSource is where the jobs of a new run come from: all of them at once, or one after
+// another while the first ones run.
+type jobSource struct {
+	files []string     // what they are read from, for run.toml, messages and the name of the run
+	known []*jobs.Spec // all of them, numbered or not; nil: next yields them
+
+	// next yields the next job or line, io.EOF after the last. Any other error ends the run's
+	// input there: the jobs before it continue, and it is reported at the end. It is called by
+	// one goroutine, and may be left waiting when the run ends.
+	next func() (jobs.Line, error)
+	// what names jobs that next yields in the first line: "jobs from standard input".
+	what string
+	// source is kept in run.toml (rundir.OptionSource): what grid.Rest needs to yield the jobs again
+	// that were not stored when the dispatcher ended. "": they cannot be had again.
+	source string
+	search *run.Search    // nil: no job depends on the results of others
+	keep   map[string]any // more options for run.toml
+}
+
+// stdinFile stands for standard input among files.
+const stdinFile = "-"
+
+func (src *jobSource) lazy() bool {
+	return src.next != nil || src.search != nil && src.search.Proposer != nil
+}
+
+// fromStdin reports whether the jobs are read from standard input.
+func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
+
+// runJobs makes a run of the jobs that src yields, dispatches it to its end, and sets the
+// exit code. The flags have been checked, and absoluteFlags was called.
+func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
+	refs, env, err := run.ParseEnv(f.env, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	cwd, err := workDir(f.Cwd)
+	if err != nil {
+		return err
+	}
+	relative := jobs.AbsoluteCwd{Base: cwd}
+	for _, spec := range src.known {
+		relative.Resolve(spec)
+	}
+	inv, err := a.selectInventory(f)
+	if err != nil {
+		return err
+	}
+	if err := checkFiles(cwd, f, inv.Hosts); err != nil {
+		return err
+	}
+	if err := checkCwd(cwd, inv.Hosts); err != nil {
+		return err
+	}
+	if err := a.checkSSH(&f.options, reached(inv)); err != nil {
+		return err
+	}
+	if err := f.findStandbys(inv); err != nil {
+		return err
+	}
+	f.setSlots(inv.Hosts)
+	if f.dryRun {
+		a.warnSSH()
+		return a.dryRun(f, src.known, inv, cwd)
+	}
+	file := inv.File // absolute: resume may be called from another directory
+	if f.HostList != "" {
+		file = "" // run.toml keeps the list
+	} else if file != "" {
+		if file, err = filepath.Abs(file); err != nil {
+			return text.Errorf("inventory file: %w", err)
+		}
+	}
+	asked := rundir.Asked{
+		Version: version(), Cwd: cwd, Shell: f.Shell, Setup: f.Setup, JobsFile: strings.Join(src.files, " "),
+		InventoryFile: file, InventoryText: inv.Text,
+		Send: f.send, Return: f.returns, KeepFiles: f.keepFiles, Options: keepFlags(cmd.Flags()), EnvNames: refs,
+	}
+	maps.Copy(asked.Options, src.keep)
+	if src.source != "" {
+		asked.Options[rundir.OptionSource] = src.source
+	}
+	if !src.lazy() {
+		asked.Options[rundir.OptionJobs] = int64(len(src.known))
+		asked.JobsFile = src.files[0]
+	}
+	r, err := run.Create(f.runDir, f.name, asked)
+	if err != nil {
+		return err
+	}
+	if src.lazy() {
+		if err := r.WriteInput(rundir.Input{State: rundir.InputOpen}); err != nil {
+			return err
+		}
+	}
+	o, err := a.own(r, false)
+	if err != nil {
+		return err
+	}
+	if err := o.Store(src.known); err != nil {
+		o.Release()
+		return err
+	}
+	d := a.dispatching(f, inv, env)
+	d.opening = opening(r, &src, inv)
+	d.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
+	d.opts.Search = src.search
+	if d.opts.Lines = src.next; src.lazy() {
+		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
+	}
+	a.code, err = d.drive(o)
+	if err == nil && src.fromStdin() && a.code != exitOK && a.code != exitFailed {
+		a.flushTyped()
+	}
+	return err
+}
+
+// opening returns the first line without the name of the run: what is run where.
+func opening(run *rundir.Run, src *jobSource, inv *hosts.Inventory) string {
+	what := jobs.Plural(len(src.known), "job")
+	if src.what != "" {
+		what = src.what
+	}
+	where := "this machine"
+	if inv.File != "" {
+		var parts []string
+		if n := len(inv.Hosts); n > 0 || len(inv.Providers) == 0 {
+			parts = append(parts, jobs.Plural(n, "host"))
+		}
+		if n := len(inv.Providers); n > 0 {
+			parts = append(parts, "the instances of "+jobs.Plural(n, "provider"))
+		}
+		where = strings.Join(parts, " and ") + " of " + text.Line(inv.File)
+	}
+	return what + " on " + where + ", kept in " + dirOf(run)
+}
+
+// workDir returns the absolute directory in which jobs run: the flag, or else the current
+// directory. os.Getwd prefers $PWD, which on an automounted home is the path that other
+// machines have.
+func workDir(flag string) (string, error) {
+	if flag == "" {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", text.Errorf("cannot determine the current directory: %w", err).WithAdvice("--cwd names another")
+		}
+		return wd, nil
+	}
+	path, err := filepath.Abs(flag)
+	if err != nil {
+		return "", text.Errorf("--cwd %s: %w", text.Shorten(flag), err)
+	}
+	return path, nil
+}
+
+// checkFiles refuses files to send that are not there, and patterns that are none.
+func checkFiles(cwd string, f *runFlags, hs []*hosts.Host) error {
+	source := files.NewSource(cwd)
+	if err := source.CheckItems(f.send); err != nil {
+		return text.Errorf("--send: %w", err)
+	}
+	for _, h := range hs {
+		if err := source.CheckItems(h.Send); err != nil {
+			return text.Errorf("%s:%d: send of %s: %w", h.File, h.Line, h.Name, err)
+		}
+	}
+	for _, p := range f.returns {
+		if err := files.CheckPattern(p); err != nil {
+			return text.Errorf("--return: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkCwd refuses a directory that does not exist if only this machine uses it. Other
+// hosts report what they do not have.
+func checkCwd(cwd string, hs []*hosts.Host) error {
+	if slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
+		return nil
+	}
+	info, err := os.Stat(cwd)
+	if err != nil {
+		return text.Errorf("the directory of the jobs: %w", err).WithAdvice("--cwd names another")
+	}
+	if !info.IsDir() {
+		return text.Errorf("%s is not a directory; the jobs cannot run in it", text.Shorten(cwd))
+	}
+	return nil
+}
+
+// controls reports whether a rune may control a terminal, to which the output of a dry run may
+// still be passed on.
+func controls(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+
+// maxWhole is the length of a command, in bytes, up to which a dry run prints it whole.
+const maxWhole = 64 << 10
+
+// dryRun prints which job would run where, as far as the files tell. It starts nothing.
+func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd string) error {
+	w := bufio.NewWriter(a.stdout)
+	where := "this machine (no inventory)"
+	if inv.File != "" {
+		where = text.Line(inv.File)
+	}
+	fmt.Fprintf(w, "%s on %s of %s, in %s\n", jobs.Plural(len(specs), "job"), jobs.Plural(len(inv.Hosts), "host"), where, text.Line(cwd))
+	for _, h := range inv.Hosts {
+		fmt.Fprintf(w, "  %s  %s\n", text.Line(h.Name), text.Line(h.Limits()))
+	}
+	var impossible []*jobs.Spec
+	tokens := map[string]int{}
+	for _, t := range inv.TokensWith(f.Tokens) {
+		tokens[t.Name] = t.Count
+	}
+	unknown, onTerminal := false, term.IsTerminal(int(a.stdout.Fd()))
+	for _, s := range specs {
+		command := s.Command // as it is executed, for a file or a program
+		if onTerminal || len(command) > maxWhole || strings.ContainsFunc(command, controls) {
+			command = jobs.Clean(command, 200)
+		}
+		text := fmt.Sprintf("%d  %s", s.ID, command)
+		if opts := optionsText(f, s); opts != "" {
+			text += "  [" + opts + "]"
+		}
+		fit := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h *hosts.Host) bool { return !mayFit(s, h) })
+		unknown = unknown || slices.ContainsFunc(fit, func(h *hosts.Host) bool {
+			return s.MemBytes > 0 || s.GPUs > 0 && h.GPUNumbers(nil) == nil || s.SlotCount() > 1 && h.Slots.Fixed == 0
+		})
+		if slices.ContainsFunc(s.Tokens, func(t jobs.Token) bool { return t.Count > tokens[t.Name] }) {
+			fit = nil
+		}
+		switch {
+		case len(fit) == 0:
+			text += "  no host can run it"
+			impossible = append(impossible, s)
+		case len(fit) < len(inv.Hosts):
+			text += "  on " + hostNames(fit)
+		}
+		fmt.Fprintln(w, text)
+	}
+	if unknown {
+		fmt.Fprintln(w, "Memory, GPUs and cores that the inventory does not give are only known after connecting: a host named here may still lack them.")
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(impossible) > 0 {
+		first := impossible[0]
+		return text.Errorf("%s can run on no host of %s; the first is job %d (%s:%d), which needs %s", jobs.Plural(len(impossible), "job"), where,
+			first.ID, first.File, first.Line, needsText(first)).WithAdvice("dcs-tui hosts list shows what the hosts have")
+	}
+	return nil
+}
+
+// mayFit reports whether a host has what a job needs, as far as the inventory tells.
+// Memory, GPUs, and cores may be known only after connecting.
+func mayFit(s *jobs.Spec, h *hosts.Host) bool {
+	slots, gpus := h.KeptFrom(s.Queue)
+	return h.IsOpenTo(s.Queue) && h.Has(s.Tags) && (h.GPUNumbers(nil) == nil || len(h.GPUNumbers(nil))-gpus >= s.GPUs.Devices()) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
+}
+
+// needsText describes what a job needs of a host.
+func needsText(s *jobs.Spec) string {
+	var parts []string
+	if len(s.Tags) > 0 {
+		parts = append(parts, "tags "+text.Line(strings.Join(s.Tags, ",")))
+	}
+	if s.GPUs > 0 {
+		parts = append(parts, s.GPUs.Text())
+	}
+	if s.SlotCount() > 1 {
+		parts = append(parts, jobs.Plural(s.Slots, "slot"))
+	}
+	if s.MemBytes > 0 {
+		parts = append(parts, results.HumanBytes(s.MemBytes))
+	}
+	if len(s.Tokens) > 0 {
+		parts = append(parts, "tokens "+text.Line(s.TokenText()))
+	}
+	if parts == nil {
+		return "a host that is not kept for other queues"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// optionsText returns the options of a job as a jobs file has them.
+func optionsText(f *runFlags, s *jobs.Spec) string {
+	own, o := *s, *s.Options
+	own.Options, o.Timeout = &o, cmp.Or(o.Timeout, f.Timeout)
+	var parts []string
+	for _, o := range own.OptionTexts() {
+		parts = append(parts, o.Key+"="+text.ShellWord(jobs.Clean(o.Value, 40)))
+	}
+	return strings.Join(parts, " ")
 }

@@ -2,16 +2,22 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/dispatch/run"
+	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
@@ -65,7 +71,7 @@ func (a *app) runAlone(cmd *cobra.Command, args []string) error {
 		row, key, err := tui.Choose(context.Background(), o, rows[0], rows[1:], footer, "enter", "r", "p")
 		keys.Close()
 		if err != nil {
-			return exit.Usagef("%w", err)
+			return err
 		}
 		switch key {
 		case "":
@@ -95,7 +101,7 @@ const defaultLimit = 20
 func (a *app) runRunsList(limit int) error {
 	runs, err := rundir.List(rundir.Base)
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	if len(runs) == 0 {
 		a.con.Line("there are no runs in ./" + rundir.Base)
@@ -126,7 +132,7 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 		run, err := rundir.Open(e.Dir)
 		if err == nil {
 			if o, oerr := journal.ReadOwner(run); oerr == nil && o != nil && o.Life() != journal.Dead {
-				dispatched = "on " + console.CleanLine(o.Host)
+				dispatched = "on " + text.Line(o.Host)
 			}
 			if t, rerr := wholeTable(run); rerr == nil {
 				counts = runview.Counts(t, dispatched != "")
@@ -138,10 +144,162 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 			}
 		}
 		if err != nil {
-			counts = console.CleanLine(firstLine(err.Error()))
+			counts = text.Line(firstLine(err.Error()))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", console.CleanLine(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", text.Line(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts)
 	}
 	w.Flush() // a strings.Builder takes everything
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), older
+}
+
+// pruneOptions holds the flags of runs prune.
+type pruneOptions struct {
+	older      time.Duration
+	keep       int
+	unfinished bool
+	yes        bool
+}
+
+func (a *app) pruneCmd() *cobra.Command {
+	var p pruneOptions
+	cmd := &cobra.Command{
+		Use:   "prune [flags] [RUN...]",
+		Short: "Remove runs that are over, with the outputs of their jobs",
+		Long: `Remove runs that are over, with their journals and what the jobs printed: the RUNs, or those in ./dcs-runs that
+--older and --keep leave. A run that may be dispatched is never removed; one with work left only with --unfinished.
+The run's files in work_dir on this machine are removed, too. For other hosts the commands that remove
+them are printed.`,
+		Example: `dcs-tui runs prune --older 30d
+dcs-tui runs prune --keep 10 --yes
+dcs-tui runs prune --unfinished sweep-20260314-1502`,
+		ValidArgsFunction: completeMany(completeRuns),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runPrune(args, &p)
+		},
+	}
+	fs := cmd.Flags()
+	fs.Var(ageFlag(&p.older), "older", "only runs in which nothing was recorded for this TIME, with a unit, such as 30d")
+	fs.Var(countFlag(&p.keep), "keep", "leave the newest N")
+	fs.BoolVar(&p.unfinished, "unfinished", false, "also runs with jobs left; those that still run are left alone and lose their output")
+	fs.BoolVar(&p.yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (a *app) runPrune(args []string, p *pruneOptions) error {
+	if len(args) == 0 && p.older == 0 && p.keep == 0 {
+		return text.Errorf("which runs?").WithAdvice("their names, --older TIME or --keep N")
+	}
+	dirs, err := p.candidates(args)
+	if err != nil {
+		return err
+	}
+	if err := run.RemovePruned(); err != nil {
+		a.warn("%v", err)
+	}
+	var runs []*rundir.Run
+	count := 0
+	for _, dir := range dirs {
+		r, table, err := p.open(dir)
+		switch {
+		case err != nil:
+			a.con.Line("kept: " + text.Line(filepath.Base(dir)) + ": " + text.Line(firstLine(err.Error())))
+		case r != nil:
+			runs, count = append(runs, r), count+len(table.Jobs)
+		}
+	}
+	if len(runs) == 0 {
+		a.con.Line("no run is removed")
+		return nil
+	}
+	what := jobs.Plural(len(runs), "run")
+	if len(runs) == 1 {
+		what = "the run " + text.Line(runs[0].Name())
+	}
+	if p.older > 0 {
+		what += " older than " + ageText(p.older)
+	}
+	if err := a.agree(p.yes, "prune", "remove "+what+" with the outputs of "+jobs.Plural(count, "job")); err != nil {
+		return err
+	}
+	removed := 0
+	for _, r := range runs {
+		var inventory []*hosts.Host
+		if inv, err := a.storedInventory(r); err == nil {
+			inventory = inv.Hosts
+		}
+		left := leftOnHosts(r)
+		if err := run.Remove(r, inventory); err != nil {
+			a.warn("%s: %v", r.Name(), err)
+			a.code = exitFailed
+			continue
+		}
+		removed++
+		for _, l := range left {
+			a.con.Line("  " + text.Line(l))
+		}
+	}
+	a.con.Line(jobs.Plural(removed, "run") + " removed")
+	return nil
+}
+
+// open opens a run that is to be removed. It returns an error if the run must stay, and no
+// run if the run is too young.
+func (p *pruneOptions) open(dir string) (*rundir.Run, *jobs.Table, error) {
+	r, err := rundir.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.older > 0 {
+		if last, err := run.LastRecorded(r); err != nil || time.Since(last) < p.older {
+			return nil, nil, err
+		}
+	}
+	table, err := run.Removable(r, p.unfinished)
+	if errors.Is(err, run.ErrJobsLeft) {
+		err = fmt.Errorf("jobs are left: %s; cancel ends those that run, --unfinished removes it all the same", runview.Counts(table, false))
+	}
+	return r, table, err
+}
+
+// candidates returns the run directories that the arguments or --keep select.
+func (p *pruneOptions) candidates(args []string) (dirs []string, err error) {
+	if len(args) == 0 {
+		found, err := rundir.List(rundir.Base)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range found[min(p.keep, len(found)):] {
+			dirs = append(dirs, e.Dir)
+		}
+	}
+	for _, name := range args {
+		dir, err := rundir.Find(rundir.Base, name)
+		if err == nil {
+			dir, err = filepath.Abs(dir)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}
+
+// leftOnHosts returns a line for each host that keeps outputs of the run, with the command
+// that removes them. The host has reported the path, so only a directory with the run's own
+// name gets into the command.
+func leftOnHosts(run *rundir.Run) []string {
+	var lines []string
+	for host, place := range run.HostDirs() {
+		dir := strings.TrimPrefix(place, host+":")
+		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || filepath.Base(dir) != run.UID() {
+			lines = append(lines, host+" keeps the outputs of its jobs, in "+dir+" as it says; look there yourself")
+			continue
+		}
+		lines = append(lines, host+" keeps the outputs of its jobs: "+onHost(run, host, "rm", "-r", dir))
+	}
+	slices.Sort(lines)
+	return lines
 }

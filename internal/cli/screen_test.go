@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/jobs/journal"
@@ -60,7 +59,7 @@ func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 	return run, owner
 }
 
-// gone waits until nobody dispatches the run, which is cancelled before if asked.
+// gone waits until nobody dispatches the run, which is canceled before if asked.
 func gone(t *testing.T, run *rundir.Run, cancel bool) {
 	t.Helper()
 	if !polltest.Within(patience, func() bool {
@@ -90,7 +89,7 @@ func endsWith(t *testing.T, cmd *exec.Cmd, code int) {
 
 const gatedHere = "echo $DCS_JOB_ID >> ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n"
 
-// Issue 4: a run on a terminal is a screen, and a dispatcher in a session of its own.
+// a run on a terminal is a screen, and a dispatcher in a session of its own.
 // Detaching leaves the dispatcher alone and says how to come back; the exit code says
 // that jobs are left. attach shows the run again, and the end of its terminal, and
 // SIGTERM, end only that screen. When the run is over, attach shows how it ended.
@@ -110,22 +109,22 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	readUntil(t, person, `detach`)
 	person.WriteString("d")
 	shown := readUntil(t, person, `cancel r`)
-	for _, want := range []string{"goes on in the background", "dcs-tui attach r", "dcs-tui status r"} {
+	for _, want := range []string{"continues in the background", "dcs-tui attach r", "dcs-tui status r"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q is not said: %q", want, shown)
 		}
 	}
-	endsWith(t, cmd, exit.Left)
+	endsWith(t, cmd, exitLeft)
 
 	closed, person := onScreen(t, dir, "attach")
 	readUntil(t, person, `DCS_JOB`)
 	ended, second := onScreen(t, dir, "attach", "r")
 	readUntil(t, second, `DCS_JOB`)
 	person.Close()
-	endsWith(t, closed, exit.Left)
+	endsWith(t, closed, exitLeft)
 	ended.Process.Signal(syscall.SIGTERM)
-	readUntil(t, second, `goes on in the background`)
-	endsWith(t, ended, exit.Left)
+	readUntil(t, second, `continues in the background`)
+	endsWith(t, ended, exitLeft)
 	if now, err := journal.ReadOwner(run); err != nil || now.PID != owner.PID || now.Life() != journal.Alive {
 		t.Errorf("%+v, %v", now, err)
 	}
@@ -137,7 +136,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	gone(t, run, false)
 	person.WriteString("q")
 	readUntil(t, person, `all jobs succeeded[^$]*logs: `)
-	endsWith(t, stays, exit.OK)
+	endsWith(t, stays, exitOK)
 	log, err := os.ReadFile(run.Path(dispatcherLogFile))
 	if err != nil || !strings.Contains(string(log), "all jobs succeeded") || strings.ContainsRune(string(log), 0x1b) {
 		t.Errorf("%q, %v", log, err)
@@ -149,7 +148,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	again, person := onScreen(t, dir, "attach", "r")
 	readUntil(t, person, `ENDED`)
 	person.WriteString("q")
-	endsWith(t, again, exit.OK)
+	endsWith(t, again, exitOK)
 }
 
 // attach to a dispatcher that shows lines itself (D1: headless), and cancel from there.
@@ -166,9 +165,9 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	readUntil(t, person, `y/N`)
 	person.WriteString("y")
 	readUntil(t, person, `ENDED`)
-	endsWith(t, lines, exit.Cancelled)
+	endsWith(t, lines, exitCanceled)
 	person.WriteString("q")
-	endsWith(t, cmd, exit.Cancelled)
+	endsWith(t, cmd, exitCanceled)
 }
 
 // Jobs that come through a pipe keep coming while the screen has the keys, which are
@@ -188,9 +187,9 @@ func TestPipedJobsAndKeys(t *testing.T) {
 	person.WriteString("q")
 	readUntil(t, person, `detach`)
 	person.WriteString("d")
-	readUntil(t, person, `goes on in the background`)
+	readUntil(t, person, `continues in the background`)
 	writeFile(t, dir, "more", "")
-	endsWith(t, cmd, exit.Left)
+	endsWith(t, cmd, exitLeft)
 	gone(t, run, false)
 	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "2\n" {
 		t.Errorf("%q, %v", ran, err)
@@ -215,7 +214,7 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 			}
 			cmd, person := onScreen(t, dir, args...)
 			said[screen] = readAll(person)
-			endsWith(t, cmd, exit.Usage)
+			endsWith(t, cmd, exitUsage)
 		}
 		if said[true] != said[false] || !strings.Contains(said[true], "dcs-tui: ") {
 			t.Errorf("%q: with a screen\n%q, without\n%q", args, said[true], said[false])
@@ -236,7 +235,7 @@ func readAll(person *os.File) string {
 	}
 }
 
-// Issue 4.4: a terminal without a cursor gets lines, politely; attach, which has none,
+// a terminal without a cursor gets lines, politely; attach, which has none,
 // refuses and says what to use.
 func TestPlainTerminals(t *testing.T) {
 	for _, name := range []string{"dumb", ""} {
@@ -245,13 +244,13 @@ func TestPlainTerminals(t *testing.T) {
 			writeFile(t, dir, "jobs.txt", "true\n")
 			cmd, person := onPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
 			shown := readAll(person)
-			endsWith(t, cmd, exit.OK)
+			endsWith(t, cmd, exitOK)
 			if !strings.Contains(shown, "this terminal cannot show the screen; lines instead, as with --no-tui") || !strings.Contains(shown, "all jobs succeeded") {
 				t.Errorf("%q", shown)
 			}
 			cmd, person = onPlainTerminal(t, dir, name, "attach", "r")
 			shown = readAll(person)
-			endsWith(t, cmd, exit.Usage)
+			endsWith(t, cmd, exitUsage)
 			if !strings.Contains(shown, "dcs-tui status r") || !strings.Contains(shown, "dcs-tui events --follow r") {
 				t.Errorf("%q", shown)
 			}

@@ -90,7 +90,7 @@ func nothingLeft(e *testscript.Env) {
 	}
 }
 
-// isBelow says whether a process runs in dir or is called by a path in it.
+// isBelow reports whether a process runs in dir or is called by a path in it.
 func isBelow(p progtest.Process, dir string) bool {
 	cwd, _ := os.Readlink(p.Dir + "/cwd")
 	return strings.Contains(p.Args, dir+"/") || strings.Contains(p.Args+"\x00", dir+"\x00") || strings.HasPrefix(cwd+"/", dir+"/")

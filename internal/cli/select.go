@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/query"
@@ -34,7 +34,7 @@ func (s *selection) parseNamed(args []string) error {
 	}
 	named, err := jobs.ParseRanges(strings.Join(args, ","))
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	s.named = named
 	return nil
@@ -48,7 +48,7 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 		return nil, err
 	}
 	if last := s.named.Last(); int(last) > len(t.Jobs) {
-		return nil, exit.Usagef("there is no job %d: the run has %s", last, jobs.Plural(len(t.Jobs), "job"))
+		return nil, text.Errorf("there is no job %d: the run has %s", last, jobs.Plural(len(t.Jobs), "job"))
 	}
 	if s.named != nil && len(filters) == 0 && !s.failed {
 		return s.named.IDs(jobs.ID(len(t.Jobs))), nil
@@ -101,7 +101,7 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 	in.Names = columnNames(slices.Concat(named, others)) // the others have no values, and no filter names them
 	s, odd, err := results.NewTable(in).Where(filters...)
 	if err != nil {
-		return nil, exit.Usagef("--where: %w", err)
+		return nil, text.Errorf("--where: %w", err)
 	}
 	a.note(odd...)
 	which := make(map[jobs.ID]bool, s.Len())

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/dispatch/run"
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -27,12 +27,10 @@ import (
 func (a *app) statusCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "status [flags] [RUN]",
-		GroupID: groupLook,
-		Short:   "How a run stands",
-		Long: `How a run stands, from its journal: no dispatcher is needed, none is disturbed.
-
-` + runHelp,
+		Use:               "status [flags] [RUN]",
+		GroupID:           groupLook,
+		Short:             "Show the status of a run",
+		Long:              `Show the status of a run, from its journal: no dispatcher is needed, none is disturbed. ` + runHelp,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +41,7 @@ func (a *app) statusCmd() *cobra.Command {
 			case asJSON:
 				return a.printJSON(l.json())
 			}
-			out := console.New(a.stdout)
+			out := newConsole(a.stdout)
 			out.Line(l.lines(out)...)
 			return nil
 		},
@@ -93,7 +91,7 @@ func (a *app) read(run *rundir.Run, see ...func(*jobs.Record)) (*look, error) {
 			f(r)
 		}
 	}); err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	for _, w := range l.Report().Warnings {
 		a.warn("%s", w)
@@ -127,7 +125,7 @@ func (a *app) numRequests(run *rundir.Run, t *jobs.Table) (n int) {
 func wholeTable(run *rundir.Run) (*jobs.Table, error) {
 	t, _, err := journal.Replay(run)
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	t.AcceptStored()
 	return t, nil
@@ -140,12 +138,12 @@ func refTo(run *rundir.Run) string {
 	if base, err := filepath.Abs(rundir.Base); err == nil && filepath.Dir(run.Dir) == base {
 		ref = filepath.Base(run.Dir)
 	}
-	return console.ShellWord(console.CleanLine(ref))
+	return text.ShellWord(text.Line(ref))
 }
 
 // dirOf returns the path of the run directory, or of something in it, for messages.
 func dirOf(run *rundir.Run, names ...string) string {
-	return console.CleanLine(text.Path(run.Path(names...)))
+	return text.Line(text.Path(run.Path(names...)))
 }
 
 // runJSON begins the JSON of everything that is about a run.
@@ -198,30 +196,30 @@ func (l *look) json() *statusJSON {
 }
 
 // lines returns what status prints for people.
-func (l *look) lines(c *console.Console) []string {
+func (l *look) lines(c *console) []string {
 	live, run, t := l.Dispatched(), l.Run, l.Table
-	trouble := c.Paint(console.Yellow, "trouble     ")
+	trouble := c.Paint(yellow, "trouble     ")
 	lines := []string{
-		c.Paint(console.Bold, console.CleanLine(run.Name())) + "  " + dirOf(run),
+		c.Paint(bold, text.Line(run.Name())) + "  " + dirOf(run),
 		"made        " + run.Asked.Created.Local().Format("2006-01-02 15:04"),
 	}
 	switch {
 	case live:
-		lines = append(lines, "dispatched  by "+console.CleanLine(l.Owner.String()))
+		lines = append(lines, "dispatched  by "+text.Line(l.Owner.String()))
 		if l.Owner.Problem != "" {
-			lines = append(lines, trouble+console.CleanLine(l.Owner.Problem))
+			lines = append(lines, trouble+text.Line(l.Owner.Problem))
 		}
 		if l.Owner.Stopped() {
 			lines = append(lines, trouble+runview.StoppedText(l.Owner))
 		}
 		if s := l.State(); s != nil && s.Standby != "" {
-			lines = append(lines, "standby     on "+console.CleanLine(s.Standby))
+			lines = append(lines, "standby     on "+text.Line(s.Standby))
 		}
 	case t.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")
 	}
 	if t.Paused && t.Unfinished() > 0 {
-		lines = append(lines, c.Paint(console.Yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
+		lines = append(lines, c.Paint(yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
 	}
 	lines = append(lines, summaryLines(c, t, live)...)
 	lines = append(lines, instanceLines(t, nil)...)
@@ -249,13 +247,13 @@ func (l *look) lines(c *console.Console) []string {
 		lines = append(lines, runview.InputText(l.Input, t))
 	}
 	if (t.Unfinished() > 0 || l.Requests > 0) && !live {
-		lines = append(lines, "  dcs-tui resume "+refTo(run)+"  carries it on")
+		lines = append(lines, "  dcs-tui resume "+refTo(run)+"  continues it")
 	}
 	return lines
 }
 
 // summaryLines returns the summary of the jobs, queues, and deadlines of a run.
-func summaryLines(c *console.Console, t *jobs.Table, dispatched bool) []string {
+func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
 	var b strings.Builder
 	_ = results.Summarize(t).WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
@@ -269,11 +267,11 @@ func summaryLines(c *console.Console, t *jobs.Table, dispatched bool) []string {
 	return lines
 }
 
-// hostTrouble reports which hosts were of no use to a run; see runview.HostsOfNoUse.
+// hostTrouble reports which hosts were useless to a run; see runview.HostsOfNoUse.
 func hostTrouble(t *jobs.Table, words map[string]runview.HostWord) []string {
 	lines := runview.HostsOfNoUse(t, words)
 	for i := range lines {
-		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + console.CleanLine(lines[i])
+		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + text.Line(lines[i])
 	}
 	return lines
 }
@@ -343,7 +341,7 @@ func listed(title string, lines []string, n, max int) []string {
 func padded(texts []string) []string {
 	width := 0
 	for i := range texts {
-		texts[i] = console.CleanLine(texts[i])
+		texts[i] = text.Line(texts[i])
 		width = max(width, utf8.RuneCountInString(texts[i]))
 	}
 	for i, s := range texts {
@@ -385,21 +383,21 @@ func hostLines(list []hostStatus) []string {
 		}
 		if sum.LastAt != nil {
 			said, _, _ := strings.Cut(g.Text, "\n")
-			line += "; " + sum.LastAt.Local().Format("15:04") + " " + console.CleanLine(said)
+			line += "; " + sum.LastAt.Local().Format("15:04") + " " + text.Line(said)
 		}
 		if sum.Files != "" {
-			line += "; " + console.CleanLine(sum.Files)
+			line += "; " + text.Line(sum.Files)
 		}
 		lines = append(lines, line)
 	}
 	return listed("hosts", lines, len(lines), maxListHosts)
 }
 
-// openLines lists the jobs that run, and then those that are handed over. Of a run that
+// openLines lists the jobs that run, and then those that are only sent to a host. Of a run that
 // nobody dispatches it lists those that may run, with the time when they began: no clock of
 // this machine tells how long they ran.
 func openLines(t *jobs.Table, dispatched bool) []string {
-	title, handed, running := "running", "handed over", "running"
+	title, handed, running := "running", "sent", "running"
 	if !dispatched {
 		title, handed, running = "may run: nobody watches them", "may have begun", "has begun"
 	}
@@ -420,8 +418,14 @@ func openLines(t *jobs.Table, dispatched bool) []string {
 		default:
 			since = "since " + a.Started.Time().Local().Format("2006-01-02 15:04:05")
 		}
+		switch n := runview.Copies(j); {
+		case n == 1:
+			since += ", 1 copy"
+		case n > 1:
+			since += fmt.Sprintf(", %d copies", n)
+		}
 		if len(*list) < maxOpenJobs {
-			*list = append(*list, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, console.CleanLine(a.Host), since, console.Shorten(console.CleanLine(j.Spec.Title()))))
+			*list = append(*list, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, text.Line(a.Host), since, text.Shorten(text.Line(j.Spec.Title()))))
 		}
 	}
 	return listed(title, append(lines, waiting...), t.Counts[jobs.Running], maxOpenJobs)
@@ -439,7 +443,7 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 	for _, q := range list[:min(len(list), maxListQueues)] {
 		name := "(no name)"
 		if q.Name != "" {
-			name = console.ShortenTo(console.CleanLine(q.Name), maxQueueLength)
+			name = text.ShortenTo(text.Line(q.Name), maxQueueLength)
 		}
 		names = append(names, name)
 	}
@@ -463,7 +467,7 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 	return listed("queues", lines, len(list), maxListQueues)
 }
 
-// deadlinesText describes what became of deadlines. It returns "" if no job has one.
+// deadlinesText describes what happened to deadlines. It returns "" if no job has one.
 func deadlinesText(t *jobs.Table, now time.Time) string {
 	d := runview.CountDeadlines(t, now)
 	var parts []string
@@ -476,4 +480,59 @@ func deadlinesText(t *jobs.Table, now time.Time) string {
 		return ""
 	}
 	return "deadlines: " + strings.Join(parts, ", ")
+}
+
+func (a *app) waitCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "wait [RUN]",
+		GroupID: groupLook,
+		Short:   "Wait for the end of a run",
+		Long: `Wait until nobody dispatches the run any more, on whatever machine that is, and exit
+with the run's exit code. Nothing is printed but why jobs are left. ` + runHelp,
+		Example:           `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runWait(args)
+		},
+	}
+}
+
+// waitInterval is the time between two looks at the run.
+const waitInterval = 500 * time.Millisecond
+
+func (a *app) runWait(args []string) error {
+	dir, err := a.openRun(args)
+	if err != nil {
+		return err
+	}
+	r := journal.NewReader(dir, journal.Follow(dir).Lean())
+	for {
+		if _, err := r.Poll(nil); err != nil {
+			return withCode(exitLeft, err)
+		}
+		if !r.Dispatched() {
+			break
+		}
+		time.Sleep(waitInterval)
+	}
+	return a.nobodyDispatches(dir, r.Table())
+}
+
+// nobodyDispatches reports how a run stands that nobody dispatches, and sets the exit code.
+func (a *app) nobodyDispatches(dir *rundir.Run, t *jobs.Table) error {
+	how := sched.AllDone
+	if c := t.Closed; c.Epoch == t.Epoch && c.How == jobs.ClosedNoHosts {
+		how = sched.NoHosts
+	}
+	input, err := dir.ReadInput()
+	if err != nil {
+		a.warn("%v", err)
+	}
+	state := run.StateOf(how, t.Judged(), t.CanceledAll, input.Cut())
+	if a.code = exitCode(state); state == run.Stopped || state == run.NoHosts {
+		a.con.Line("nobody dispatches the run, and jobs are left: " + runview.Counts(t, false))
+		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
+	}
+	return nil
 }

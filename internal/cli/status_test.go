@@ -13,7 +13,7 @@ import (
 )
 
 // Of a run that nobody dispatches nobody knows what runs, nor for how long: no clock goes
-// on, and a job that was handed over may have begun.
+// on, and a job that was only sent to a host may have begun.
 func TestWhatMayRun(t *testing.T) {
 	spec := func(id jobs.ID, command string) *jobs.Spec { return &jobs.Spec{ID: id, Command: command} }
 	table := &jobs.Table{Jobs: []jobs.Job{
@@ -22,8 +22,13 @@ func TestWhatMayRun(t *testing.T) {
 		{Spec: spec(2, "two"), State: jobs.Running, Attempts: []*jobs.Attempt{{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "a", State: jobs.AttemptLaunching}}},
 	}}
 	table.Counts[jobs.Running] = 2
+	copied := table.Jobs[0]
+	copied.Attempts = append(slices.Clip(copied.Attempts), &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "b", State: jobs.AttemptLaunching})
+	if got := strings.Join(openLines(&jobs.Table{Jobs: []jobs.Job{copied}}, true), "\n"); !strings.Contains(got, "1.1     a  1h 00m, 1 copy  one") {
+		t.Errorf("the copy is missing in\n%s", got)
+	}
 	live, left := strings.Join(openLines(table, true), "\n"), strings.Join(openLines(table, false), "\n")
-	for _, want := range []string{"running\n", "1.1     a  1h 00m  one", "2.1     a  handed over  two"} {
+	for _, want := range []string{"running\n", "1.1     a  1h 00m  one", "2.1     a  sent  two"} {
 		if !strings.Contains(live, want) {
 			t.Errorf("dispatched: %q is missing in\n%s", want, live)
 		}
@@ -37,7 +42,7 @@ func TestWhatMayRun(t *testing.T) {
 	if got := runview.Counts(table, false); got != "0 of 2 ok, 2 may run" {
 		t.Error(got)
 	}
-	if got := runview.Counts(table, true); got != "0 of 2 ok, 1 running, 1 handed over" {
+	if got := runview.Counts(table, true); got != "0 of 2 ok, 1 running, 1 sent" {
 		t.Error(got)
 	}
 }
@@ -112,7 +117,7 @@ func TestDeadlinesText(t *testing.T) {
 	}
 }
 
-// A run that went well in the end says which hosts were of no use to it: nobody looks
+// A run that went well in the end says which hosts were useless to it: nobody looks
 // for them otherwise.
 func TestHostTrouble(t *testing.T) {
 	table := new(jobs.Table)
@@ -160,7 +165,7 @@ func TestHostTrouble(t *testing.T) {
 func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	stopped := &jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	table := &jobs.Table{Jobs: []jobs.Job{{Attempts: []*jobs.Attempt{
-		{Host: "a", State: jobs.AttemptCancelled, Outcome: stopped}, {Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 1}}}}}}
+		{Host: "a", State: jobs.AttemptCanceled, Outcome: stopped}, {Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 1}}}}}}
 	if h := runview.CountHosts(table)["a"]; h.Ended != 2 || h.Failed != 1 {
 		t.Errorf("%+v", h)
 	}
@@ -211,8 +216,8 @@ func TestAbsentHosts(t *testing.T) {
 	attempt(3, "gone", jobs.AttemptRunning)
 	attempt(4, "away", jobs.AttemptLaunching)
 	got := absentHosts(table, []*hosts.Host{{Name: "here"}}, time.Hour)
-	if len(got) != 2 || !strings.HasPrefix(got[0], "away is not in the inventory, attempt 4.1 may still run there: unless the run directory shows how it ends, or that the host goes on, it is given up and its job runs again elsewhere in 1h 00m;") ||
-		!strings.HasPrefix(got[1], "gone is not in the inventory, attempts 2.1, 3.1 may still run there: unless the run directory shows how they end, or that the host goes on, they are given up and their jobs run again elsewhere in 1m 00s;") {
+	if len(got) != 2 || !strings.HasPrefix(got[0], "away is not in the inventory, attempt 4.1 may still run there: unless the run directory shows how it ends, or that the host still runs, it is given up and its job runs again elsewhere in 1h 00m;") ||
+		!strings.HasPrefix(got[1], "gone is not in the inventory, attempts 2.1, 3.1 may still run there: unless the run directory shows how they end, or that the host still runs, they are given up and their jobs run again elsewhere in 1m 00s;") {
 		t.Errorf("%q", got)
 	}
 }

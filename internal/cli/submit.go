@@ -1,19 +1,29 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"dcs-tui/grid"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // submitFlags holds the flags of submit.
@@ -32,26 +42,10 @@ func (a *app) submitCmd() *cobra.Command {
 		Use:     "submit [flags] RUN FILE...|-|-- COMMAND",
 		GroupID: groupRun,
 		Short:   "Add jobs to a run",
-		Long: `Add the jobs of files to a run: lists of commands, .jsonl files and templates, as run
-and grid take them; - reads either of them from standard input, to its end. after counts from
-the first job of the file.
-
-Each file is a queue of its own, named after it, unless --queue or its jobs say otherwise.
-The jobs run in the directory of the run, with its environment and its options.
-
-With --wait the words behind -- are one command. It runs in this directory, somewhere on
-the hosts of the run; then its output is printed, and the exit code is its own: 128 and the
-number of a signal that ended it, 124 after a timeout. Ctrl-C or SIGTERM cancels it. As
-SHELL = dcs-tui, .SHELLFLAGS = submit RUN --wait -- in a Makefile, and as --cluster-sync of
-Snakemake, it makes the run their cluster. docs/clients.md explains it.
-
---end, with or without jobs, ends a run with --keep-open after its last job.
-
-A dispatcher that is alive takes them in at once, on whatever machine it is, and their
-numbers are printed. Without one, or when the run ends in that very moment, they wait
-in the run directory, and the next resume takes them in, each once.
-
-RUN is a name in ./dcs-runs or a run directory, and must be given.`,
+		Long: `Add the jobs of files to a run: lists of commands, .jsonl files, and templates, as run and grid take them; - reads
+standard input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with its
+environment and options. Without a dispatcher they wait for the next resume. --wait runs one command on the hosts and exits
+with its exit code: see docs/clients.md.`,
 		Example: `dcs-tui submit sweep-20260314-1502 more.txt
 dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
 generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
@@ -84,14 +78,14 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	files := args[1:]
 	switch {
 	case f.wait && f.end || len(f.options) > 0 && !f.wait:
-		return exit.Usagef("--wait and --option are for one command").WithAdvice("dcs-tui submit RUN --wait --option slots=4 -- COMMAND")
+		return text.Errorf("--wait and --option are for one command").WithAdvice("dcs-tui submit RUN --wait --option slots=4 -- COMMAND")
 	case f.wait && len(files) == 0:
-		return exit.Usagef("which command?").WithAdvice("dcs-tui submit RUN --wait -- COMMAND")
+		return text.Errorf("which command?").WithAdvice("dcs-tui submit RUN --wait -- COMMAND")
 	case f.end && len(files) == 0:
 	case len(files) == 0:
-		return exit.Usagef("which jobs?").WithAdvice("dcs-tui submit RUN FILE, one shell command a line; - reads them from standard input")
+		return text.Errorf("which jobs?").WithAdvice("dcs-tui submit RUN FILE, one shell command a line; - reads them from standard input")
 	case slices.Contains(files, stdinFile) && len(files) > 1 && !f.wait:
-		return exit.Usagef("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
+		return text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
 	}
 	run, err := a.openRun(args[:1])
 	switch {
@@ -134,7 +128,7 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 		return a.printJSON(s.json(b))
 	}
 	if a.tellSubmitted(s, b); f.end && !s.waits {
-		a.con.Line("no more jobs come to " + console.CleanLine(s.run.Name()) + ": it ends with its last job")
+		a.con.Line("no more jobs come to " + text.Line(s.run.Name()) + ": it ends with its last job")
 	}
 	return nil
 }
@@ -154,7 +148,7 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 	var flags []string
 	for _, c := range columns {
 		if !slices.ContainsFunc(declared, func(d *metrics.Metric) bool { return d.String() == c }) {
-			flags = append(flags, "--result "+console.ShellWord(c))
+			flags = append(flags, "--result "+text.ShellWord(c))
 		}
 	}
 	if len(flags) > 0 {
@@ -167,7 +161,7 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 func submitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
 	blocks := submitBlocks(specs)
 	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
-		return nil, exit.Usagef("jobs that come after others must be submitted in one piece, of at most %d MiB", rundir.MaxSubmit>>20).
+		return nil, text.Errorf("jobs that come after others must be submitted in one piece, of at most %d MiB", rundir.MaxSubmit>>20).
 			WithAdvice("give them in several files, each with the jobs that belong together")
 	}
 	var requests []*rundir.Request
@@ -215,7 +209,7 @@ func (s *answers) added() (n int, which jobs.Ranges) {
 func (a *app) tellSubmitted(s *answers, b *grid.Batch) {
 	n, which := s.added()
 	if n > 0 {
-		text := jobs.Plural(n, "job") + " added to " + console.CleanLine(s.run.Name()) + ": " + which.String()
+		text := jobs.Plural(n, "job") + " added to " + text.Line(s.run.Name()) + ": " + which.String()
 		if len(b.Queues) > 1 || b.Queues[0] != "" {
 			text += ", queue " + queueList(b.Queues)
 		}
@@ -251,4 +245,158 @@ func (s *answers) json(b *grid.Batch) *submittedJSON {
 		j.Requests = append(j.Requests, e.Name)
 	}
 	return j
+}
+
+// runCommand adds one job to a run, waits for its end, prints what it has printed, and exits
+// as it did. A signal cancels the job.
+func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error {
+	spec, err := f.commandSpec(run, strings.Join(words, " "))
+	if err != nil {
+		return err
+	}
+	requests, err := submitRequests([]*jobs.Spec{spec})
+	if err != nil {
+		return err
+	}
+	stopped := make(chan os.Signal, 1)
+	signal.Notify(stopped, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	s, err := a.ask(context.Background(), run, requests...)
+	if err != nil {
+		return err
+	}
+	end, err := a.awaitEnd(run, s.parts[0], stopped)
+	if end == nil {
+		return err
+	}
+	if f.json {
+		table, err := wholeTable(run)
+		if err != nil {
+			return err
+		}
+		result := metrics.Locations(run).Result(table.Job(end.Job))
+		if _, err := a.stdout.Write(result.AppendJSON(nil)); err != nil {
+			return err
+		}
+	} else if err := a.printJob(run, end.Job); err != nil {
+		return err
+	}
+	if a.code = codeOfJob(end); a.code != exitOK && !f.json {
+		a.con.Line(fmt.Sprintf("job %d: %s", end.Job, text.Line(results.Cause(end.Next, end.Reason, end.Outcome))))
+	}
+	return nil
+}
+
+// commandSpec makes the job of a command. It runs in the directory of whoever submits it.
+func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, error) {
+	keys := map[string]any{"command": command}
+	if here, err := os.Getwd(); err == nil && here != run.Asked.Cwd && len(run.Asked.Send)+len(run.Asked.Return) == 0 {
+		keys["cwd"] = here
+	}
+	if f.queue != "" {
+		keys["queue"] = f.queue
+	}
+	for _, option := range f.options {
+		key, value, ok := strings.Cut(option, "=")
+		if !ok || key == "command" {
+			return nil, text.Errorf("--option %s: KEY=VALUE is wanted, such as slots=4", text.Shorten(option))
+		}
+		keys[key] = value
+	}
+	line, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	specs, err := jobs.Parse(strings.NewReader(string(line)), "the job", true, 1)
+	if err != nil {
+		return nil, err
+	}
+	f.apply(specs)
+	return specs[0], nil
+}
+
+// maxPoll is the longest time between two looks at the journal.
+const maxPoll = 500 * time.Millisecond
+
+// awaitEnd waits until the job of a request is over, also while its dispatcher is dead and
+// not replaced yet. It returns nil if that will not come.
+func (a *app) awaitEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal) (*jobs.Record, error) {
+	began, said := time.Now(), false
+	for {
+		e.Poll()
+		owner := e.Owner()
+		switch end := e.End(); {
+		case end != nil:
+			return end, nil
+		case e.Refused != "":
+			return nil, text.Errorf("%s", text.Line(e.Refused))
+		case owner == nil || owner.Left:
+			if !e.Answered {
+				err := text.Errorf("nobody dispatches the run; the command was not submitted").WithAdvice("dcs-tui resume %s --keep-open continues it", refTo(run))
+				return nil, withCode(exitLeft, cmp.Or(run.RemoveRequest(e.Name), error(err)))
+			}
+			return nil, withCode(exitLeft, text.Errorf("nobody dispatches the run any more; job %d is not over", e.First).
+				WithAdvice("dcs-tui resume %s continues it", refTo(run)))
+		case !e.Dispatched() && !said:
+			said = true
+			a.warn("the dispatcher of the run has died; waiting for dcs-tui resume %s", refTo(run))
+		}
+		select {
+		case <-stopped:
+			a.code = exitCanceled
+			if !e.Answered {
+				return nil, run.RemoveRequest(e.Name)
+			}
+			_, err := a.ask(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{e.First}), Why: "whoever waited for it was ended"})
+			return nil, err
+		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, maxPoll)): // as exact as it takes long
+		}
+	}
+}
+
+// printJob prints what the newest attempt of a job has printed.
+func (a *app) printJob(run *rundir.Run, id jobs.ID) error {
+	src, done, err := a.openOutputs(run)
+	if err != nil {
+		return err
+	}
+	defer done()
+	d, err := detail(src, run, id)
+	if err != nil || len(d.Attempts) == 0 {
+		return err
+	}
+	at := &d.Attempts[len(d.Attempts)-1]
+	out := &logWriter{out: a.stdout, tty: term.IsTerminal(int(a.stdout.Fd())), quiet: true}
+	errs := &logWriter{out: a.stderr, tty: term.IsTerminal(int(a.stderr.Fd())), quiet: true}
+	return cmp.Or(a.copyLog(src, run, at, jobs.FileOut, false, out), a.copyLog(src, run, at, jobs.FileErr, false, errs))
+}
+
+// openOutputs opens a view of a run that also reads what only hosts have.
+func (a *app) openOutputs(run *rundir.Run) (src *runview.View, done func(), err error) {
+	far := &farOutputs{app: a, run: run}
+	o := a.viewOptions(run)
+	o.Far = far.read
+	if src, err = a.openView(run, o); err != nil {
+		far.close()
+		return nil, nil, err
+	}
+	return src, func() { src.Close(); far.close() }, nil
+}
+
+// codeOfJob returns the exit code of a job as a shell gives it: 128 and the number of the
+// signal that ended it; and as timeout(1) does, 124.
+func codeOfJob(end *jobs.Record) int {
+	o := end.Outcome
+	switch {
+	case end.Next == jobs.Succeeded:
+		return exitOK
+	case end.Next == jobs.Canceled:
+		return exitCanceled
+	case end.Next == jobs.TimedOut:
+		return 124
+	case o != nil && o.Signal != "":
+		return 128 + jobs.SignalNumber(o.Signal)
+	case o != nil && o.Exit > 0:
+		return o.Exit
+	}
+	return exitFailed
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // asUser runs the program as its user does.
@@ -28,7 +33,7 @@ func asUser(t *testing.T, args ...string) string {
 
 // A dispatcher that dies after it has stored the jobs of a request, all or some, and
 // before it has recorded that it has them: the next one takes each of them once (X1,
-// promise 1), and the run goes on from its own source as if there were none.
+// promise 1), and the run continues from its own source as if there were none.
 func TestSubmittedOnceAfterDeath(t *testing.T) {
 	for _, accepted := range []bool{false, true} {
 		for stored := range 4 {
@@ -132,7 +137,7 @@ func TestSubmitBlocks(t *testing.T) {
 }
 
 // While somebody thinks about what requeue --file asks him, others may have added jobs, or
-// left a request to add them: they would be added once more (promise 2, issue 5.5).
+// left a request to add them: they would be added once more (promise 2).
 func TestNothingComparedTwice(t *testing.T) {
 	run := emptyRun(t)
 	if err := run.AppendSpecs(jobstest.Specs(3)); err != nil {
@@ -174,4 +179,84 @@ func FuzzPerQueue(f *testing.F) {
 			t.Fatalf("%q became %q, %v", s, v.String(), err)
 		}
 	})
+}
+
+// endless is a reader without an end. It counts the bytes that were read.
+type endless struct{ n int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	clear(p)
+	e.n += len(p)
+	return len(p), nil
+}
+
+// Standard input is not read to its end to find out whether it is a template. Input
+// without an end is refused at its first line, and the bytes that were read for the
+// test are read again.
+func TestStandardInputIsBounded(t *testing.T) {
+	in := &endless{}
+	a := &app{con: consoleTo(io.Discard), stdin: in}
+	if _, _, err := a.readStdin(&gridFlags{}); err == nil || !strings.Contains(err.Error(), "the line is longer than 4 MiB") || in.n > 32<<20 {
+		t.Errorf("%v after %d bytes", err, in.n)
+	}
+	const n = 400_000 // longer than the part that is examined
+	a.stdin = strings.NewReader(strings.Repeat("true\n", n))
+	if specs, _, err := a.readStdin(&gridFlags{}); err != nil || len(specs) != n {
+		t.Errorf("%d jobs, %v", len(specs), err)
+	}
+}
+
+// values is not run, and what does run it is named.
+func TestStreamedTemplate(t *testing.T) {
+	next := readingJobs(strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n"))
+	if s, err := next(); err != nil || s.Command != "[ -e x ] && echo [x]" {
+		t.Fatal(s, err)
+	}
+	if _, err := next(); err == nil || !strings.Contains(err.Error(), "standard input:2: this is a template, which dcs-tui grid - reads") {
+		t.Error(err)
+	}
+}
+
+// requeue runs no job again that has succeeded in the meantime, unless such are requested
+// (promise 1).
+func TestRequeueSpares(t *testing.T) {
+	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Failed}, {State: jobs.Skipped}, {State: jobs.Succeeded}}}
+	if got := spared(table, []jobs.ID{1, 2}); got != rundir.SpareSucceeded {
+		t.Errorf("spared %q", got)
+	}
+	if got := spared(table, []jobs.ID{1, 3}); got != "" {
+		t.Errorf("jobs that have succeeded are asked for, and %q is spared", got)
+	}
+}
+
+// Continue on a screen ends the drain that the file STOP asked for. It also removes the
+// file, which would otherwise say that the run drains.
+func TestContinueRemovesTheStopFile(t *testing.T) {
+	f := inBackground(t, gated)
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	writeFile(t, f.run.Dir, rundir.StopFile, "")
+	f.until(t, "the run drains", func(p *runview.Picture) bool { return p.Draining != "" })
+	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Continue}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(f.run.Path(rundir.StopFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file STOP is still there: %v", err)
+	}
+	f.until(t, "it drains no longer", func(p *runview.Picture) bool { return p.Draining == "" && p.Status == runview.StatusRunning })
+	writeFile(t, ".", "gate", "")
+}
+
+// The number of jobs in the file of a run, which older programs kept under the name of a
+// flag, does not become the number of slots of its hosts.
+func TestRestoreFlags(t *testing.T) {
+	var f runFlags
+	fs := pflag.NewFlagSet("resume", pflag.ContinueOnError)
+	f.hostFlags(fs)
+	kept := map[string]any{"jobs": int64(100), rundir.OptionJobs: int64(100), "max-slots": "7", "older": "x"}
+	if err := restoreFlags(fs, kept); err != nil || f.Slots != "" || f.MaxSlots != 7 {
+		t.Errorf("%v, slots %q, at most %d", err, f.Slots, f.MaxSlots)
+	}
+	if fs.Lookup(rundir.OptionJobs) != nil {
+		t.Errorf("%s is a flag, too", rundir.OptionJobs)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/ptytest"
 )
 
@@ -68,7 +67,7 @@ func writeFile(t *testing.T, dir, name, text string) {
 	}
 }
 
-// DESIGN 8: closing the terminal leaves a headless dispatcher: the queue goes on,
+// closing the terminal leaves a headless dispatcher: the queue continues,
 // and what would have been shown is in dispatcher.log.
 func TestTheTerminalIsClosed(t *testing.T) {
 	dir := t.TempDir()
@@ -107,8 +106,8 @@ func TestCtrlCEndsNoJob(t *testing.T) {
 	if !strings.Contains(shown, "ok") {
 		t.Errorf("the running job was not let finish: %q", shown)
 	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exit.Left {
-		t.Errorf("%v, want exit %d", err, exit.Left)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitLeft {
+		t.Errorf("%v, want exit %d", err, exitLeft)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "done")); err != nil {
 		t.Errorf("%v", err)

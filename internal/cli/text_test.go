@@ -2,13 +2,22 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/ptytest"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
 
@@ -123,4 +132,140 @@ func TestWithoutName(t *testing.T) {
 	if got := runview.WithoutSubject("ws03x is up", "ws03"); got != "ws03x is up" {
 		t.Errorf("%q", got)
 	}
+}
+
+func echoes(t *testing.T, tty *os.File) bool {
+	t.Helper()
+	conn, err := tty.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := false
+	conn.Control(func(fd uintptr) {
+		s, e := unix.IoctlGetTermios(int(fd), unix.TCGETS)
+		err, on = e, e == nil && s.Lflag&unix.ECHO != 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
+// A passphrase is read without echo, and the terminal echoes again afterwards.
+func TestSecretIsNotEchoed(t *testing.T) {
+	person, program := ptytest.Open(t)
+	type answer struct {
+		secret []byte
+		err    error
+	}
+	got := make(chan answer)
+	go func() {
+		s, err := readSecret(program)
+		got <- answer{s, err}
+	}()
+	for echoes(t, program) { // until it asks
+		select {
+		case a := <-got:
+			t.Fatalf("it did not wait: %q, %v", a.secret, a.err)
+		default:
+		}
+	}
+	if _, err := person.WriteString("open sesame\n"); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-got; a.err != nil || string(a.secret) != "open sesame" {
+		t.Errorf("%q, %v", a.secret, a.err)
+	}
+	if !echoes(t, program) {
+		t.Error("the terminal was left without echo")
+	}
+}
+
+// A question that is interrupted ends, and leaves the terminal as it was.
+func TestSecretCanBeInterrupted(t *testing.T) {
+	_, program := ptytest.Open(t)
+	if err := program.SetReadDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readSecret(program); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if !echoes(t, program) {
+		t.Error("the terminal was left without echo")
+	}
+}
+
+// What removes runs by their age demands a unit, because 30 means days to whoever
+// writes it, and says in words what it understood.
+func TestAgeNeedsUnit(t *testing.T) {
+	for _, s := range []string{"30", "1", "0.5", "1e3", "", "d"} {
+		var v time.Duration
+		if err := ageFlag(&v).Set(s); err == nil || v != 0 {
+			t.Errorf("%q was taken as %s", s, ageText(v))
+		}
+	}
+	for s, want := range map[string]string{
+		"30d": "30 days", "1d": "1 day", "2w": "14 days", "36h": "36 hours", "24h": "1 day", "90m": "90 minutes", "30s": "30 seconds", "1.5s": "1.50 s",
+	} {
+		var v time.Duration
+		if err := ageFlag(&v).Set(s); err != nil || ageText(v) != want {
+			t.Errorf("%s: got %s, want %s (%v)", s, ageText(v), want, err)
+		}
+	}
+}
+
+// A flag takes what the option of a jobs file takes, and no more.
+func TestFlagsAgreeWithOptions(t *testing.T) {
+	for _, c := range []struct {
+		option string
+		set    func(string) error
+		values []string
+	}{
+		{"timeout", durationFlag(new(time.Duration)).Set,
+			[]string{"90s", "30m", "1d12h", "10", "0.5", "0", "-1", "1x", "5M", " 5m", "1h5"}},
+		{"mem", sizeFlag(new(int64)).Set,
+			[]string{"8G", "512M", "1.5g", "2GiB", "20", "16", "4294967296", "20B", "0", "-1G", "8X", "8 G"}},
+		{"tries", triesFlag(new(int)).Set,
+			[]string{"1", "3", "1000000", "1000001", "0", "-1", "x", "1.5"}},
+	} {
+		for _, s := range c.values {
+			_, err := jobs.Parse(strings.NewReader("#DCS "+c.option+"='"+s+"'\ntrue\n"), "f", false, 1)
+			if flag := c.set(s); (flag == nil) != (err == nil) {
+				t.Errorf("%s %q: the flag says %v, the jobs file %v", c.option, s, flag, err)
+			}
+		}
+	}
+	size := sizeFlag(new(int64))
+	if err := size.Set("1536M"); err != nil || size.String() != "1536M" {
+		t.Errorf("%s, %v", size, err)
+	}
+	var d time.Duration
+	if err := durationFlag(&d).Set("10"); err != nil || d != 10*time.Second {
+		t.Errorf("%s, %v", d, err)
+	}
+}
+
+// Rule 9: who was told that nothing that runs is touched does not have the run taken
+// over, and what runs ended, because its dispatcher has died in the meantime.
+func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
+	var refused *runview.Refused
+	if _, err := new(runScreen).act(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+}
+
+// A cancel that has taken the run over is not cut off because its screen is left: what
+// was said to end does.
+func TestACancelOutlivesItsScreen(t *testing.T) {
+	f := inBackground(t, gated+gated)
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
+	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := f.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	f.until(t, "all are canceled", func(p *runview.Picture) bool { return p.Phases[runview.Canceled] == 2 })
+	gone(t, f.run, false) // it takes leave of its host yet, in a directory that is about to be removed
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/socket"
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -30,11 +29,8 @@ func (a *app) whyCmd() *cobra.Command {
 		Use:     "why [flags] [RUN] JOB",
 		GroupID: groupLook,
 		Short:   "Why a job is not running, or what it is doing",
-		Long: `Say in a sentence why a job is not running, or what it is doing. The dispatcher of the run
-knows best. If it is on another machine, ssh runs dcs-tui why there. If it cannot be asked,
-the answer is what the run directory shows.
-
-` + runHelp,
+		Long: `Print in a sentence why a job is not running, or what it is doing. The dispatcher of the run is asked, if necessary
+through ssh on its machine. If it cannot be asked, the answer is what the run directory shows. ` + runHelp,
 		Example: `dcs-tui why 17
 dcs-tui why sweep-20260314-1502 17`,
 		Args:              jobOfRun,
@@ -52,7 +48,7 @@ dcs-tui why sweep-20260314-1502 17`,
 // jobOfRun requires a job, and allows a run before it.
 func jobOfRun(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) > 2 {
-		return exit.Usagef("%s needs the number of one job", cmd.CommandPath()).WithAdvice("%s [RUN] JOB", cmd.CommandPath())
+		return text.Errorf("%s needs the number of one job", cmd.CommandPath()).WithAdvice("%s [RUN] JOB", cmd.CommandPath())
 	}
 	return nil
 }
@@ -66,7 +62,7 @@ func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
 		word, rest = args[0], args[1:]
 	}
 	if number(word) == 0 {
-		return nil, 0, exit.Usagef("%q is not the number of a job", console.Shorten(word))
+		return nil, 0, text.Errorf("%q is not the number of a job", text.Shorten(word))
 	}
 	run, err := a.openRun(rest)
 	return run, jobs.ID(number(word)), err
@@ -82,22 +78,30 @@ func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error
 	defer cancel()
 	if err := v.Ready(ctx); err != nil {
 		v.Close()
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	v.Connect(ctx)
 	return v, nil
 }
 
-// detail returns what is known of a job.
+// publishedAfter is how long a record of a live dispatcher may take until readers find it.
+const publishedAfter = 2 * time.Second
+
+// detail returns what is known of a job. It waits a moment for one that may just have come.
 func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
 	defer cancel()
+	began := time.Now()
 	pic, err := src.Look(ctx, runview.Ask{Focus: id})
+	for err == nil && pic.Detail == nil && time.Since(began) < publishedAfter {
+		time.Sleep(publishedAfter / 20)
+		pic, err = src.Look(ctx, runview.Ask{Focus: id})
+	}
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, err
 	}
 	if pic.Detail == nil {
-		return nil, exit.Usagef("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(pic.Total, "job"))
+		return nil, text.Errorf("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(pic.Total, "job"))
 	}
 	return pic.Detail, nil
 }
@@ -126,13 +130,15 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	}
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	answer, err := a.askWhy(run, owner, id, f.local)
 	if err != nil {
-		a.warn("%s cannot be asked, so this is what the run directory shows: %v", console.CleanLine(owner.String()), err)
+		a.warn("%s cannot be asked, so this is what the run directory shows: %v", text.Line(owner.String()), err)
 	}
-	v, err := a.openView(run, a.viewOptions(run))
+	o := a.viewOptions(run)
+	o.Socket = nil // the dispatcher was asked
+	v, err := a.openView(run, o)
 	if err != nil {
 		return err
 	}
@@ -151,8 +157,8 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	if f.json {
 		return a.printJSON(j)
 	}
-	out := console.New(a.stdout)
-	out.Line(out.Paint(console.Bold, "job "+strconv.Itoa(int(id)))+"  "+console.Shorten(console.CleanLine(d.Row.Title)), console.CleanLine(j.Why))
+	out := newConsole(a.stdout)
+	out.Line(out.Paint(bold, "job "+strconv.Itoa(int(id)))+"  "+text.Shorten(text.Line(d.Row.Title)), text.Line(j.Why))
 	return nil
 }
 
@@ -199,7 +205,7 @@ const farTimeout = time.Minute
 // so the answer must name the same run.
 func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*whyJSON, error) {
 	if !hostName.MatchString(owner.Host) {
-		return nil, fmt.Errorf("its owner file names the machine %q, which is not the name of a host", console.Shorten(console.CleanLine(owner.Host)))
+		return nil, fmt.Errorf("its owner file names the machine %q, which is not the name of a host", text.Shorten(text.Line(owner.Host)))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)
 	defer cancel()
@@ -235,7 +241,7 @@ func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*w
 var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // lastLine returns the last line of a text that is not empty, for people.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return console.Shorten(console.CleanLine(text[strings.LastIndexByte(text, '\n')+1:]))
+func lastLine(output string) string {
+	output = strings.TrimSpace(output)
+	return text.Shorten(text.Line(output[strings.LastIndexByte(output, '\n')+1:]))
 }

@@ -2,15 +2,18 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
-	"dcs-tui/internal/cli/console"
+	"dcs-tui/dispatch/socket"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -22,7 +25,7 @@ func why(t *testing.T, f *whyFlags, args ...string) (out, warned string) {
 	t.Helper()
 	var said bytes.Buffer
 	a := newApp()
-	a.con = console.To(&said)
+	a.con = consoleTo(&said)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -149,5 +152,44 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 				t.Errorf("warned %q, want %q", warned, c.warned)
 			}
 		})
+	}
+}
+
+// countingHandler answers why and counts the questions.
+type countingHandler struct {
+	socket.Handler
+	asked atomic.Int32
+}
+
+func (h *countingHandler) Why(context.Context, jobs.ID) (string, error) {
+	h.asked.Add(1)
+	return "No slot is free.", nil
+}
+
+// The dispatcher on this machine is asked once.
+func TestWhyAsksOnce(t *testing.T) {
+	run := emptyRun(t)
+	if err := run.AppendSpecs(jobstest.Specs(2)); err != nil {
+		t.Fatal(err)
+	}
+	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	h := new(countingHandler)
+	server, err := socket.Listen(socket.Options{Base: t.TempDir(), Run: run.UID(), Handler: h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if err := j.SetSocket(server.Address()); err != nil {
+		t.Fatal(err)
+	}
+	if out, warned := why(t, &whyFlags{}, run.Dir, "2"); !strings.Contains(out, "No slot is free.") || warned != "" {
+		t.Errorf("got %q, warned %q", out, warned)
+	}
+	if n := h.asked.Load(); n != 1 {
+		t.Errorf("the dispatcher was asked %d times, want once", n)
 	}
 }

@@ -6,18 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 )
 
 // nap is how long a "laptop" sleeps: several times the lost_after of the labs here.
 var nap = pick(22*time.Second, 45*time.Second) // in the long form helpers leave meanwhile
 
-// DESIGN 7, issue 3.1: the dispatcher is stopped for much longer than
-// lost_after, with nobody there to hear the hosts, and then goes on: nobody is
+// the dispatcher is stopped for much longer than
+// lost_after, with nobody there to hear the hosts, and then continues: nobody is
 // given up because of our own absence, and what runs is kept. SIGSTOP does not
 // stop CLOCK_MONOTONIC as a real suspend does; what is tested is the rule for
 // stalls.
 func TestSleepingDispatcher(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 2)
 	l.more = "[defaults]\nlost_after = \"5s\"\n"
@@ -32,6 +34,7 @@ func TestSleepingDispatcher(t *testing.T) {
 
 // The same with the whole machine asleep: dispatcher, helper, supervisors and jobs.
 func TestSleepingLaptop(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := &lab{t: t, dir: t.TempDir()}
 	t.Cleanup(l.nothingLeft)

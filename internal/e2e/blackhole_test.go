@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// B2, issue 3.5: a host on which every job fails at once, while they succeed
-// elsewhere, rests after a few; its victims run elsewhere and have their tries left.
+// B2: a host on which every job fails at once, while they succeed
+// elsewhere, is put on probation; its jobs run elsewhere and keep their tries.
 func TestBlackHole(t *testing.T) {
 	l := newLab(t, 3)
 	const n = 120
@@ -27,7 +27,7 @@ func TestBlackHole(t *testing.T) {
 			there++
 		}
 	}
-	if !strings.Contains(p.err, "rests: ") || there > n/4 {
+	if !strings.Contains(p.err, "is on probation: ") || there > n/4 {
 		t.Errorf("%d jobs failed on the black hole\n%s", there, p.err)
 	}
 	l.ranOnce(n)
@@ -42,7 +42,7 @@ func TestABadJobIsNoBlackHole(t *testing.T) {
 	}
 	fmt.Fprintln(&b, "exit 9")
 	p := l.do(l.args(2, "--tries", "3", "--json", l.file("jobs.txt", b.String()))...)
-	if p.code != 1 || strings.Contains(p.err, "rests: ") {
+	if p.code != 1 || strings.Contains(p.err, "is on probation: ") {
 		t.Errorf("exit %d\n%s", p.code, p.err)
 	}
 	failed := 0

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // traced starts the program under the tracer (see trace).
@@ -67,8 +68,8 @@ func (l *lab) call(n int) string {
 	return "at call " + lines[n-1]
 }
 
-// finish carries a run on whose dispatcher died, or makes it anew when it was
-// not one yet, until it is over; shown is what its dispatchers printed.
+// finish carries a run on whose dispatcher died, or makes it again when it was
+// not one yet, until it has ended; shown is what its dispatchers printed.
 func (l *lab) finish(shown ...string) {
 	l.t.Helper()
 	e := l.do(l.tinyAgain()...)
@@ -106,9 +107,10 @@ func sweep(t *testing.T, step int, one func(l *lab, n int) (more bool)) {
 	}
 }
 
-// Issue 3.1, promises 1, 2 and 4: death at each call by which the dispatcher
+// death at each call by which the dispatcher
 // changes a file of the run directory, from making it to leaving.
 func TestDeathAtEachCall(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	mayTrace(t)
 	for what, files := range map[string][]string{
@@ -159,8 +161,8 @@ func TestDeathAtEachCallOfResume(t *testing.T) {
 	})
 }
 
-// The same while `cancel` has taken over a run whose dispatcher is dead: cancelled
-// again, every job is cancelled and nothing is left of those that ran.
+// The same while `cancel` has taken over a run whose dispatcher is dead: canceled
+// again, every job is canceled and nothing is left of those that ran.
 func TestDeathAtEachCallOfCancel(t *testing.T) {
 	t.Parallel()
 	mayTrace(t)
@@ -180,15 +182,16 @@ func TestDeathAtEachCallOfCancel(t *testing.T) {
 		if e.code != 0 {
 			l.t.Fatalf("exit %d\n%s", e.code, e.err)
 		}
-		l.allCancelled(4, 2)
+		l.allCanceled(4, 2)
 		return died
 	})
 }
 
-// Issue 3.6 and promise 1: one call on the journal or the owner file, or five in
-// a row, or one on any file of the run directory fail with an error of the disk. The run goes on by itself, or stops
+// one call on the journal or the owner file, or five in
+// a row, or one on any file of the run directory fail with an error of the disk. The run continues by itself, or stops
 // with a line that says why and resume carries it on; nothing runs twice.
 func TestErrorAtEachJournalCall(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	mayTrace(t)
 	journal := []string{"run/journal", "run/owner", "run/.owner"}

@@ -37,7 +37,7 @@ func (l *lab) whole(out string) []result {
 	return rs
 }
 
-// accounted holds a run of n jobs that is over to the promises of DESIGN 1, by
+// accounted holds a run of n jobs that is over to the promises, by
 // what anybody can see: the results, what its dispatchers printed one after the
 // other (shown, one output a dispatcher), and the files that the jobs wrote.
 //

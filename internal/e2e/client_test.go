@@ -41,7 +41,7 @@ func (l *lab) killDispatcher(dir string) {
 	}
 }
 
-// Issue 16, T5: the Go client over real sshd. Its dcs-tui is killed twice in the middle:
+// the Go client over real sshd. Its dcs-tui is killed twice in the middle:
 // each job has one result, and each attempt ran once.
 func TestGoClient(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestGoClient(t *testing.T) {
 			t.Errorf("job %d: %+v", i, r)
 		}
 	}
-	if r := seen[long]; r == nil || r.State != "cancelled" {
+	if r := seen[long]; r == nil || r.State != "canceled" {
 		t.Errorf("%+v", r)
 	}
 	if _, err := c.Submit(dcstui.Job{Command: "true"}); err == nil {
@@ -167,7 +167,7 @@ func TestGoClientThatIsStopped(t *testing.T) {
 	c.Submit(dcstui.Job{Command: "touch " + l.path("started") + "; sleep 600"})
 	l.until("the job runs", func() bool { return l.count("started") == 1 })
 	l.file("run/STOP.now", "")
-	if r, err := c.Next(t.Context()); err != nil || r.State != "cancelled" {
+	if r, err := c.Next(t.Context()); err != nil || r.State != "canceled" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if err := c.Close(); err != nil {
@@ -263,7 +263,7 @@ def main():
             import cloudpickle
             assert executor.submit(closed(5)).result() == 5
         except ImportError:
-            pass
+            print("without cloudpickle: lambdas and inner functions are not tested")
     try:
         executor.submit("true")
         assert False
@@ -282,7 +282,7 @@ if __name__ == "__main__":
     main()
 `
 
-// Issue 16, T5: the Python client over real sshd, killed and resumed in the middle.
+// the Python client over real sshd, killed and resumed in the middle.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
@@ -299,9 +299,14 @@ func TestPythonClient(t *testing.T) {
 	p := l.begin(cmd)
 	late := time.AfterFunc(3*time.Minute, func() { cmd.Process.Signal(syscall.SIGINT) })
 	defer late.Stop()
-	if p := p.wait(); p.code != 0 || p.out != "all is well\n" {
+	end := p.wait()
+	said, well := strings.CutSuffix(end.out, "all is well\n")
+	if end.code != 0 || !well {
 		b, _ := os.ReadFile(l.path("py.err"))
-		t.Fatalf("exit %d\n%s\n%s\n%s", p.code, p.out, p.err, b)
+		t.Fatalf("exit %d\n%s\n%s\n%s", end.code, end.out, end.err, b)
+	}
+	if said != "" {
+		t.Log(said) // what was left out
 	}
 	l.ranOnce(40)
 }

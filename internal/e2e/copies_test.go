@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Issue 15.1, D3: with --speculate, jobs that a host does not get done run on another host
+// with --speculate, jobs that a host does not get done run on another host
 // too, the first success counts, and the run ends without waiting for the other attempts.
 func TestCopies(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestCopies(t *testing.T) {
 	if !strings.Contains(e.err, "runs on ws1 too") {
 		t.Errorf("nothing is said of copies:\n%s", e.err)
 	}
-	l.file("gate", "") // whatever was not ended would end now, with a second success
+	l.file("gate", "") // a copy that still runs would now end, too, with a second success
 	if e = l.do("results", l.path("run"), "--json"); strings.Count(e.out, `"failures":0`) != jobs && strings.Contains(e.out, `"failures":1`) {
 		t.Errorf("the losers are charged:\n%s", e.out)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// long says whether the long forms of the sweeps are wanted (DCS_LONG=1).
+// long records whether the long forms of the sweeps are wanted (DCS_LONG=1).
 var long = os.Getenv("DCS_LONG") == "1"
 
 // pick chooses between the plain and the long form.
@@ -56,11 +56,11 @@ func instant(r *rand.Rand) time.Duration {
 	return time.Duration(ms[k]+r.IntN(ms[k+1]-ms[k])) * time.Millisecond
 }
 
-// begun says whether what a killed `run` left is a run that resume carries on;
+// begun reports whether what a killed `run` left is a run that resume continues;
 // if not, resume says so in words, and the directory is to be removed.
 func begun(e ended) bool {
 	return !strings.Contains(e.err, "not a whole run") && !strings.Contains(e.err, "there is no run") &&
-		!strings.Contains(e.err, "was cut off while")
+		!strings.Contains(e.err, "was cut off while") && !strings.Contains(e.err, "is not a run yet")
 }
 
 // lives runs the program again and again, killing each dispatcher at a random
@@ -97,7 +97,7 @@ func (l *lab) lives(r *rand.Rand, deaths int, first, again []string) (shown []st
 	return shown
 }
 
-// Issue 3.1, promises 1, 2 and 4: the dispatcher is killed at random instants,
+// the dispatcher is killed at random instants,
 // from the making of the run directory to the leaving of the hosts, and the run
 // carried on each time.
 func TestDeathsAtAnyInstant(t *testing.T) {
@@ -145,7 +145,7 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	l.accountedBut(twice, l.path("run"), jobs, shown...)
 }
 
-// Issue 3.1: the dispatcher dies while it sends the program to the hosts, over and
+// the dispatcher dies while it sends the program to the hosts, over and
 // over, each time another version, so that what runs on the hosts is of all of
 // them.
 func TestDeathsWhileDeploying(t *testing.T) {

@@ -5,12 +5,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"dcs-tui/internal/polltest"
 )
 
 // Promises 1 and 2: if a journal ends early, for whatever reason, no finished job runs
 // again and no attempt id starts twice. The two hosts share no directory with the
 // dispatcher, so only they know what ran. Both answer.
 func TestJournalsThatEndEarly(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	const n = 12
 	rounds := pick(50, 400)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/internal/polltest"
 )
 
 // The role of a machine that has a directory under another name as well: source,
@@ -30,6 +32,7 @@ func init() {
 // they are and say why they cannot be used; carried on under its first name, the
 // run adopts what runs, counts what ended, and nothing runs twice.
 func TestResumeUnderAnotherName(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	mayUnshare(t)
 	l := newLab(t, 2)

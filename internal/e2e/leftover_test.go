@@ -30,7 +30,7 @@ func (l *lab) ours() func(progtest.Process) bool {
 	}
 }
 
-// names says whether a process has to do with a mark.
+// names reports whether a process has to do with a mark.
 func names(p progtest.Process, exe string, marks []string) bool {
 	env, _ := os.ReadFile(p.Dir + "/environ")
 	cwd, _ := os.Readlink(p.Dir + "/cwd")

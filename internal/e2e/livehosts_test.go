@@ -25,9 +25,9 @@ func (l *lab) hostsFile(entries ...string) string {
 	return l.file("hosts.toml", b.String())
 }
 
-// B5, D7: while a run goes on, hosts.toml gets a host, loses one, and gives one another
+// B5, D7: while a run continues, hosts.toml gets a host, loses one, and gives one another
 // address, behind which there is another machine. What runs finishes where it runs, the
-// others go on, nothing is lost, and nothing runs twice.
+// others continue, nothing is lost, and nothing runs twice.
 func TestLiveInventory(t *testing.T) {
 	var servers []hosttest.Options
 	for i := range 4 {
@@ -71,7 +71,7 @@ func TestLiveInventory(t *testing.T) {
 	}
 
 	l.hostsFile("ws2 3", "ws3 2") // ws2 is elsewhere, and its jobs are still at the old place
-	said("the new address of ws2 counts when what is open at the old one is over")
+	said("the new address of ws2 is used when its attempts at the old one have ended")
 	open("ws2.1")
 	on("ws2.3", 2)
 	if got := l.count("on/ws2.1.*"); got != 2 {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // The role of another machine: a name, a boot id and process numbers of its own.
@@ -108,11 +109,12 @@ func (p *process) fencedOff(epoch int) ended {
 	return e
 }
 
-// Issue 3.1, DESIGN 6: another machine is refused while the owner lives, takes the
+// another machine is refused while the owner lives, takes the
 // run over when it has been silent for 30 s, and the first, which was only
 // paused, ends nothing and counts for nothing when it wakes up, though a person
 // has told it to cancel everything.
 func TestAnotherMachineTakesOver(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	mayUnshare(t)
 	l := newLab(t, 2)
@@ -171,7 +173,7 @@ func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 }
 
 // On its own machine a dispatcher that is only stopped is alive: resume is
-// refused and says how to go on; by --force it is fenced off.
+// refused and says how to continue; by --force it is fenced off.
 func TestStoppedOnTheSameMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -195,7 +197,7 @@ func TestStoppedOnTheSameMachine(t *testing.T) {
 	l.accounted(l.path("run"), 40, first.out, e.out)
 }
 
-// Promise 1, DESIGN 6: what a fenced-off dispatcher shows after the takeover would
+// Promise 1, what a fenced-off dispatcher shows after the takeover would
 // be numbered twice. Here the next one reaches no host, so that only the run
 // directory tells the first, which has results waiting in its sockets.
 func TestFencedDispatcherShowsNothingMore(t *testing.T) {

@@ -8,11 +8,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"dcs-tui/internal/polltest"
 )
 
-// Issue 3.1: two that carry a run on in the same instant: one does, the other is
+// two that carry a run on in the same instant: one does, the other is
 // refused and told who.
 func TestTwoResumesAtOnce(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := tiny(t)
 	l.busy(4, 2)
@@ -39,7 +42,7 @@ func TestTwoResumesAtOnce(t *testing.T) {
 	l.accounted(l.path("run"), 4, append(shown, p.wait().out)...)
 }
 
-// DESIGN 8: cancel reaches a run whose dispatcher is alive, stopped or dead, and
+// cancel reaches a run whose dispatcher is alive, stopped or dead, and
 // ends every job's tree; twice does no harm.
 func TestCancelWhateverTheDispatcher(t *testing.T) {
 	for _, how := range []string{"alive", "stopped", "stopped by force", "dead"} {
@@ -79,7 +82,7 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 					t.Errorf("the dispatcher: exit %d, want %d\n%s", e.code, want, e.err)
 				}
 			}
-			l.allCancelled(40, 4)
+			l.allCanceled(40, 4)
 			if e := l.do(cancel...); e.code != 0 || !strings.Contains(e.err, "nothing to cancel") {
 				t.Errorf("cancel again: exit %d\n%s", e.code, e.err)
 			}
@@ -90,12 +93,12 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 	}
 }
 
-// allCancelled checks that n jobs are cancelled, of which so many had started.
-func (l *lab) allCancelled(n, started int) {
+// allCanceled checks that n jobs are canceled, of which so many had started.
+func (l *lab) allCanceled(n, started int) {
 	l.t.Helper()
 	rs := l.whole(l.do("results", "--json", l.path("run")).out)
 	for _, r := range rs {
-		if r.State != "cancelled" {
+		if r.State != "canceled" {
 			l.t.Errorf("job %d: %s", r.Job, r.State)
 		}
 	}
@@ -142,7 +145,7 @@ func TestJobsFileChanged(t *testing.T) {
 
 // X2: a host that is no longer in the inventory, or has another name there, had
 // attempts when the dispatcher died. Those that have ended count, through the
-// shared directory; those that still run are waited for as long as their
+// shared directory; those that still run are awaited as long as their
 // supervisor shows that it lives; none runs again.
 func TestResumeWithoutAHost(t *testing.T) {
 	for name, ended := range map[string]bool{"its jobs have ended": true, "its jobs still run": false} {
@@ -195,7 +198,7 @@ func TestHalfMadeRunDirectory(t *testing.T) {
 		{"run", "--no-tui", "--name", "half", "jobs.txt"}, {"run", "--no-tui", "--run-dir", "dcs-runs/half", "jobs.txt"},
 	} {
 		e := l.do(args...)
-		if e.code != 2 || !strings.Contains(e.err, "cut off while it was made") || !strings.Contains(e.err, "remove") ||
+		if e.code != 2 || !strings.Contains(e.err, "its creation was interrupted") || !strings.Contains(e.err, "remove") ||
 			strings.Contains(e.err, "resume") {
 			t.Errorf("%v: exit %d\n%s", args, e.code, e.err)
 		}

@@ -44,7 +44,7 @@ type said struct {
 	Job, Line, Round                          int
 }
 
-// Issue 16, D1: jobs as shell lines and objects, ids, cancel and requeue, answers to wrong
+// jobs as shell lines and objects, ids, cancel and requeue, answers to wrong
 // lines; and all lines fit the schema of docs/protocol.md.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestProtocol(t *testing.T) {
 		s := next()
 		got[s.ID] = s
 	}
-	if got["q"].Do != "cancel" || got["long"].State != "cancelled" || got["long"].Reason != "canceled by its submitter" || got["behind"].State != "skipped" {
+	if got["q"].Do != "cancel" || got["long"].State != "canceled" || got["long"].Reason != "canceled by its submitter" || got["behind"].State != "skipped" {
 		t.Errorf("%+v", got)
 	}
 	send(true, `{"requeue":[1],"id":"again"}`)
@@ -134,7 +134,7 @@ func (l *lab) piped(cmd *exec.Cmd) (*process, io.Reader) {
 	return l.begin(cmd), r
 }
 
-// Issue 16, D1: a submitter that is 30,000 jobs ahead and reads nothing stops nothing: lines
+// a submitter that is 30,000 jobs ahead and reads nothing stops nothing: lines
 // are read and jobs run. What is sent again after a kill runs once, and each job has a result.
 func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 	t.Parallel()

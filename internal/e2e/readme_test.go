@@ -7,11 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"dcs-tui/internal/polltest"
 )
 
-// The command blocks of the README work as they stand, in a copy of the repository, with
-// hosts called ws01 to ws30 in the user's ssh configuration. `make test` is this test.
+// The command blocks of the README and of the first-run page work as they stand, in a copy of
+// the repository, with hosts called ws01 to ws30 in the user's ssh configuration. `make test` is
+// this test.
 func TestREADME(t *testing.T) {
+	polltest.Long(t)
 	l := newLab(t, 1)
 	files, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
@@ -40,25 +44,39 @@ func TestREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	template, err := os.ReadFile("../../examples/train.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), "```\n"+string(template)+"```\n") {
+		t.Error("the README does not show examples/train.txt as it is")
+	}
+
 	ran := 0
-	for i, block := range strings.Split(string(readme), "```sh\n") {
-		block, _, closed := strings.Cut(block, "```")
-		if i == 0 || !closed || strings.TrimSpace(block) == "make test" {
-			continue
+	for _, page := range []string{"README.md", "docs/first-run.md"} {
+		text, err := os.ReadFile(filepath.Join("../..", page))
+		if err != nil {
+			t.Fatal(err)
 		}
-		for line := range strings.Lines(block) {
-			cmd := exec.Command("/bin/sh", "-euc", line)
-			cmd.Dir = l.path("clone")
-			cmd.Env = append(os.Environ(), "PATH="+l.path("bin")+":"+os.Getenv("PATH"))
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v\n%s", strings.TrimSpace(line), err, out)
+		for i, block := range strings.Split(string(text), "```sh\n") {
+			block, _, closed := strings.Cut(block, "```")
+			if i == 0 || !closed || strings.TrimSpace(block) == "make test" {
+				continue
 			}
-			ran++
-			ignoreLoad(t, l.path("clone/hosts.toml"))
+			for line := range strings.Lines(block) {
+				cmd := exec.Command("/bin/sh", "-euc", line)
+				cmd.Dir = l.path("clone")
+				cmd.Env = append(os.Environ(), "PATH="+l.path("bin")+":"+os.Getenv("PATH"))
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%s: %s: %v\n%s", page, strings.TrimSpace(line), err, out)
+				}
+				ran++
+				ignoreLoad(t, l.path("clone/hosts.toml"))
+			}
 		}
 	}
-	if ran < 5 {
-		t.Errorf("the README has only %d commands in sh blocks", ran)
+	if ran < 12 {
+		t.Errorf("README.md and docs/first-run.md have only %d commands in sh blocks", ran)
 	}
 }
 

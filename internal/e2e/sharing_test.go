@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -53,14 +54,48 @@ func newSharer(t *testing.T, dir, name string) *sharer {
 	return u
 }
 
+// owns reports whether p is a process of the user that has this argument ("": any).
+func (u *sharer) owns(p progtest.Process, arg string) bool {
+	info, err := os.Stat(p.Dir)
+	return err == nil && p.Args != "" && info.Sys().(*syscall.Stat_t).Uid == u.cred.Uid && // zombies have no arguments
+		(arg == "" || strings.Contains(p.Args, "\x00"+arg+"\x00"))
+}
+
 // killAll kills every process of the user, until there is none.
 func (u *sharer) killAll() {
 	polltest.Within(time.Minute, func() bool {
-		return progtest.LeftBehind(0, func(p progtest.Process) bool {
-			info, err := os.Stat(p.Dir)
-			return err == nil && p.Args != "" && info.Sys().(*syscall.Stat_t).Uid == u.cred.Uid // zombies have none
-		}) == nil
+		return progtest.LeftBehind(0, func(p progtest.Process) bool { return u.owns(p, "") }) == nil
 	})
+}
+
+// killSome kills the user's processes that have this argument now, at most n.
+func (u *sharer) killSome(arg string, n int) (killed int) {
+	for _, p := range progtest.Processes(func(p progtest.Process) bool { return u.owns(p, arg) }) {
+		if killed < n && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return killed
+}
+
+// forge puts files that look like claims, and belong to another user, into a directory.
+func forge(t *testing.T, share string) {
+	t.Helper()
+	const evil = 4242
+	path := func(name string) string { return filepath.Join(share, "run-"+name+".4242") }
+	err := errors.Join(os.Symlink("/etc/passwd", path("link")), unix.Mkfifo(path("fifo"), 0o666), os.Mkdir(path("dir"), 0o777))
+	for name, size := range map[string]int64{"huge": 1 << 40, "garbage": 14} {
+		f, ferr := os.Create(path(name))
+		if ferr != nil {
+			t.Fatal(ferr)
+		}
+		t.Cleanup(func() { f.Close() })
+		_, werr := f.WriteString("DSH1 and more\n")
+		err = errors.Join(err, werr, f.Truncate(size), f.Chown(evil, evil), unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // run starts a dispatcher of the user over hosts that share dir/share.
@@ -118,10 +153,12 @@ func held(runDirs []string) []int {
 }
 
 // Two users with two dispatchers each, of shares 1 and 2, get their max-min fair parts of
-// twelve hosts (K11), within 10 % and two minutes of each arrival. When all processes of one
-// user are killed, nothing is left of his claims. What others put into the shared
-// directory takes nothing from anybody and is reported.
+// twelve hosts (K11), within 10 % and two minutes of each arrival, in a random order. When
+// only the helpers, only some supervisors, or all processes of a user are killed, nothing is
+// left of their claims. What others put into the shared directory takes nothing from
+// anybody and is reported.
 func TestUsersShareHosts(t *testing.T) {
+	polltest.Long(t)
 	if os.Getuid() != 0 {
 		t.Skip("makes users, which needs root")
 	}
@@ -148,7 +185,11 @@ func TestUsersShareHosts(t *testing.T) {
 		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
 			t.Fatal(err)
 		}
+		if i%4 == 0 {
+			forge(t, share)
+		}
 	}
+	r := seed(t)
 	name := "dcs" + strconv.Itoa(os.Getpid())
 	a, b := newSharer(t, dir, name+"a"), newSharer(t, dir, name+"b")
 	var runs []string
@@ -172,23 +213,58 @@ func TestUsersShareHosts(t *testing.T) {
 			t.Fatalf("%s: the runs use %v slots of %d, and %v are fair", when, got, hosts*slots, want)
 		}
 	}
-	runs = append(runs, a.run(t, dir, "first", 1, hosts, slots))
-	fair("alone", 72)
-	runs = append(runs, b.run(t, dir, "second", 1, hosts, slots))
-	fair("two users", 36, 36)
-	runs = append(runs, a.run(t, dir, "third", 2, hosts, slots), b.run(t, dir, "fourth", 2, hosts, slots))
-	fair("two runs each", 12, 12, 24, 24)
+	// Users have equal parts, and so have their runs in proportion to their shares.
+	arrivals := []struct {
+		user  *sharer
+		name  string
+		share int
+	}{{a, "first", 1}, {b, "second", 1}, {a, "third", 2}, {b, "fourth", 2}}
+	r.Shuffle(len(arrivals), func(i, k int) { arrivals[i], arrivals[k] = arrivals[k], arrivals[i] })
+	for i, n := range arrivals {
+		runs = append(runs, n.user.run(t, dir, n.name, n.share, hosts, slots))
+		users, shares := map[*sharer]bool{}, map[*sharer]int{}
+		for _, n := range arrivals[:i+1] {
+			users[n.user] = true
+			shares[n.user] += n.share
+		}
+		var want []int
+		for _, n := range arrivals[:i+1] {
+			want = append(want, hosts*slots/len(users)*n.share/shares[n.user])
+		}
+		fair(n.name+" has come", want...)
+	}
+	all := make([]int, len(runs))
+	ofA := map[int]bool{}
+	for i, n := range arrivals {
+		all[i], ofA[i] = 12*n.share, n.user == a
+	}
+	if n := b.killSome("__host", 2*hosts); n < hosts {
+		t.Fatalf("%d helpers were there to kill", n)
+	}
+	fair("the helpers of a user were killed", all...)
+	if n := b.killSome("__slot", 10); n < 10 {
+		t.Fatalf("%d supervisors were there to kill", n)
+	}
+	fair("supervisors of a user were killed", all...)
 	a.killAll()
-	os.Remove(filepath.Join(runs[0], "live.json"))
-	os.Remove(filepath.Join(runs[2], "live.json"))
-	fair("one user has gone", 0, 24, 0, 48)
+	left := -1
+	for i := range runs {
+		if all[i] *= 2; ofA[i] {
+			all[i] = 0
+			os.Remove(filepath.Join(runs[i], "live.json"))
+		} else {
+			left = i
+		}
+	}
+	fair("one user has gone", all...)
 	var events []byte
-	files, _ := filepath.Glob(filepath.Join(runs[1], "journal", "*"))
+	files, _ := filepath.Glob(filepath.Join(runs[left], "journal", "*"))
 	for _, f := range files {
 		more, _ := os.ReadFile(f)
 		events = append(events, more...)
 	}
-	if n := strings.Count(string(events), "run-secret.0 is ignored"); n != hosts {
+	// Each helper reports it once, and one on each host was killed.
+	if n := strings.Count(string(events), "run-secret.0 is ignored"); n < hosts || n > 2*hosts {
 		t.Errorf("unreadable files on %d hosts are reported %d times", hosts, n)
 	}
 }

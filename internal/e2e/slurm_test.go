@@ -6,9 +6,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // slurm is a Slurm with two nodes that scripts/slurm-lab starts.
@@ -59,6 +61,7 @@ func (s *slurm) run(name string, args ...string) string {
 // killed, and an allocation times out. Nothing is lost, no try is used up, and no job runs
 // twice at a time or to its end.
 func TestSlurm(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 2)
 	s := l.slurm()
@@ -152,4 +155,58 @@ work_dir = %q
 		t.Errorf("the summary does not tell of the allocations:\n%s", e.err)
 	}
 	t.Logf("attempts by host: %v, in %s", hosts, filepath.Base(l.dir))
+}
+
+// The link to a node is a step of the allocation (link = "srun"). With a Slurm that does not
+// end the processes of a step in a control group, jobs outlive their dispatcher, and the next
+// dispatcher adopts them: each runs once.
+func TestSlurmOverSrun(t *testing.T) {
+	polltest.Long(t)
+	t.Parallel()
+	l := newLab(t, 0)
+	s := l.slurm()
+	inventory := l.file("srun.toml", fmt.Sprintf(`[[provider]]
+name = "hpc"
+type = "slurm"
+link = "srun"
+partition = "main"
+time = "10m"
+nodes = 2
+max = 1
+startup = "5s"
+idle = "1m"
+slots = 2
+nice = 0
+work_dir = %q
+`, l.path("slurm-work")))
+	const n, held = 20, 4
+	l.mkdir("ran")
+	var b strings.Builder
+	for i := range n {
+		wait := "true"
+		if i < held {
+			wait = "while [ ! -e " + l.path("gate") + " ]; do sleep 0.1; done"
+		}
+		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >>%s/$DCS_JOB_ID; %s\n", l.path("ran"), wait)
+	}
+	p := l.begin(s.command(program, "run", "--no-tui", "--tries", "1", "--hosts", inventory, "--run-dir", l.path("run"), l.file("jobs.txt", b.String())))
+	l.until("the nodes to be busy", func() bool { return l.count("ran/*") == held })
+	p.signal(syscall.SIGKILL)
+	p.wait()
+	p = l.begin(s.command(program, "resume", "--no-tui", l.path("run")))
+	l.until("the nodes to be back", func() bool { return strings.Count(p.err.String(), "is up") >= 1 })
+	l.file("gate", "")
+	if e := p.wait(); e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.succeeded("run", n)
+	l.over("run")
+	for id := 1; id <= n; id++ {
+		if ran, _ := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id))); string(ran) != fmt.Sprintf("%d.1\n", id) {
+			t.Errorf("job %d ran as %q, want attempt 1, once", id, ran)
+		}
+	}
+	if left := s.run("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j"); left != "" {
+		t.Errorf("allocations are left: %s", left)
+	}
 }

@@ -63,7 +63,7 @@ func jsonLines(t *testing.T, out string) []line {
 	return ls
 }
 
-// Issue 2: 1,000 real jobs over ssh on four hosts; P1, P2, B3, promises 1, 2, 4.
+// 1,000 real jobs over ssh on four hosts; P1, P2, B3, promises 1, 2, 4.
 func TestThousandJobsOnFourHosts(t *testing.T) {
 	l := newLab(t, 4)
 	file := l.tagged(1000, fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path("gate")))
@@ -105,7 +105,7 @@ func (l *lab) read(path string) string {
 	return string(b)
 }
 
-// Issue 2: 64 slots on one sshd with its default limits (10 sessions a
+// 64 slots on one sshd with its default limits (10 sessions per
 // connection, MaxStartups 10:30:100) lose no job.
 func TestSixtyFourSlotsOnOneHost(t *testing.T) {
 	l := newLab(t, 1)
@@ -159,7 +159,7 @@ func TestKilledDispatcherIsResumed(t *testing.T) {
 	}
 }
 
-// Issue 2.7: a second run on a directory in use is refused with the owner's name.
+// a second run on a directory in use is refused with the owner's name.
 func TestARunInUseIsRefused(t *testing.T) {
 	l := newLab(t, 1)
 	file := l.tagged(1, fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path("gate")))
@@ -180,7 +180,7 @@ func TestARunInUseIsRefused(t *testing.T) {
 	}
 }
 
-// Issue 2: a host that refuses connections costs no job a try and is used
+// a host that refuses connections costs no job a try and is used
 // again when it is back.
 func TestAHostComesBack(t *testing.T) {
 	l := newLab(t, 2)
@@ -207,7 +207,7 @@ func TestAHostComesBack(t *testing.T) {
 	l.ranOnce(40)
 }
 
-// Promise 4: cancelling ends the whole tree on the host, also what has left
+// Promise 4: canceling ends the whole tree on the host, also what has left
 // the session; the lab's clean-up scans for it.
 func TestInterruptCancelEndsTheTree(t *testing.T) {
 	l := newLab(t, 1)

@@ -52,9 +52,9 @@ func (l *lab) dispatcher() int {
 	return pid
 }
 
-// DESIGN 8, issue 3.1: the terminal is closed, before the hosts are reached or
+// the terminal is closed, before the hosts are reached or
 // while jobs run, once and again, also under a dispatcher that Ctrl-Z has
-// stopped: the dispatcher goes on without it, the queue too, status names it, and
+// stopped: the dispatcher continues without it, the queue too, status names it, and
 // what it says goes to dispatcher.log.
 func TestTerminalHangsUp(t *testing.T) {
 	for name, when := range map[string]struct{ connecting, stopped bool }{
@@ -104,7 +104,7 @@ func TestTerminalHangsUp(t *testing.T) {
 	}
 }
 
-// Issue 3.1: SIGTERM stops dispatching, what runs goes on and is adopted.
+// SIGTERM stops dispatching, what runs continues and is adopted.
 func TestTerminated(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
@@ -139,7 +139,7 @@ func (l *lab) running(n int) int {
 
 // Promise 1: `--json | head -1`: the reader leaves, dispatching stops, and
 // `resume --json` prints everything that could not be written. (What lay in the
-// pipe when the reader left was handed over.)
+// pipe when the reader left was sent to a host.)
 func TestReaderLeaves(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // cluster starts a run over the lab's hosts that is kept open, in a copy of an example.
@@ -44,7 +45,7 @@ func (l *lab) pi(run *process, n int) {
 	}
 }
 
-// Issue 16, point 6: GNU make uses a run as its cluster; a recipe that fails stops it.
+// GNU make uses a run as its cluster; a recipe that fails stops it.
 func TestMakeUsesARun(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("make"); err != nil {
@@ -58,8 +59,9 @@ func TestMakeUsesARun(t *testing.T) {
 	l.pi(run, 9)
 }
 
-// Issue 16, point 6: Debian's Snakemake 7 uses a run as its cluster.
+// Debian's Snakemake 7 uses a run as its cluster.
 func TestSnakemakeUsesARun(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	if _, err := exec.LookPath("snakemake"); err != nil {
 		hosttest.LeaveOut(t, "Snakemake: it is not there; apt-get install --no-install-recommends snakemake installs it")

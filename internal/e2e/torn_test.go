@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Issue 3.1, promises 1 and 2: after the dispatcher's death the newest file of
+// after the dispatcher's death the newest file of
 // the journal has lost its end, as a loss of power can do: some bytes of its
 // last line, that line, some lines, everything. What the lost lines said is found
 // out from claims and sentinels; no attempt id starts twice.
@@ -41,7 +41,7 @@ func TestTornJournal(t *testing.T) {
 	l.accountedAfterDamage(l.path("run"), jobs)
 }
 
-// waitsForHosts says whether no host has shown up yet.
+// waitsForHosts reports whether no host has shown up yet.
 func (p *process) waitsForHosts() bool { return !strings.Contains(p.err.String(), "is up") }
 
 // tear cuts the newest file of the journal: the first rounds within its last

@@ -135,7 +135,7 @@ func (t *tracer) loop() int {
 }
 
 func (t *tracer) goOn(tid, sig int) {
-	_ = unix.PtraceSyscall(tid, sig) // one that was killed meanwhile is waited for all the same
+	_ = unix.PtraceSyscall(tid, sig) // one that was killed meanwhile is awaited all the same
 }
 
 // stop looks at the entry or the return of a call.

@@ -186,7 +186,7 @@ echo $code > ../code; cat out/who > ../who
 	}
 }
 
-// T1: while a disk here is full, a job does not end, also when the link breaks meanwhile. That
+// T1: while a disk here is full, a job does not end, also when the link breaks in the meantime. That
 // is said, and its files come when there is space, whole. A cancel ends the wait, and returns
 // nothing.
 func TestFilesWaitForSpaceHere(t *testing.T) {
@@ -207,16 +207,16 @@ func TestFilesWaitForSpaceHere(t *testing.T) {
 cd apart; mkdir out; mount -t tmpfs -o size=1m none out
 echo 'head -c 3000000 /dev/zero > out/big' | sed 's/^/mkdir out; /' > jobs.txt
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --return out/big --tries 1 jobs.txt 2> ../run.err & pid=$!
-until grep -q 'cannot be brought now' ../run.err; do sleep 0.05; done
+until grep -q 'cannot be copied now' ../run.err; do sleep 0.05; done
 until $DCS status run --json | grep -q '"running":1'; do sleep 0.1; done
 touch ../cut
-until [ $(grep -c 'cannot be brought now' ../run.err) -ge 2 ]; do sleep 0.05; done
+until [ $(grep -c 'cannot be copied now' ../run.err) -ge 2 ]; do sleep 0.05; done
 mount -o remount,size=9m out
 wait $pid
 stat -c %s out/big > ../size; ls -A out > ../after
 rm out/big; mount -o remount,size=1m out
 $DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir canceled --return out/big --tries 1 jobs.txt 2> ../canceled.err > ../canceled.json & pid=$!
-until grep -q 'cannot be brought now' ../canceled.err; do sleep 0.05; done
+until grep -q 'cannot be copied now' ../canceled.err; do sleep 0.05; done
 $DCS cancel canceled 1 --yes
 wait $pid || true
 ls -A out > ../left; umount out
@@ -232,12 +232,12 @@ ls -A out > ../left; umount out
 			t.Errorf("%s holds %q, want %q", file, got, want)
 		}
 	}
-	if got := jsonLines(t, l.read(l.path("canceled.json"))); len(got) != 1 || got[0].State != "cancelled" {
+	if got := jsonLines(t, l.read(l.path("canceled.json"))); len(got) != 1 || got[0].State != "canceled" {
 		t.Errorf("the canceled job: %+v", got)
 	}
 }
 
-// T1: where the disk of a host is full, jobs wait for what they are to get, and that is said.
+// T1: where the disk of a host is full, jobs wait for their files, and a message says so.
 func TestFilesWaitForSpaceOnAHost(t *testing.T) {
 	l := newLab(t, 1)
 	work := l.path("work")

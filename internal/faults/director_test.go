@@ -20,11 +20,12 @@ import (
 // director carries one run to its end, whatever happens to its dispatchers. All
 // that it does it does in one goroutine, in steps.
 type director struct {
-	l    *lab
-	t    *testing.T
-	name string // of the run
-	jobs []job
-	rnd  *rand.Rand
+	l         *lab
+	t         *testing.T
+	name      string // of the run
+	inventory string // the hosts.toml of the run
+	jobs      []job
+	rnd       *rand.Rand
 
 	cur    *life   // the dispatcher that should be at work
 	fenced []*life // those that were stopped and taken over before they went on
@@ -33,9 +34,10 @@ type director struct {
 	failed int // starts in a row that came to nothing
 	next   time.Time
 
-	heals  []heal
-	counts map[string]int
-	spans  []span // when the shared directory took no writes
+	heals     []heal
+	counts    map[string]int
+	preempted []string // instances that were taken away
+	spans     []span   // when the shared directory took no writes
 
 	overlaps int // attempts of one job that ran at the same time, because a host was given up
 	died     int // jobs whose hosts died under them three times: failed without an exit code, as B2 says
@@ -59,7 +61,7 @@ const patience = 4 * time.Minute
 
 func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 	l.runs = append(l.runs, name)
-	d := &director{l: l, t: l.t, name: name, jobs: list, rnd: rnd, counts: map[string]int{}, begun: time.Now()}
+	d := &director{l: l, t: l.t, name: name, jobs: list, rnd: rnd, inventory: keysDir + "/hosts.toml", counts: map[string]int{}, begun: time.Now()}
 	d.t.Cleanup(func() {
 		if !d.t.Failed() {
 			return
@@ -81,14 +83,14 @@ func (d *director) note(format string, args ...any) {
 	}
 }
 
-// start begins the run on the first desk.
+// start begins the run on the first machine of the user.
 func (d *director) start(more ...string) {
 	d.t.Helper()
 	file, err := d.l.write(d.name, d.jobs)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	args := append([]string{"run", "--no-tui", "--ssh-config", keysDir + "/ssh_config", "--hosts", keysDir + "/hosts.toml", "--run-dir", d.runDir()}, more...)
+	args := append([]string{"run", "--no-tui", "--ssh-config", keysDir + "/ssh_config", "--hosts", d.inventory, "--run-dir", d.runDir()}, more...)
 	if err := d.begin(d.l.desks[0], append(args, file)...); err != nil {
 		d.t.Fatal(err)
 	}
@@ -105,7 +107,7 @@ func (d *director) begin(desk *machine, args ...string) error {
 	return nil
 }
 
-// resume carries the run on, on a desk of choice.
+// resume continues the run on the chosen machine.
 func (d *director) resume(desk *machine, force bool) error {
 	args := []string{"resume", "--no-tui", d.runDir()}
 	if force {
@@ -116,6 +118,7 @@ func (d *director) resume(desk *machine, force bool) error {
 
 // step looks at what has come to its end, and acts.
 func (d *director) step() {
+	d.stepCloud()
 	now := time.Now()
 	for i := 0; i < len(d.heals); i++ {
 		if h := d.heals[i]; !h.at.After(now) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// killDispatcher ends it at any instant; it is resumed here or on the other desk.
+// killDispatcher ends it at any instant; it is resumed here or on the other machine.
 func (d *director) killDispatcher() string {
 	if d.cur == nil || !d.cur.killed() {
 		return ""
@@ -19,7 +19,7 @@ func (d *director) killDispatcher() string {
 	return d.cur.name
 }
 
-// terminate asks it to stop dispatching; what runs goes on.
+// terminate asks it to stop dispatching; what runs continues.
 func (d *director) terminate() string {
 	if d.cur == nil || !d.cur.signal(syscall.SIGTERM) {
 		return ""
@@ -78,7 +78,7 @@ func (d *director) usurp() string {
 		after = d.seconds(40, 50) // its beats must be stale first
 	}
 	d.later(after, "dispatcher stopped", func() {
-		if d.epoch() > epoch { // else nobody has taken over yet, and it goes on rightly
+		if d.epoch() > epoch { // else nobody has taken over yet, and it continues rightly
 			d.fenced = append(d.fenced, first)
 		}
 		d.note("waking %s", first.name)
@@ -96,13 +96,13 @@ func (d *director) epoch() int {
 	return len(files)
 }
 
-// others says that a dispatcher that was stopped has not left yet.
+// others reports whether a dispatcher that was stopped has not left yet.
 func (d *director) others() bool {
 	return slices.ContainsFunc(d.lives, func(life *life) bool { return life != d.cur && !life.ended() })
 }
 
 // checkFenced: a dispatcher that was taken over says so and leaves with the code
-// that means "another carries it on".
+// that means "another continues it".
 func (d *director) checkFenced() {
 	d.t.Helper()
 	for _, life := range d.fenced {

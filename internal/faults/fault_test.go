@@ -49,14 +49,17 @@ var kindsOfFault = []kind{
 // fault makes one of the random faults and returns its kind, "" when there was
 // nothing to hit.
 func (d *director) fault() string {
-	sum := 0
-	for _, k := range kindsOfFault {
+	possible, sum := kindsOfFault, 0
+	if d.inventory == cloudHosts {
+		possible = slices.Concat(kindsOfFault, cloudFaults)
+	}
+	for _, k := range possible {
 		if d.l.nfs != nil || !k.net {
 			sum += k.weight
 		}
 	}
 	n := d.rnd.IntN(sum)
-	for _, k := range kindsOfFault {
+	for _, k := range possible {
 		if d.l.nfs == nil && k.net {
 			continue
 		}
@@ -83,7 +86,7 @@ func (d *director) later(after time.Duration, what string, do func()) {
 	d.heals = append(d.heals, heal{time.Now().Add(after), what, do})
 }
 
-// busy says that a fault of that name has not been healed.
+// busy reports whether a fault of that name has not been healed.
 func (d *director) busy(what string) bool {
 	return slices.ContainsFunc(d.heals, func(h heal) bool { return h.what == what })
 }
@@ -94,7 +97,11 @@ func away(m *machine) string { return m.name + " away" }
 
 // host chooses one that has power.
 func (d *director) host() *machine {
-	m := d.l.hosts[d.rnd.IntN(len(d.l.hosts))]
+	list := d.l.hosts
+	if d.inventory == cloudHosts {
+		list = slices.Concat(d.l.hosts, d.l.vms)
+	}
+	m := list[d.rnd.IntN(len(list))]
 	if m.now.Load() == nil {
 		return nil
 	}
@@ -247,7 +254,7 @@ func (d *director) linksDown(n int) string {
 // told that its connections are gone.
 func (d *director) reboot() string {
 	m := d.host()
-	if m == nil || d.busy(away(m)) {
+	if m == nil || d.busy(away(m)) || m.instance != "" {
 		return ""
 	}
 	silent := d.rnd.IntN(2) == 0

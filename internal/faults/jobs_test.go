@@ -81,7 +81,7 @@ func (l *lab) write(run string, list []job) (file string, err error) {
 	return file, os.WriteFile(l.hub.path(file), []byte(b.String()), 0o600)
 }
 
-// openGate lets the jobs of kind gate go on.
+// openGate lets the jobs of kind gate continue.
 func (l *lab) openGate(run string) error {
 	return os.WriteFile(l.hub.path(marksDir+"/"+run+"/gate"), nil, 0o600)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 // The sizes of the lab.
 const (
 	hostCount = 4
-	slots     = 4 // a host
+	slots     = 4 // per host
 	lostAfter = "20s"
 )
 
@@ -27,6 +28,7 @@ type lab struct {
 	hub   *space        // where the bridge and the shared directory are; the machines' processes are seen there
 	hosts []*machine    // ws1 … ws4; ws4 is reached through ws3
 	desks []*machine    // desk1, desk2
+	vms   []*machine    // vm1, vm2: without power, for a provider
 	runs  []string      // their names
 	nfs   *labfs.Server // the shared directory's server; nil: it is one memory file system that all see as it is
 	dir   string        // on this machine: what the dispatchers said
@@ -73,6 +75,7 @@ func build(t *testing.T, server *labfs.Server, options ...labfs.Options) *lab {
 	}
 	for i := range 2 {
 		l.desks = append(l.desks, &machine{lab: l, name: fmt.Sprintf("desk%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+101)})
+		l.vms = append(l.vms, &machine{lab: l, name: fmt.Sprintf("vm%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+51), sshd: true})
 	}
 	shared := "mount -t tmpfs -o size=64m shared /srv/shared"
 	if server != nil {
@@ -83,9 +86,9 @@ func build(t *testing.T, server *labfs.Server, options ...labfs.Options) *lab {
 	}
 	script := `set -e
 mount -t tmpfs lab /srv
-mkdir /srv/shared /srv/marks /srv/keys /srv/bin
+mkdir /srv/shared /srv/marks /srv/keys /srv/bin /srv/cloud
 ` + shared + `
-for m in ws1 ws2 ws3 ws4 desk1 desk2; do mkdir -p /srv/$m/tmp /srv/$m/vartmp /srv/$m/root; chmod 1777 /srv/$m/tmp /srv/$m/vartmp; chmod 700 /srv/$m/root; done
+for m in ws1 ws2 ws3 ws4 desk1 desk2 vm1 vm2; do mkdir -p /srv/$m/tmp /srv/$m/vartmp /srv/$m/root; chmod 1777 /srv/$m/tmp /srv/$m/vartmp; chmod 700 /srv/$m/root; done
 ip link set lo up
 ip link add br0 type bridge
 ip link set br0 up
@@ -99,7 +102,7 @@ ip link set br0 up
 	if err := l.furnish(); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range l.machines() {
+	for _, m := range append(l.hosts, l.desks...) {
 		if err := m.boot(); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +110,7 @@ ip link set br0 up
 	return l
 }
 
-func (l *lab) machines() []*machine { return append(append([]*machine{}, l.hosts...), l.desks...) }
+func (l *lab) machines() []*machine { return slices.Concat(l.hosts, l.desks, l.vms) }
 
 // furnish writes keys, configurations, the inventory and the programs.
 func (l *lab) furnish() error {
@@ -135,6 +138,9 @@ func (l *lab) furnish() error {
 			fmt.Fprintf(&inventory, "jump = %q\n", l.hosts[2].ip)
 		}
 	}
+	for _, m := range l.vms {
+		fmt.Fprintf(&known, "%s %s", m.ip, hostKey)
+	}
 	sshd := "ListenAddress 0.0.0.0:22\nHostKey " + keysDir + "/host_key\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n" +
 		"PrintMotd no\nPrintLastLog no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile " + keysDir + "/authorized_keys\n"
 	files := map[string]string{
@@ -144,7 +150,9 @@ func (l *lab) furnish() error {
 		keysDir + "/ssh_config": "Host *\n\tUser root\n\tIdentityFile " + keysDir + "/id\n\tIdentitiesOnly yes\n\tIdentityAgent none\n" +
 			"\tUserKnownHostsFile " + keysDir + "/known_hosts\n\tGlobalKnownHostsFile none\n\tStrictHostKeyChecking yes\n",
 		keysDir + "/hosts.toml": inventory.String(),
+		cloudHosts:              inventory.String() + cloudInventory,
 		binDir + "/job":         jobScript,
+		binDir + "/cloud":       cloudScript,
 	}
 	for name, text := range files {
 		if err := os.WriteFile(l.hub.path(name), []byte(text), 0o700); err != nil {

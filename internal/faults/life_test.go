@@ -23,7 +23,7 @@ type life struct {
 
 var errNoPower = errors.New("the machine has no power")
 
-// dispatch starts the program on a desk.
+// dispatch starts the program on a machine of the user.
 func (l *lab) dispatch(desk *machine, name string, args ...string) (*life, error) {
 	s := desk.now.Load()
 	if s == nil {
@@ -61,7 +61,7 @@ func invoke(s *space, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ended says whether it is over.
+// ended reports whether it has ended.
 func (d *life) ended() bool {
 	select {
 	case <-d.done:

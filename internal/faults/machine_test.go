@@ -114,7 +114,7 @@ func command(args ...string) error {
 	return nil
 }
 
-// stay is how a machine's pid 1 goes on: it has nothing to do but to reap.
+// stay is how a machine's pid 1 continues: it has nothing to do but to reap.
 const stay = "echo ready; exec >/dev/null 2>&1; while :; do sleep 3600 & wait; done"
 
 // machine is one computer of the lab: a host, or one that dispatches.
@@ -124,6 +124,8 @@ type machine struct {
 	ip   string
 	sshd bool
 
+	instance string // the name of the instance that it is now; "": none, or an ordinary machine
+
 	client *labfs.Mount // its own view of the shared directory; nil: as it is
 
 	mu      sync.Mutex // held while it starts or ends
@@ -132,7 +134,7 @@ type machine struct {
 	now     atomic.Pointer[space] // nil while it has no power
 }
 
-// boot starts the machine: with a new boot id and a clock that begins anew.
+// boot starts the machine: with a new boot id and a clock that begins again.
 func (m *machine) boot() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,17 +231,24 @@ func (m *machine) powerOff(cut bool) {
 	s.stop()
 }
 
-// link takes the cable out (or puts it back). Nobody is told: packets vanish.
+// link takes the cable out (or puts it back). Nobody is told: packets vanish. A machine
+// that has no power has no cable.
 func (m *machine) link(up bool) error {
 	state := "down"
 	if up {
 		state = "up"
+	}
+	if m.now.Load() == nil {
+		return nil
 	}
 	return m.lab.hub.inNet("ip", "link", "set", m.name, state)
 }
 
 // blackhole leaves the cable in and lets the switch drop everything.
 func (m *machine) blackhole(on bool) error {
+	if m.now.Load() == nil {
+		return nil
+	}
 	if on {
 		return m.lab.hub.inNet("ip", "link", "set", m.name, "nomaster")
 	}

@@ -71,7 +71,7 @@ func apart() error {
 	return syscall.Exec(unshare, args, append(os.Environ(), done+"=1"))
 }
 
-// problem says why no lab can be made on this machine, nil when it can.
+// problem returns why no lab can be made on this machine, nil when it can.
 func problem() error {
 	if os.Geteuid() != 0 {
 		return errors.New("namespaces with machines of their own need root: sudo make faults")

@@ -93,7 +93,7 @@ func look(root string, pid int) (p proc, ok bool) {
 	return p, true
 }
 
-// isInit says that a process is the first of a pid namespace.
+// isInit reports whether a process is the first of a pid namespace.
 func isInit(pid int) bool {
 	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	for line := range strings.Lines(string(status)) {

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// A few random faults of every kind in one run: promises 1 to 5 of DESIGN 1. The
+// A few random faults of every kind in one run: promises 1 to 5. The
 // long form is `make faults`.
 func TestFewFaults(t *testing.T) {
 	if *faultsFlag > 0 {
 		t.Skip("the long test runs")
 	}
 	var all tally
-	all.random(t, newLab(t), 15, 80)
+	all.random(t, newLab(t), 15, 80, cloudHosts)
 	t.Log(all.String())
 }
 
-// Issue 3, "Real faults": at least FAULTS faults from a seed, over as many runs
+// at least FAULTS faults from a seed, over as many runs
 // as that takes, in some labs at once.
 func TestRandomFaults(t *testing.T) {
 	if *faultsFlag == 0 {
@@ -38,12 +38,15 @@ func TestRandomFaults(t *testing.T) {
 				if n%3 == 2 {
 					l = func(t *testing.T) *lab { return newNetLab(t, 20*time.Second) }
 				}
-				all.random(t, l(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200)
+				all.random(t, l(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200, inventories[n%len(inventories)])
 			})
 		}
 	})
 	t.Log(all.String())
 }
+
+// inventories of the labs: the second has a provider.
+var inventories = []string{keysDir + "/hosts.toml", cloudHosts, keysDir + "/hosts.toml"}
 
 // seed is the one that was asked for, or a new one.
 var seed = sync.OnceValue(func() uint64 {
@@ -99,11 +102,12 @@ func (a *tally) String() string {
 }
 
 // random makes faults in a lab, run after run, until there were enough.
-func (a *tally) random(t *testing.T, l *lab, faults, jobs int) {
+func (a *tally) random(t *testing.T, l *lab, faults, jobs int, inventory string) {
 	rnd := newRand(t)
 	t.Logf("seed %d (-seed %d repeats it)", seed(), seed())
 	for n, made := 1, 0; made < faults && !t.Failed(); n++ {
 		d := newDirector(l, fmt.Sprintf("run%d", n), rnd, mixed(rnd, jobs))
+		d.inventory = inventory
 		made += d.chaos(faults - made)
 		a.add(d)
 		t.Logf("run %d: %d dispatchers, %d attempts of %d jobs, %s", n, len(d.lives), d.marks(), jobs, counted(d.counts))

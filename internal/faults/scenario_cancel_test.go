@@ -8,11 +8,11 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// cancelled checks that every job was cancelled, and that nothing of them is left.
-func (d *director) cancelled() {
+// canceled checks that every job was canceled, and that none of their processes is left.
+func (d *director) canceled() {
 	d.t.Helper()
 	for _, r := range d.results() {
-		if r.State != "cancelled" {
+		if r.State != "canceled" {
 			d.t.Errorf("job %d is %s", r.Job, r.State)
 		}
 	}
@@ -21,8 +21,8 @@ func (d *director) cancelled() {
 	d.noPanic()
 }
 
-// Promise 4, issue 3.3 and 3.4: jobs that fork away, leave the session and ignore TERM
-// are cancelled from another machine while a host is away. Those of the others end;
+// jobs that fork away, leave the session and ignore TERM
+// are canceled from another machine while a host is away. Those of the others end;
 // that host is named; when it is back its processes end too.
 func TestCancelWhileAHostIsAway(t *testing.T) {
 	l := scenario(t)
@@ -48,10 +48,10 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 	}
 	d.must(ws2.link(true))
 	d.note("link up: ws2")
-	d.cancelled()
+	d.canceled()
 }
 
-// Issue 3.4: with no dispatcher alive, cancel takes the run over, on another machine,
+// with no dispatcher alive, cancel takes the run over, on another machine,
 // and ends what runs.
 func TestCancelWithoutADispatcher(t *testing.T) {
 	l := scenario(t)
@@ -66,7 +66,7 @@ func TestCancelWithoutADispatcher(t *testing.T) {
 	if err != nil || code != 130 && code != 0 {
 		t.Errorf("cancel: exit %d, %v: %s", code, err, out)
 	}
-	d.cancelled()
+	d.canceled()
 }
 
 func isJob(p proc) bool { return p.name == "job" || p.name == "sleep" && p.ppid != 1 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// DESIGN 3.3, X8: the shared directory is full for a while. The run pauses, says
-// why, and goes on by itself.
+// the shared directory is full for a while. The run pauses, says
+// why, and continues by itself.
 func TestFullDiskPausesTheRun(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "full", newRand(t), same(64, "plain", 1))
@@ -26,8 +26,8 @@ func TestFullDiskPausesTheRun(t *testing.T) {
 	d.check()
 }
 
-// DESIGN 5, issue 3.2: the shared directory hangs on one host. It goes on beating, so it is not taken
-// for dead; the others go on; and what it was about to do it does when the directory answers again.
+// the shared directory hangs on one host. It still sends heartbeats, so it is not declared
+// dead, and the others continue. It does its pending work when the directory answers again.
 func TestHangingFilesAreNoDeadHost(t *testing.T) {
 	if *faultsFlag == 0 {
 		t.Skip("make faults runs it")
@@ -40,7 +40,7 @@ func TestHangingFilesAreNoDeadHost(t *testing.T) {
 	ws1 := l.hosts[0]
 	d.note("the files hang on ws1 for 40 s: %s", d.suffer(ws1, 40*time.Second, ws1.client.Wedge, ws1.client.Unwedge))
 	d.until("the end of the run", patience, func() bool { return d.over })
-	for _, bad := range []string{"ws1  no sign of life", "ws1  is lost"} {
+	for _, bad := range []string{"ws1  no heartbeat", "ws1  is lost"} {
 		if said := d.lives[0].words(); strings.Contains(said, bad) {
 			t.Errorf("a hanging directory is not a dead host:\n%s", said)
 		}

@@ -20,8 +20,8 @@ func scenario(t *testing.T) *lab {
 	return newLab(t)
 }
 
-// ranTimes says how many attempts of each job ran. The number of an attempt says
-// nothing of that: what was only handed to a host and taken back has one too.
+// ranTimes returns how many attempts of each job ran. The number of an attempt says
+// nothing about that: an attempt that was only sent to a host and then withdrawn has one, too.
 func (d *director) ranTimes() map[jobs.ID]int {
 	times := map[jobs.ID]int{}
 	for _, m := range d.marked() {
@@ -40,8 +40,8 @@ func (d *director) onlyOnce() {
 	}
 }
 
-// X2, DESIGN 7: a host is unplugged while it runs jobs. It is suspect, then not
-// given up while the beat files of its supervisors advance on the shared directory;
+// X2, a host is unplugged while it runs jobs. It is suspect, then not
+// given up while the heartbeat files of its supervisors advance on the shared directory;
 // what it finishes is counted there, though nobody can reach it.
 func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 	l := scenario(t)
@@ -54,7 +54,7 @@ func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 	d.until("the end of the run, without ws1", 3*time.Minute, func() bool { return d.over })
 	d.onlyOnce()
 	said := d.lives[0].words()
-	for _, want := range []string{"ws1  no sign of life for 15 s", "ws1"} {
+	for _, want := range []string{"ws1  no heartbeat for 15 s", "ws1"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the dispatcher did not say %q:\n%s", want, said)
 		}
@@ -98,7 +98,7 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	d.check()
 }
 
-// X2, DESIGN 5: a launch is written into a link that has just been cut, and the link heals
+// X2, a launch is written into a link that has just been cut, and the link heals
 // when it is too late. It never runs; its job runs once, elsewhere.
 func TestLateLaunchNeverRuns(t *testing.T) {
 	l := scenario(t)
@@ -129,7 +129,7 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 	d.check()
 }
 
-// DESIGN 7: every link is down for longer than lost_after. It is our own network:
+// every link is down for longer than lost_after. It is our own network:
 // nobody is given up, nothing runs twice.
 func TestAllLinksDownAtOnce(t *testing.T) {
 	l := scenario(t)
@@ -155,7 +155,7 @@ func TestAllLinksDownAtOnce(t *testing.T) {
 	d.check()
 }
 
-// X1: every ssh server is killed, with all of its sessions. The jobs go on, and
+// X1: every ssh server is killed, with all of its sessions. The jobs continue, and
 // are adopted when it is back.
 func TestSSHDKilledOnAllHosts(t *testing.T) {
 	l := scenario(t)
@@ -228,7 +228,7 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 }
 
 // B3: two hosts stand behind each other. When the gateway's ssh server is killed
-// both are away, their jobs go on, and both are adopted.
+// both are away, their jobs continue, and both are adopted.
 func TestGatewayKilled(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "gateway", newRand(t), append(same(16, "plain", 15), same(16, "plain", 1)...))

@@ -93,7 +93,7 @@ func owned(machine string) func(*runStatus) bool {
 	return func(s *runStatus) bool { return s.Owner != nil && strings.Contains(*s.Owner, " on "+machine+" ") }
 }
 
-// awaitStatus waits until the run stands as ok wants, seen from the second desk, and returns
+// awaitStatus waits until the run stands as ok wants, seen from the second machine, and returns
 // how long that took. It restarts no dispatcher.
 func (d *director) awaitStatus(what string, ok func(*runStatus) bool) time.Duration {
 	d.t.Helper()

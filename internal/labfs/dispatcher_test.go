@@ -14,9 +14,9 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// Issue 3.6 and promise 1: the user's own machine cannot write the run directory any
+// the user's own machine cannot write the run directory any
 // more. Nothing is launched, one line says why, what runs is kept, and it all
-// goes on by itself when that heals.
+// continues by itself when that heals.
 func TestDispatchersDirectoryFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail, heal func(*labfs.Mount)
@@ -112,7 +112,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 	}
 }
 
-// Issue 3.6: while the run directory hangs for the dispatcher, what happens to
+// while the run directory hangs for the dispatcher, what happens to
 // hosts is still said, and a person who ends it is obeyed; what was running is
 // adopted afterwards.
 func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
@@ -159,7 +159,7 @@ func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 	l.mounts[0].Wedge()
 	p.says("nothing is launched")
 	l.mounts[0].Unwedge()
-	p.says("the run goes on")
+	p.says("the run continues")
 	l.open("gate")
 	if e := p.wait(); e.code != 0 {
 		t.Errorf("exit %d\n%s", e.code, e.err)

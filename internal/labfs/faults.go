@@ -193,7 +193,7 @@ func (f *faults) hit(op Op, name string) *Fault {
 	return nil
 }
 
-// loses says whether a call that makes the name would lose its reply.
+// loses reports whether a call that makes the name would lose its reply.
 func (f *faults) loses(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -164,7 +164,7 @@ func (n *node) discard() {
 	n.pending = nil
 }
 
-// wrote says whether there is anything that a flush of f could be about.
+// wrote reports whether there is anything that a flush of f could be about.
 func (n *node) wrote(f *file) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

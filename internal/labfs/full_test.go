@@ -31,7 +31,7 @@ func (l *lab) exits(n int, e ended) {
 	}
 }
 
-// Promise 3, issue 3.6: the file server is full for everybody, or refuses what it
+// the file server is full for everybody, or refuses what it
 // had taken, while jobs end. Their results come late and are right.
 func TestFullWhileJobsEnd(t *testing.T) {
 	for name, errno := range map[string]syscall.Errno{"no space": 0, "sentinels refused": syscall.ENOSPC, "quota": syscall.EDQUOT} {
@@ -80,7 +80,7 @@ func TestFullWhileJobsEnd(t *testing.T) {
 	}
 }
 
-// Issue 3.6: a host whose file server is full when it is reached is not given up: it
+// a host whose file server is full when it is reached is not given up: it
 // says why, is tried again, and works when there is space.
 func TestHostFullWhenReached(t *testing.T) {
 	t.Parallel()

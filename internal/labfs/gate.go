@@ -34,7 +34,7 @@ func (m *Mount) Wedge() {
 	}
 }
 
-// Unwedge lets calls go on: those that hang, and new ones.
+// Unwedge lets calls continue: those that hang, and new ones.
 func (m *Mount) Unwedge() {
 	m.gate.mu.Lock()
 	defer m.gate.mu.Unlock()
@@ -83,7 +83,7 @@ func (g *gate) pass(ctx context.Context) syscall.Errno {
 	return 0
 }
 
-// dying says whether the thread that made the call has been killed, or is
+// dying reports whether the thread that made the call has been killed, or is
 // exiting. Other signals do not interrupt a call to a hard-mounted NFS. It reads
 // nothing but status: to read stat the kernel waits for a program that is being
 // started, and that may be the one that waits for us, closing its files.

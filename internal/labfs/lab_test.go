@@ -45,7 +45,7 @@ func newLab(t *testing.T, machines int, o labfs.Options) *lab {
 		}
 	}
 	t.Cleanup(l.nothingLeft)
-	t.Cleanup(func() { // whatever the test broke is whole before it is waited for
+	t.Cleanup(func() { // whatever the test broke is whole before it is awaited
 		for _, m := range l.mounts {
 			m.Unwedge()
 		}

@@ -43,7 +43,7 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-// DESIGN 5: a name polled before it existed stays invisible until its directory
+// a name polled before it existed stays invisible until its directory
 // is listed; attributes are kept until the file is opened.
 func TestNamesAndAttributesAreStale(t *testing.T) {
 	s := labfs.New(t)
@@ -84,7 +84,7 @@ func TestWritesReachOthersAtClose(t *testing.T) {
 	expect(t, "after fsync", got, "10")
 }
 
-// DESIGN 5: on a full server a write may be taken and refused at close; what
+// on a full server a write may be taken and refused at close; what
 // stands over reserved bytes succeeds.
 func TestFull(t *testing.T) {
 	s := labfs.New(t)
@@ -237,7 +237,7 @@ func TestTheDeviceIsNotInherited(t *testing.T) {
 }
 
 // A program that is started while a written file of its parent hangs is held up in
-// closing it. It does not hold up the server, and goes on when the server answers.
+// closing it. It does not hold up the server, and continues when the server answers.
 func TestWedgeWhileAProgramStarts(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{WriteBack: true})

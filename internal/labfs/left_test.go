@@ -18,7 +18,7 @@ func (l *lab) nothingLeft() {
 	}
 }
 
-// isOurs says whether a process names the lab's local directory, which every spool and
+// isOurs reports whether a process names the lab's local directory, which every spool and
 // every job does.
 func (l *lab) isOurs(p progtest.Process) bool {
 	env, _ := os.ReadFile(p.Dir + "/environ")

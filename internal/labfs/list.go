@@ -14,7 +14,7 @@ import (
 )
 
 // Opendir implements fs.NodeOpendirer. Opening a directory to list it asks the
-// server anew, and so makes visible what others have made: the one way on NFS.
+// server again, and so makes visible what others have made: the one way on NFS.
 func (n *node) Opendir(ctx context.Context) syscall.Errno {
 	return n.m.call(ctx, List, n.called(), n.refresh)
 }

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// DESIGN 5: the answer to making, linking or removing a file is lost, and
+// the answer to making, linking or removing a file is lost, and
 // its repeat is answered wrongly. No job is lost for it, and none starts twice.
 func TestLostRepliesInARun(t *testing.T) {
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// DESIGN 5 and promise 1: caches that stay stale for ten minutes hold nothing up
+// caches that stay stale for ten minutes hold nothing up
 // and lose nothing. Another machine, which has looked for every name before it
 // existed, takes the run over, adopts what runs and counts what has ended (X1).
 func TestStaleCachesEverywhere(t *testing.T) {

@@ -41,9 +41,9 @@ func learn(t *testing.T) []called {
 	return list
 }
 
-// Issue 3, "every byte": calls of each kind on each kind of file of a run fail, one
+// calls of each kind on each kind of file of a run fail, one
 // at a time on each machine, in an order chosen by a fixed seed, while the run
-// goes on. Every job has its one right result, and no attempt starts twice.
+// continues. Every job has its one right result, and no attempt starts twice.
 func TestEachCallFails(t *testing.T) {
 	t.Parallel()
 	kinds := learn(t)

@@ -1,6 +1,6 @@
 // Package polltest waits, in tests, for what sends no event: a file that another process
 // writes, processes that are not our children, the far end of a socket. What goroutines
-// of a test do by themselves is waited for with channels, or in a bubble of
+// of a test do by themselves is awaited with channels, or in a bubble of
 // testing/synctest. It is for tests only.
 package polltest
 
@@ -16,7 +16,7 @@ const (
 	maxPause   = 20 * time.Millisecond
 )
 
-// Within looks until ok holds and says whether it did so within limit. It looks once
+// Within looks until ok holds and reports whether it did so within limit. It looks once
 // more when the time is over.
 func Within(limit time.Duration, ok func() bool) bool {
 	pause := firstPause
@@ -42,4 +42,13 @@ func Until(t testing.TB, limit time.Duration, what string, ok func() bool, more 
 		text += "\n" + m()
 	}
 	t.Fatalf("%v passed without: %s%s", limit, what, text)
+}
+
+// Long leaves a test of more than some ten seconds out of `make test`. `make test LONG=1`,
+// and so CI, runs it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long: make test LONG=1 runs it")
+	}
 }

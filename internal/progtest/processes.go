@@ -23,7 +23,7 @@ func (p Process) String() string {
 	return fmt.Sprint(p.PID, " ", strings.ReplaceAll(p.Args, "\x00", " "))
 }
 
-// Processes lists those that are meant, but for the test itself. It knows nothing of how
+// Processes lists those that are meant, but for the test itself. It knows nothing about how
 // the program marks what it starts.
 func Processes(meant func(Process) bool) []Process {
 	var list []Process

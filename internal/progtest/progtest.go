@@ -1,6 +1,6 @@
 // Package progtest is what tests of the real program share, whatever hosts and file
 // systems they give it: it builds the program, keeps what it says while it runs, and
-// finds what it leaves behind. It is for tests only, and knows nothing of runs and jobs.
+// finds what it leaves behind. It is for tests only, and knows nothing about runs and jobs.
 package progtest
 
 import (

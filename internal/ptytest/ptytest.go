@@ -16,7 +16,7 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// ErrNone says that there are no pseudo-terminals on this machine.
+// ErrNone reports that there are no pseudo-terminals on this machine.
 var ErrNone = errors.New("there are no pseudo-terminals here")
 
 // New returns a pseudo-terminal without a size: what a person types at, whose reads may
@@ -79,7 +79,7 @@ func State(t testing.TB, person *os.File) unix.Termios {
 }
 
 // Attach has a command start with the program's end as its streams and as its
-// controlling terminal, in a session of its own. Whoever has started it closes that
+// controlling terminal, in a session of its own. Anyone who has started it closes that
 // end: reading at the person's end fails when nobody has it any more.
 func Attach(cmd *exec.Cmd, program *os.File) {
 	HeedSignals()

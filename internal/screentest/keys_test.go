@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"dcs-tui/internal/polltest"
 )
 
 // someJobs are one that prints, one that fails once that one runs, which is so the oldest,
@@ -31,8 +33,9 @@ sleep 1005
 sleep 1006
 `
 
-// Issue 4, 1: every key of TUI.md's table works on a real run in a real terminal.
+// every key works on a real run in a real terminal.
 func TestEveryKey(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	x := open(t, 80, 24)
 	x.start(someJobs)
@@ -180,7 +183,7 @@ func TestEveryKey(t *testing.T) {
 	x.until(`\[1 Jobs`)
 }
 
-// Issue 4, 3: leaving asks what is to become of the run, and says on the normal screen
+// leaving asks what is to become of the run, and says on the normal screen
 // how it stands; the terminal is as it was.
 func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
@@ -191,7 +194,7 @@ func TestLeaving(t *testing.T) {
 	}{
 		{"detach", []string{"q", "d"}, `dcs-tui attach`, false},
 		{"drain", []string{"q", "r"}, `dcs-tui resume`, true},
-		{"cancel", []string{"q", "c", "y"}, `(?i)8 cancelled`, true},
+		{"cancel", []string{"q", "c", "y"}, `(?i)8 canceled`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

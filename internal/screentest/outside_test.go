@@ -31,8 +31,10 @@ func TestOutsideTheScreen(t *testing.T) {
 	x.gone(`\[1 Jobs`)
 	x.until(`red alert`)
 	x.keys("C-c") // less stays, and so does the screen
-	x.keys("h")
-	x.until(`SUMMARY OF LESS COMMANDS`)
+	polltest.Until(t, patience, "less shows its help", func() bool {
+		x.keys("h") // less may drop a key that comes with an interrupt
+		return strings.Contains(x.capture(), "SUMMARY OF LESS COMMANDS")
+	})
 	x.keys("q", "q")
 	x.until(`\[1 Jobs`)
 
@@ -42,7 +44,7 @@ func TestOutsideTheScreen(t *testing.T) {
 	x.until(`A shell on here; exit goes back to the screen`)
 	x.typed("echo in $((40+2))")
 	x.keys("Enter")
-	x.until(`(?m)^in 42`)
+	x.until(`in 42`)
 	x.keys("C-c")
 	x.typed("exit")
 	x.keys("Enter")

@@ -8,7 +8,7 @@ import (
 )
 
 // sweepTemplate is a grid whose jobs print a figure, one of them nan, one none; one
-// job goes on.
+// job continues.
 const sweepTemplate = `#DCS default tries=1
 case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v s=[seed] 'BEGIN { printf "acc=%.4f\n", c / 3 - g * 1e3 / s }';; esac; if [ [C][seed] = 103 ]; then sleep 1000; fi
 [C] 0.1 1 10
@@ -19,7 +19,7 @@ case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v 
 `
 
 // X5: while a grid runs, view 4 has its table, the groups, the best and the heat map, by
-// the keys of TUI.md; the numbers are those that dcs-tui results prints.
+// its keys; the numbers are those that dcs-tui results prints.
 func TestResultsOfAGrid(t *testing.T) {
 	t.Parallel()
 	x := open(t, 100, 30)
@@ -76,14 +76,14 @@ func (x *terminal) command(text string) {
 // prints, in their order; where it has room for fewer, some.
 func (x *terminal) sameRows(args ...string) {
 	x.t.Helper()
-	cmd := exec.Command(program, append([]string{"results", "r"}, args...)...)
-	cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
-	out, err := cmd.Output()
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	rows := strings.Split(strings.TrimSpace(string(out)), "\n")[1:]
-	x.when("the numbers of\n"+string(out), func(shown string) bool {
+	x.when("the numbers of dcs-tui results "+strings.Join(args, " "), func(shown string) bool {
+		cmd := exec.Command(program, append([]string{"results", "r"}, args...)...) // each time: it may know less than the screen
+		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
+		out, err := cmd.Output()
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		rows := strings.Split(strings.TrimSpace(string(out)), "\n")[1:]
 		found := 0
 		for line := range strings.SplitSeq(shown, "\n") {
 			if found < len(rows) && within(numbers(line), strings.Fields(rows[found])) {
@@ -99,7 +99,7 @@ func numbers(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" >[]·░▒▓█", r) })
 }
 
-// within says that words, all but "best", are among others, in their order.
+// within reports whether words, all but "best", are among others, in their order.
 func within(words, others []string) bool {
 	n := 0
 	for _, w := range words {

@@ -17,8 +17,8 @@ import (
 const quietJobs = "#DCS default tries=1\n#DCS name=fails\nuntil [ -e talking ]; do sleep 0.05; done; echo 'going down' >&2; exit 3\n" +
 	"#DCS name=talks\necho 日本語 one; echo two; touch talking; sleep 1000\n#DCS name=sleeps\nsleep 1000\n" + waiters
 
-// Issue 4, 4: from 40x10 to 300x100 and back while it runs, and what is on the screen
-// is what drawing it anew gives.
+// from 40x10 to 300x100 and back while it runs, and what is on the screen
+// is what drawing it again gives.
 func TestResizing(t *testing.T) {
 	t.Parallel()
 	x := open(t, 80, 24)
@@ -52,7 +52,7 @@ func (x *terminal) resize(size [2]int) {
 	x.when(fmt.Sprintf("a screen of %dx%d", size[0], size[1]), func(s string) bool { return settled(s, size[0], size[1]) })
 }
 
-// settled says that the program has drawn its screen for a size; tmux shows a piece of
+// settled reports whether the program has drawn its screen for a size; tmux shows a piece of
 // the old one first.
 func settled(s string, w, h int) bool {
 	rows := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
@@ -72,7 +72,7 @@ func settled(s string, w, h int) bool {
 	return utf8.RuneCountInString(strings.TrimRight(rows[0], " ")) > w-3
 }
 
-// same wipes the terminal behind the program's back and has it draw anew: the screen
+// same wipes the terminal behind the program's back and has it draw again: the screen
 // must be what it was, which is returned.
 func (x *terminal) same() (before string, same bool) {
 	x.t.Helper()
@@ -94,7 +94,7 @@ func noClocks(s string) string {
 	}, s)
 }
 
-// Issue 4, 4: kinds of terminal, NO_COLOR and --ascii.
+// kinds of terminal, NO_COLOR and --ascii.
 func TestKindsOfTerminal(t *testing.T) {
 	for _, c := range []struct {
 		name, term, env, flag string
@@ -148,7 +148,7 @@ func TestKindsOfTerminal(t *testing.T) {
 	})
 }
 
-// Issue 4, 5: names, commands, output, parameters and the host's name for people cannot
+// names, commands, output, parameters and the host's name for people cannot
 // set the title, write the clipboard, move the cursor or break the layout.
 func TestHostileJobs(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
 // Package text prepares words of users and of programs for messages: it makes them fit
-// on one line of a terminal, shortens them, and quotes them for a shell.
+// on one line of a terminal, shortens them, and quotes them for a shell. Its errors carry advice.
 //
 // It decides nothing about what is said; jobs.Clean knows which characters are safe.
 package text

@@ -79,7 +79,7 @@ func screen(how string) int {
 	return 4
 }
 
-// TUI.md rule 11: whatever becomes of the program, its terminal is as it was, and no
+// whatever becomes of the program, its terminal is as it was, and no
 // process stays behind on it.
 func TestTheTerminalIsGivenBack(t *testing.T) {
 	for _, c := range []struct {

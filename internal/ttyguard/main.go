@@ -43,7 +43,7 @@ func Main() int {
 	return 0
 }
 
-// listen hears a screen to its end: what it wrote when it crashed, and whether the
+// listen reads from a screen until it ends: what it wrote when it crashed, and whether the
 // terminal must be given back for it.
 func listen(from io.Reader) (crash string, needed bool) {
 	r := bufio.NewReader(from)
@@ -78,7 +78,7 @@ const leave = "\x18" + // a sequence that was cut off
 	"\x1b[?1004l\x1b[?2004l\x1b[?2027l" + // focus, bracketed paste, Unicode core
 	"\x1b[>4m\x1b[<1u" + // keyboard
 	"\x1b[r" + // scroll region
-	"\x1b[0m\x0f" + // colours, character set
+	"\x1b[0m\x0f" + // colors, character set
 	"\x1b[?1049l" + // alternate screen
 	"\x1b[?25h" // cursor
 

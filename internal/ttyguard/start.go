@@ -23,7 +23,7 @@ const (
 	goodbye = 3
 )
 
-// patience bounds how long the end of a guard is waited for.
+// patience bounds how long the end of a guard is awaited.
 const patience = time.Second
 
 // present is the guard of this process, for Asleep.
@@ -36,8 +36,8 @@ var present struct {
 // is to become again. done ends that; it is called when the screen has given the
 // terminal back. After an error nothing is guarded and done does nothing.
 //
-// The text of a crash of this process is shown again on the terminal given back: what
-// the runtime wrote went to the screen that is lost then.
+// If this process crashes, the text of the crash is printed again on the restored terminal, because
+// the runtime wrote it to the alternate screen, which is gone then.
 func Start(in, out *os.File) (done func(), err error) {
 	state, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS)
 	if err != nil {

@@ -128,7 +128,7 @@ func TestSocket(t *testing.T) {
 							return c.err
 						}
 						recs := []jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 3},
-							{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1, Request: name},
+							{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1, Request: name},
 							{Kind: jobs.KindJob, Job: 3, Next: jobs.Skipped, Seq: 2, Request: name},
 							{Kind: jobs.KindRequest, Count: 1, N: 1, Request: name}}
 						return errors.Join(j.Append(recs), j.Sync())
@@ -170,9 +170,9 @@ func TestUndo(t *testing.T) {
 }
 
 // A command waits for the answer of a dispatcher on another machine as long as that one
-// gives signs of life, bounded, and finds out that it is dead (K9, DESIGN 8).
+// gives heartbeats, bounded, and finds out that it is dead.
 func TestAwaitAnswer(t *testing.T) {
-	cancelling := []jobs.Record{{Kind: jobs.KindCancelling, Job: 1, Reason: "x"}, {Kind: jobs.KindCancelling, Job: 2, Reason: "x"}}
+	canceling := []jobs.Record{{Kind: jobs.KindCanceling, Job: 1, Reason: "x"}, {Kind: jobs.KindCanceling, Job: 2, Reason: "x"}}
 	over := func(id jobs.ID, seq int64, next jobs.JobState) jobs.Record {
 		return jobs.Record{Kind: jobs.KindJob, Job: id, Next: next, Seq: seq}
 	}
@@ -183,7 +183,7 @@ func TestAwaitAnswer(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		beats  time.Duration // for how long it gives signs of life
+		beats  time.Duration // for how long it gives heartbeats
 		does   []moment
 		gone   bool
 		taken  bool
@@ -192,11 +192,11 @@ func TestAwaitAnswer(t *testing.T) {
 		after  time.Duration // from when it was asked, at least; a second of polls on top
 	}{
 		{name: "answered", beats: time.Hour, taken: true, others: 1, after: 8 * time.Second, does: []moment{
-			{at: 3 * time.Second, recs: append(cancelling, jobs.Record{Kind: jobs.KindRequest, Count: 2})},
-			{at: 5 * time.Second, recs: []jobs.Record{over(1, 1, jobs.Cancelled)}},
+			{at: 3 * time.Second, recs: append(canceling, jobs.Record{Kind: jobs.KindRequest, Count: 2})},
+			{at: 5 * time.Second, recs: []jobs.Record{over(1, 1, jobs.Canceled)}},
 			{at: 8 * time.Second, recs: []jobs.Record{over(2, 2, jobs.Skipped)}}}},
 		{name: "one does not end", beats: time.Hour, taken: true, still: 1, after: 3*time.Second + EndTimeout, does: []moment{
-			{at: 3 * time.Second, recs: append(cancelling, jobs.Record{Kind: jobs.KindRequest, Count: 2}, over(1, 1, jobs.Cancelled))}}},
+			{at: 3 * time.Second, recs: append(canceling, jobs.Record{Kind: jobs.KindRequest, Count: 2}, over(1, 1, jobs.Canceled))}}},
 		{name: "no answer", beats: time.Hour, after: AnswerTimeoutFar},
 		{name: "dead", gone: true, after: journal.StaleAfter},
 		{name: "it leaves without an answer", beats: time.Hour, gone: true, after: 4 * time.Second, does: []moment{{at: 4 * time.Second, left: true}}},

@@ -87,7 +87,7 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// X2, DESIGN 5: outcomes of an unreachable host are found by listing each shard
+// X2, outcomes of an unreachable host are found by listing each shard
 // once and opening only what the listing showed.
 func TestLook(t *testing.T) {
 	p := newPlace(t)
@@ -164,7 +164,7 @@ func TestLookAtDamage(t *testing.T) {
 	}
 }
 
-// Issue 3, point 6: any one operation that fails is said, and never turns into
+// any one operation that fails is said, and never turns into
 // another answer; the other attempts are found all the same.
 func TestFaults(t *testing.T) {
 	p := newPlace(t)
@@ -202,7 +202,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// DESIGN 6: status files alone are enough to rebuild the outcome.
+// status files alone are enough to rebuild the outcome.
 func TestEach(t *testing.T) {
 	p := newPlace(t)
 	mine := claim(at(3, 1), "melon1")
@@ -294,7 +294,7 @@ func TestOfHost(t *testing.T) {
 	}
 }
 
-// DESIGN 7: the beat file of a host that cannot be asked, if it is shown.
+// the heartbeat file of a host that cannot be asked, if it is shown.
 func TestBeat(t *testing.T) {
 	p := newPlace(t)
 	if s, err := attempts.Beat(rundir.OS, p.dir, "melon4"); s != "" || err != nil {

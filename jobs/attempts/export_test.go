@@ -23,7 +23,7 @@ func Look(d rundir.Disk, dir, run string, ids []jobs.AttemptID) ([]Fate, error) 
 	return out, l.errs.err()
 }
 
-// Beat returns the content of a host's beat file.
+// Beat returns the content of a host's heartbeat file.
 func Beat(d rundir.Disk, dir, host string) (string, error) {
 	l := list(d, dir)
 	return l.beat(host), l.errs.err()

@@ -7,7 +7,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Here says of which attempts of hosts that keep their own files these were fetched into
+// Here records the attempts whose files were fetched from hosts that keep their own files into
 // the run directory. The name of the status file is enough: fetch renames it into place as
 // the last one, and only with a sentinel. Safe for concurrent use; nil: of none.
 type Here struct {

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// X2, DESIGN 5: an attempt is here when a listing shows its status file; of a shard that is
+// X2, an attempt is here when a listing shows its status file; of a shard that is
 // not there nothing is opened or listed.
 func TestHere(t *testing.T) {
 	p := newPlace(t)

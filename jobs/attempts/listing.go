@@ -91,7 +91,7 @@ func (l *listing) started(shard string) []jobs.AttemptID {
 	return ids
 }
 
-// shows says whether a file of the attempt was listed.
+// shows reports whether a file of the attempt was listed.
 func (l *listing) shows(id jobs.AttemptID, f jobs.File) bool {
 	return l.shard(jobs.ShardDir(id.Job))[id.String()+"."+string(f)]
 }

@@ -13,7 +13,7 @@ type Seen struct {
 	Finished []Fate           // a whole sentinel that this host wrote
 	Claimed  []jobs.AttemptID // a claim of this host, and no whole sentinel of anybody
 	Never    []jobs.AttemptID // a tombstone that this host made: it will never start there
-	Beat     string           // content of the host's beat file without its newline; "" if none is shown
+	Beat     string           // content of the host's heartbeat file without its newline; "" if none is shown
 }
 
 // OfHost returns what is shown below dir, the directory that holds attempts/, of
@@ -43,10 +43,10 @@ func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, e
 // directory that holds attempts/.
 func BeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "beat."+host) }
 
-// maxBeat is how much of a beat file is looked at, in bytes.
+// maxBeat is how much of a heartbeat file is looked at, in bytes.
 const maxBeat = 128
 
-// beat returns the content of a host's beat file. That it changes is what counts.
+// beat returns the content of a host's heartbeat file. That it changes is what counts.
 func (l *listing) beat(host string) string {
 	path := BeatFile(l.dir, host)
 	if !l.top[filepath.Base(path)] {

@@ -28,7 +28,7 @@ const (
 	StatusBytes = 2 * blockBytes
 )
 
-// ErrStatus is returned for a file that does not hold what is asked for, whole.
+// ErrStatus is returned for a file that does not hold what is requested, whole.
 var ErrStatus = errors.New("not a whole status file")
 
 // Claim is the first block: who may run the attempt, or that nobody ever will.

@@ -77,7 +77,7 @@ func (h *history) step() {
 	case 0:
 		switch p := h.rng.IntN(100) - 50; {
 		case p > 10 && j.State == jobs.Running:
-			h.emit(jobs.Record{Kind: jobs.KindCancelling, Job: id, Reason: "cancelled by a person", Request: "cancel-1"})
+			h.emit(jobs.Record{Kind: jobs.KindCanceling, Job: id, Reason: "canceled by a person", Request: "cancel-1"})
 		case p < -46:
 			h.emit(jobs.Record{Kind: jobs.KindHost, Host: fmt.Sprintf("melon%d", -p%2), Count: -p % 3, Slot: -p % 4})
 		case p < -44:
@@ -164,8 +164,8 @@ func (h *history) attempt(j *jobs.Job, a *jobs.Attempt) {
 		r.Kind, r.Reason = jobs.KindSuperseded, "another copy was faster"
 		h.emit(h.next(r, back))
 	case pick == 5:
-		r.Kind, r.Reason = jobs.KindCancelled, "cancelled by a person"
-		h.emit(h.next(r, jobs.Cancelled))
+		r.Kind, r.Reason = jobs.KindCanceled, "canceled by a person"
+		h.emit(h.next(r, jobs.Canceled))
 	case pick < 8:
 		r.Kind, r.Outcome = jobs.KindExited, &jobs.Outcome{Started: h.now - 5e9, Ended: h.now, CPU: time.Second, MaxRSSBytes: 1 << 20}
 		h.emit(h.next(r, jobs.Succeeded))
@@ -186,7 +186,7 @@ func (h *history) attempt(j *jobs.Job, a *jobs.Attempt) {
 	}
 }
 
-// next sets where the job goes: nowhere when it is over already.
+// next sets where the job goes: nowhere when it has ended already.
 func (h *history) next(r jobs.Record, to jobs.JobState) jobs.Record {
 	if j := h.table.Job(r.Job); j.State.Terminal() {
 		r.Next, r.Charged, r.Retry = j.State, false, 0

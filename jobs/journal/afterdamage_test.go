@@ -14,7 +14,7 @@ import (
 
 // A run whose journal is damaged is carried on, with attempt numbers that leave
 // gaps for what may be lost, through several more dispatchers and more damage:
-// each begins exactly where the last one stopped (DESIGN section 3, point 2).
+// each begins exactly where the last one stopped.
 func TestCarriedOnAfterDamage(t *testing.T) {
 	seeds := uint64(150)
 	if testing.Short() || raceDetector {
@@ -117,7 +117,7 @@ func TestWishesAfterDamage(t *testing.T) {
 		{Kind: jobs.KindJob, Job: 1, Next: jobs.Skipped, Seq: 1},
 		{Kind: jobs.KindRound, Job: 1},
 		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
-		{Kind: jobs.KindCancelling, Job: 1, Reason: "enough"},
+		{Kind: jobs.KindCanceling, Job: 1, Reason: "enough"},
 		{Kind: jobs.KindRequest, Request: "requeue-7"},
 		{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "a"},
 	}

@@ -1,5 +1,5 @@
 // Package journal stores the facts of a run durably and gives them back: one
-// file an epoch, a checksum a line, one writer (DESIGN sections 3 and 6).
+// file per epoch, a checksum per line, one writer.
 //
 // A dispatcher calls Take, which makes it the run's owner and folds what earlier
 // ones wrote, and then, again and again, Append, Sync, and only after Sync has
@@ -13,7 +13,7 @@
 //	err = j.Append(records); err = j.Sync()
 //	err = j.Close()
 //
-// The package knows nothing of what records mean beyond Fold, and does not fence
+// The package knows nothing about what records mean beyond Fold, and does not fence
 // the hosts: the epoch in every launch does that.
 //
 // # Files
@@ -27,7 +27,7 @@
 //
 // What is damaged costs the facts of its own line. A line that was cut off at the
 // end is no damage, and neither is a newline that is another byte; an end that does not
-// look like the beginning of a line is (see torn.go). After damage a
+// look like the beginning of a line is (see line.go). After damage a
 // record that does not fit is tried again behind the facts that it proves (see
-// repair.go), and Table.Damaged stays set for every later dispatcher.
+// marks.go), and Table.Damaged stays set for every later dispatcher.
 package journal

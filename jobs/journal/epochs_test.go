@@ -65,7 +65,7 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if err := next.SetSocket("new"); err != nil {
 		t.Fatal(err)
 	}
-	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1}
+	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
 	tooLate(t, old, late) // the sleeper wakes up
 	truth := jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1}
 	record(t, next, truth)
@@ -88,7 +88,7 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if err != nil || o.Socket != "new" || o.Left || o.Epoch != 2 {
 		t.Errorf("the owner file says %+v, %v", o, err)
 	}
-	// Even a beat that was under way when the run was taken changes nothing.
+	// Even a heartbeat that was under way when the run was taken changes nothing.
 	if err := old.beats.beat(func(*Owner) {}); err == nil || !errors.Is(err, ErrFenced) {
 		t.Errorf("a beat on a reopened file: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestUnbegunEpoch(t *testing.T) {
 		}
 		crash(t, j)
 		late := jobs.Record{Kind: jobs.KindEpoch, Epoch: 2}
-		cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1}
+		cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
 		put(t, r, 2, appendLine(appendLine(nil, &late), &cancel))
 		if table, report := replay1(t, r); !same(table, live) || report.Ignored == 0 {
 			t.Errorf("%q: the unbegun epoch counts: %+v", begun, report)

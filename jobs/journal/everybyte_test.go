@@ -34,8 +34,8 @@ var allKindsSeed = sync.OnceValue(func() uint64 {
 search:
 	for seed := uint64(0); ; seed++ {
 		_, recs := jobstest.History(seed, 3, 90)
-		for _, k := range []jobs.Kind{jobs.KindAccepted, jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled,
-			jobs.KindJob, jobs.KindCancelling, jobs.KindRequest, jobs.KindRound, jobs.KindEdited, jobs.KindPriority, jobs.KindAcked, jobs.KindHost, jobs.KindPause, jobs.KindInstance, jobs.KindEvent, jobs.KindEnded, jobs.KindClosed} {
+		for _, k := range []jobs.Kind{jobs.KindAccepted, jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled,
+			jobs.KindJob, jobs.KindCanceling, jobs.KindRequest, jobs.KindRound, jobs.KindEdited, jobs.KindPriority, jobs.KindAcked, jobs.KindHost, jobs.KindPause, jobs.KindInstance, jobs.KindEvent, jobs.KindEnded, jobs.KindClosed} {
 			if !slices.ContainsFunc(recs, func(r jobs.Record) bool { return r.Kind == k }) {
 				continue search
 			}
@@ -66,7 +66,7 @@ func threeEpochs(t testing.TB) *epochs {
 			e.append(t, 2, `0badcafe {"k":"lau`)
 		}
 	}
-	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1 << 40}
+	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1 << 40}
 	e.append(t, 1, string(appendLine(nil, &late)))
 	for i := range e.files {
 		e.files[i] = e.read(t, i+1)
@@ -200,7 +200,7 @@ func TestJournalEveryBit(t *testing.T) {
 			c[at] = whole[at]
 			what := fmt.Sprintf("file %d, byte %d, bit %d", i+1, at, bit%8)
 			switch {
-			case at >= e.fixed[i]: // nothing of it counts
+			case at >= e.fixed[i]: // none of it counts
 				e.check(t, what, nil, true)
 			case whole[at] == '\n' && i == 2: // a newline costs nothing
 				e.check(t, what, nil, true)

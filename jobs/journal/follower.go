@@ -71,7 +71,7 @@ type UnknownKindError struct {
 	Ref   string // what to type as RUN
 }
 
-// Error says what to do.
+// Error describes what to do.
 func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("%s: a newer dcs-tui wrote a record of kind %.40q, which this one does not know: use that version (`dcs-tui status %s` there)", e.Place, e.Kind, e.Ref)
 }
@@ -81,7 +81,7 @@ func (e *UnknownKindError) Error() string {
 //
 // It folds only what cannot be taken back: older files up to the length that a later
 // epoch fixed, the newest one up to a Limit. Should a later epoch fix less than what has
-// been folded, or a file not be what it was, it starts anew.
+// been folded, or a file not be what it was, it starts again.
 type Follower struct {
 	run    *rundir.Run
 	table  *jobs.Table
@@ -153,7 +153,7 @@ func (f *Follower) Lean() *Follower {
 
 // Guard makes the Follower hold l while it changes the Table that the last Poll left and
 // while it calls see. l is not held while the Follower reads the disk, nor while it builds
-// a table anew. Call it before the first Poll.
+// a table again. Call it before the first Poll.
 func (f *Follower) Guard(l sync.Locker) *Follower {
 	f.guard = l
 	return f
@@ -203,7 +203,7 @@ func replay(r *rundir.Run, limit Limit) (*jobs.Table, *Report, error) {
 // Poll folds the records that were added since the last Poll. It calls see, unless that
 // is nil, for each record after folding it, with the epoch whose dispatcher wrote it and
 // with the host of its attempt; the record is valid until see returns. restarted reports
-// that the table was built anew, as at the first Poll, and see was called for all records
+// that the table was built again, as at the first Poll, and see was called for all records
 // from the first one on; it is valid with an error, too. The next Poll continues after an
 // error.
 func (f *Follower) Poll(limit Limit, see func(epoch int, r *jobs.Record)) (restarted bool, err error) {
@@ -381,7 +381,7 @@ func (f *Follower) moreSpecs() error {
 	}
 	damage, err := []string(nil), error(nil)
 	if f.pulse != nil { // a Take: the run directory is to know what it appends to
-		var stored jobs.StoredSpecs
+		var stored rundir.StoredSpecs
 		if stored, err = f.run.ReadSpecs(); err == nil {
 			set(0, stored.Specs)
 			damage = stored.Damage

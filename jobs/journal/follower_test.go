@@ -41,7 +41,7 @@ func poll1(t testing.TB, f *Follower, limit Limit) (recs []jobs.Record, words st
 	return recs, words, restarted
 }
 
-// wantPoll polls and compares the records and whether the Follower started anew.
+// wantPoll polls and compares the records and whether the Follower started again.
 func wantPoll(t testing.TB, f *Follower, limit Limit, want string, again bool) {
 	t.Helper()
 	if _, words, restarted := poll1(t, f, limit); words != want || restarted != again {
@@ -116,7 +116,7 @@ func TestFollowerTakeover(t *testing.T) {
 }
 
 // Records that a Follower folded beyond the durable position, because it took the run for
-// one that nobody dispatches, and that the next epoch does not count make it start anew.
+// one that nobody dispatches, and that the next epoch does not count make it start again.
 func TestFollowerFoldedTooMuch(t *testing.T) {
 	r := newRun(t)
 	first, _, _ := take1(t, r, force)
@@ -172,7 +172,7 @@ func TestFollowerTornTail(t *testing.T) {
 	crash(t, second)
 }
 
-// A file that shrinks below what was folded, or that is gone, makes a Follower start anew.
+// A file that shrinks below what was folded, or that is gone, makes a Follower start again.
 // A removed run directory is an error that says so, and no reason to forget the table.
 func TestFollowerFilesChange(t *testing.T) {
 	r := newRun(t)

@@ -216,7 +216,7 @@ func TestTakersInterleaved(t *testing.T) {
 	}
 }
 
-// owner checks that, once all is quiet, whoever has the newest epoch can say so,
+// owner checks that, once all is quiet, anyone who has the newest epoch can say so,
 // whatever others did to the file owner at the last moment.
 func (c *race) owner() {
 	for _, d := range c.all {

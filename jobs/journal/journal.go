@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// ErrFenced says that another dispatcher has taken the run over: nothing more
+// ErrFenced reports that another dispatcher has taken the run over: nothing more
 // may be launched, ended or recorded by this one.
 var ErrFenced = errors.New("another dispatcher has taken the run over")
 
@@ -80,7 +80,7 @@ func (j *Journal) Append(recs []jobs.Record) error {
 }
 
 // Sync makes every appended record durable. After an error it may be called
-// again; until it returns nil nothing of what was appended may be acted upon.
+// again; until it returns nil nothing that was appended may be acted upon.
 //
 // It returns ErrFenced when another dispatcher has begun: a newer one counts what was
 // durable before its own file stood in the directory, and perhaps nothing after that.
@@ -212,7 +212,7 @@ func (j *Journal) fencedError() error {
 	return err
 }
 
-// Beat writes a sign of life into the file owner; call it every BeatEvery. It
+// Beat writes a heartbeat into the file owner; call it every BeatEvery. It
 // returns ErrFenced when another dispatcher has the run; other errors may pass.
 func (j *Journal) Beat() error { return j.change(func(*Owner) {}) }
 
@@ -258,7 +258,7 @@ func (j *Journal) change(change func(*Owner)) error {
 	return err
 }
 
-// SkipTo notes that hosts know a later epoch of the run than the run directory does,
+// SkipTo records that hosts know a later epoch of the run than the run directory does,
 // because the directory is a copy or was restored. The next Take begins after that
 // epoch. SkipTo returns false if the directory has such an epoch itself.
 func (j *Journal) SkipTo(epoch int) (skipped bool, err error) {

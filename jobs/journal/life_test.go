@@ -19,7 +19,7 @@ import (
 
 // life is all that the files of a run go through: it is made, given jobs, taken,
 // written to in batches, beaten for, left, taken again. Each step is repeated
-// while it fails, as the dispatcher does, until stop says that it is over.
+// while it fails, as the dispatcher does, until stop says that it has ended.
 type life struct {
 	m      *memdisk.Mount
 	made   bool
@@ -120,8 +120,8 @@ func (l *life) live(t *testing.T) bool {
 	return l.do(t, "looking at the run", func() error { _, _, err := Replay(l.r); return err })
 }
 
-// check compares what is there with what was acknowledged, and returns how many
-// records are there: those, and perhaps more of those that were handed over.
+// check compares the records of the journal with the acknowledged ones, and returns how many there
+// are: all acknowledged ones, and perhaps some that were appended and not acknowledged.
 func (l *life) check(t *testing.T, what string) (records, specs int) {
 	t.Helper()
 	r, err := rundir.OpenOn(l.m, "/runs/x")

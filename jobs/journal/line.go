@@ -1,9 +1,19 @@
 package journal
 
 import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
 	"hash/crc32"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -66,4 +76,110 @@ func pieces(text []byte) (first, rest []byte) {
 		}
 	}
 	return text, nil
+}
+
+var replaceBadText = json.JoinOptions(jobs.JSON, jsontext.AllowInvalidUTF8(true))
+
+// AppendRecord adds the JSON of a record to b. Text that is not valid UTF-8 has its bad
+// bytes replaced by U+FFFD, except in a specification.
+func AppendRecord(b []byte, r *jobs.Record) []byte {
+	text, err := json.Marshal(r, replaceBadText)
+	if err != nil {
+		panic(err) // a record has no value that JSON cannot hold
+	}
+	return append(b, text...)
+}
+
+// Decoder reads records. It remembers host names and other texts that repeat,
+// so that a million records hold one copy, and is for one goroutine.
+type Decoder struct {
+	texts map[string]string
+	specs jobs.Interner
+}
+
+// maxTexts bounds what a Decoder remembers.
+const maxTexts = 4096
+
+// Decode reads the JSON of one record into r.
+func (d *Decoder) Decode(b []byte, r *jobs.Record) error {
+	*r = jobs.Record{}
+	if err := json.Unmarshal(b, r, jobs.JSON); err != nil {
+		return err
+	}
+	if r.Spec != nil {
+		r.Spec.Options = d.specs.Share(r.Spec.Options)
+	}
+	for _, text := range []*string{(*string)(&r.Kind), &r.Host, &r.Reason, &r.How, &r.Request} {
+		d.share(text)
+	}
+	if o := r.Outcome; o != nil {
+		for _, text := range []*string{&o.Signal, &o.Memory, &o.Error, &o.LastLine} {
+			d.share(text)
+		}
+	}
+	return nil
+}
+
+// share replaces a text by an equal one that was read before.
+func (d *Decoder) share(text *string) {
+	if *text == "" {
+		return
+	}
+	if s, ok := d.texts[*text]; ok {
+		*text = s
+	} else if len(d.texts) < maxTexts {
+		if d.texts == nil {
+			d.texts = map[string]string{}
+		}
+		d.texts[*text] = *text
+	}
+}
+
+// isTorn reports whether what follows the last newline of a file is the beginning of a line
+// that was never completed. Lines that were damaged together with their newlines end a
+// file without one, too: those had been durable, and were acted upon.
+func isTorn(r *rundir.Run, e epochFile, at, n int64) (torn bool, err error) {
+	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b := make([]byte, n)
+	if k, err := f.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	} else if k < len(b) {
+		b = b[:k]
+	}
+	return beginsLine(b), nil
+}
+
+// beginsLine reports whether b is the beginning of a line: hexits, a blank, JSON as far as it
+// goes. Zeros behind it are blocks that were never written. JSON that is whole and has
+// another checksum was damaged.
+func beginsLine(b []byte) bool {
+	b = bytes.TrimRight(b, "\x00")
+	for i, c := range b[:min(len(b), prefix)] {
+		if i < prefix-1 && !bytes.ContainsRune([]byte(hexits), rune(c)) || i == prefix-1 && c != ' ' {
+			return false
+		}
+	}
+	if len(b) <= prefix {
+		return true
+	}
+	if _, whole := lineBody(b); !whole && stdjson.Valid(b[prefix:]) {
+		return false
+	}
+	for i := prefix; i < len(b) && utf8.FullRune(b[i:]); {
+		c, n := utf8.DecodeRune(b[i:])
+		if c == utf8.RuneError && n == 1 {
+			return false
+		}
+		i += n
+	}
+	d := stdjson.NewDecoder(bytes.NewReader(b[prefix:]))
+	for {
+		if _, err := d.Token(); err != nil {
+			return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		}
+	}
 }

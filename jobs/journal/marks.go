@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -45,7 +50,7 @@ func (j *Journal) keepMarks(first *jobs.Record) error {
 
 // keptMarks reads the record that keepMarks wrote; nil when there is none, or not a whole one.
 func keptMarks(r *rundir.Run, e epochFile) (*jobs.Record, error) {
-	names, err := r.Disk.Names(r.Path(rundir.JournalDir)) // nothing is opened that no listing has shown
+	names, err := r.Disk.Names(r.Path(rundir.JournalDir)) // only listed files are opened
 	if err != nil || !slices.Contains(names, e.marks()) {
 		return nil, err
 	}
@@ -66,4 +71,202 @@ func epochRecord(e epochFile, line []byte) *jobs.Record {
 		return nil
 	}
 	return rec
+}
+
+// A journal that ends early after a whole line looks like one whose dispatcher was
+// killed there. So each heartbeat records in the owner file how much of the journal is
+// durable. Comparing the two finds a restored snapshot, a copy of the run directory,
+// and a file server that lost data it had synced.
+
+// extent is a length of a file and the checksum of its bytes up to there.
+type extent struct {
+	length int64
+	sum    uint32
+}
+
+// identify records which directory the run directory is, so that a copy can be told from
+// the original. It notes nothing where inode numbers change with every mount.
+func (o *Owner) identify(r *rundir.Run) error {
+	info, err := r.Disk.Stat(r.Dir)
+	if err != nil {
+		return fmt.Errorf("cannot inspect the run directory: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	var kind unix.Statfs_t
+	if !ok || unix.Statfs(r.Dir, &kind) == nil && slices.Contains(unstableInodes, uint32(kind.Type)) {
+		return nil
+	}
+	o.Inode = st.Ino
+	if unix.Major(st.Dev) != 0 { // others get a new number with every mount, as NFS does
+		o.Device = st.Dev
+	}
+	return nil
+}
+
+var unstableInodes = []uint32{unix.FUSE_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC}
+
+// elsewhere reports whether two owners certainly had different directories. Device
+// numbers are compared only within one boot.
+func (o *Owner) elsewhere(had *Owner) bool {
+	if o.Inode == 0 || had.Inode == 0 {
+		return false
+	}
+	return o.Inode != had.Inode || o.Boot == had.Boot && o.Device != had.Device && o.Device != 0 && had.Device != 0
+}
+
+// checkOwner compares the journal and the run directory with what the last owner
+// recorded. It returns the reasons why records may be missing, each a sentence.
+func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []string, err error) {
+	if had.Epoch == 0 {
+		return nil, nil
+	}
+	if now.elsewhere(had) {
+		missing = append(missing, fmt.Sprintf("%s is a copy of the directory in which the run was dispatched", r.Dir))
+	}
+	for _, epoch := range slices.Compact([]int{had.Epoch, had.File}) {
+		if e := fileOf(epoch); epoch > 0 && !slices.Contains(files, e) {
+			missing = append(missing, e.label()+" is missing")
+		}
+	}
+	e := fileOf(had.File)
+	if !slices.Contains(files, e) {
+		return missing, nil
+	}
+	length, sum, err := sumOf(r, e, had.Bytes)
+	switch {
+	case err != nil:
+		return nil, err
+	case length < had.Bytes:
+		missing = append(missing, fmt.Sprintf("%s has lost its end: %d bytes of %d are there", e.label(), length, had.Bytes))
+	case sum != had.Sum:
+		missing = append(missing, fmt.Sprintf("%s is not what its dispatcher wrote: the checksum of its first %d bytes differs", e.label(), had.Bytes))
+	}
+	return missing, nil
+}
+
+// sumOf returns the CRC-32C of the first limit bytes of a file, or of the whole file if
+// it is shorter, and how many bytes that were.
+func sumOf(r *rundir.Run, e epochFile, limit int64) (n int64, sum uint32, err error) {
+	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := make([]byte, min(limit, 1<<20))
+	for n < limit {
+		k, err := f.ReadAt(buf[:min(int64(len(buf)), limit-n)], n)
+		sum, n = crc32Update(sum, buf[:k]), n+int64(k)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return n, sum, err
+		}
+		if k == 0 {
+			break
+		}
+	}
+	return n, sum, nil
+}
+
+// fold applies a record. Once a line has been lost, a record that does not fit
+// is tried again after the facts that it proves: a job that was launched had been
+// accepted, an attempt that exited had been launched. Nothing else is made up,
+// least of all the end of a job.
+func (f *Follower) fold(r *jobs.Record) error {
+	err := jobs.Fold(f.table, r)
+	if err == nil || !f.report.Damaged {
+		return err
+	}
+	for _, m := range implied(f.table, r) {
+		if jobs.Fold(f.table, &m) != nil {
+			return err
+		}
+		f.report.warn("assumed, because a later record needs it: %s of job %d (attempt %d)", m.Kind, m.Job, m.N)
+	}
+	return jobs.Fold(f.table, r)
+}
+
+// mostLost bounds what a record may prove to be lost: jobs of jobs.jsonl, and
+// attempts of a job.
+const (
+	mostLostJobs     = 1 << 20
+	mostLostAttempts = 1000
+)
+
+// missingSpecs puts jobs that were accepted and whose specifications are gone
+// into their places: their attempts and results stand, but they cannot be run.
+func (f *Follower) missingSpecs(e epochFile, no int, r *jobs.Record) {
+	have, last := f.table.NumSpecs(), int(r.Job)-1+r.Count
+	if r.Job < 1 || r.Count < 1 || last < int(r.Job) || last <= have || last-have > mostLostJobs {
+		return
+	}
+	f.damage("%s has lost jobs %d to %d, which %s:%d says are part of the run", rundir.SpecsFile, have+1, last, e.label(), no)
+	var lost []*jobs.Spec
+	for id := have + 1; id <= last; id++ {
+		lost = append(lost, jobs.LostSpec(jobs.ID(id), rundir.SpecsFile+": the line is missing"))
+	}
+	f.table.SetSpecs(have, lost)
+	f.run.MissingSpecs(last)
+}
+
+// implied returns the records that must have stood before r and are not in t.
+func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
+	var missing []jobs.Record
+	last := r.Job
+	if r.Kind == jobs.KindAccepted {
+		last--
+	}
+	if n := t.NumJobs(); int(last) > n && int(last) <= t.NumSpecs() {
+		missing = append(missing, jobs.Record{Kind: jobs.KindAccepted, At: r.At, Job: jobs.ID(n + 1), Count: int(last) - n})
+	}
+	known, state, open := 0, jobs.Queued, 0
+	if j := t.Job(r.Job); j != nil {
+		known, state, open = len(j.Attempts), j.State, len(j.Open())
+	}
+	anew := jobs.Record{Kind: jobs.KindRound, At: r.At, Job: r.Job}
+	switch r.Kind {
+	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:
+	case jobs.KindRound, jobs.KindEdited: // no attempt of it could start any more
+		if j := t.Job(r.Job); j != nil && !(state.Terminal() && r.Kind == jobs.KindRound) {
+			for _, a := range j.Open() {
+				next := jobs.Running
+				if open--; open == 0 {
+					next = jobs.Queued
+				}
+				if state.Terminal() {
+					next = state
+				}
+				missing = append(missing, jobs.Record{Kind: jobs.KindLost, At: r.At, Job: r.Job, N: a.ID.N, Host: a.Host, Next: next,
+					Reason: "the journal's record of its end is damaged"})
+			}
+		}
+		return missing
+	case jobs.KindJob, jobs.KindCanceling:
+		if state.Terminal() { // it ended again, or was to end: it had begun again
+			missing = append(missing, anew)
+		}
+		return missing
+	default:
+		return missing
+	}
+	if r.N-known > mostLostAttempts || r.N <= known {
+		return missing // not one lost line
+	}
+	if state.Terminal() {
+		missing = append(missing, anew)
+	}
+	for n := known + 1; n < r.N; n++ {
+		next := jobs.Queued
+		if open > 0 {
+			next = jobs.Running
+		}
+		missing = append(missing,
+			jobs.Record{Kind: jobs.KindLaunching, At: r.At, Job: r.Job, N: n},
+			jobs.Record{Kind: jobs.KindLost, At: r.At, Job: r.Job, N: n, Next: next, Reason: "the journal's record of it is damaged"})
+	}
+	if r.Kind != jobs.KindLaunching {
+		missing = append(missing, jobs.Record{Kind: jobs.KindLaunching, At: r.At, Job: r.Job, N: r.N, Host: r.Host})
+	}
+	return missing
 }

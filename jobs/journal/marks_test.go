@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"strings"
 	"testing"
 
 	"dcs-tui/jobs"
@@ -32,7 +34,7 @@ func newOvertaken(t *testing.T) *overtaken {
 	old, _, _ := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon1")})
 	record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
 	next, _, _ := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon2")})
-	tooLate(t, old, jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1})
+	tooLate(t, old, jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1})
 	record(t, next, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
 	crash(t, old)
 	crash(t, next)
@@ -131,7 +133,7 @@ func TestMarksAreASecondCopy(t *testing.T) {
 	older := func(what string) {
 		t.Helper()
 		o.put(t, fileOf(2).path(o.r), damaged)
-		if table, report := replay1(t, o.r); !report.Damaged || report.Ignored != 0 || table.Job(1).State != jobs.Cancelled {
+		if table, report := replay1(t, o.r); !report.Damaged || report.Ignored != 0 || table.Job(1).State != jobs.Canceled {
 			t.Fatalf("%s: job 1 is %s; %+v", what, table.Job(1).State, report)
 		}
 		o.put(t, fileOf(2).path(o.r), o.first)
@@ -194,11 +196,11 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 		if err == nil {
 			break
 		}
-		cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1}
+		cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
 		_ = old.Append([]jobs.Record{cancel})
 		acted := old.Sync() == nil
 		seen, report := replay1(t, r)
-		if counts := seen.Job(1).State == jobs.Cancelled; acted && !counts || report.Damaged {
+		if counts := seen.Job(1).State == jobs.Canceled; acted && !counts || report.Damaged {
 			t.Fatalf("operation %d: it was acted upon: %v, it counts: %v; %+v", n, acted, counts, report)
 		}
 		j, table, report := take1(t, r, TakeOptions{Force: true, Who: machine("melon3")})
@@ -206,5 +208,99 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 		if !same(seen, table) || report.Damaged {
 			t.Fatalf("operation %d: who takes over has another history; %+v", n, report)
 		}
+	}
+}
+
+// a run directory that was removed under its dispatcher is named as such
+// by the watch for other dispatchers and by the heartbeat, and starts nobody's fence.
+func TestRemovedRunIsNamed(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, TakeOptions{})
+	if err := os.RemoveAll(r.Dir); err != nil {
+		t.Fatal(err)
+	}
+	by, err := j.Fenced()
+	if by != 0 || err == nil || !strings.Contains(err.Error(), r.Dir) || !strings.Contains(err.Error(), "is gone: was it removed?") {
+		t.Errorf("%d, %v", by, err)
+	}
+	if err := j.Beat(); err == nil || !strings.Contains(err.Error(), "is gone") {
+		t.Errorf("beat: %v", err)
+	}
+	crash(t, j)
+}
+
+// when journal files are lost no epoch is used twice, because the hosts
+// remember them, and every later dispatcher knows that facts are missing.
+func TestLostFilesUseNoEpochTwice(t *testing.T) {
+	for _, lost := range [][]int{{3}, {2, 3}, {1, 2, 3}} {
+		r := newRun(t)
+		for range 3 {
+			j, _, _ := take1(t, r, force)
+			crash(t, j)
+		}
+		for _, n := range lost {
+			if err := os.Remove(fileOf(n).path(r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for epoch := 4; epoch <= 5; epoch++ {
+			j, table, report := take1(t, r, force)
+			if j.file.epoch != epoch || !report.Damaged || !table.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), "000003.jsonl is missing") {
+				t.Errorf("without %d: epoch %d, want %d, damaged %v: %q", lost, j.file.epoch, epoch, report.Damaged, report.Warnings)
+			}
+			crash(t, j)
+		}
+		if _, report := replay1(t, r); !report.Damaged {
+			t.Errorf("without %d: it shows no damage", lost)
+		}
+	}
+}
+
+// Promise 1: what a Take counts is durable before anything is built upon it. The first
+// dispatcher is killed between write and fsync, the second one reads its records and
+// jobs from the page cache, and then the power goes.
+func TestTakeMakesDurableWhatItReads(t *testing.T) {
+	m := memdisk.New().Mount("desk")
+	r, err := rundir.CreateOn(m, "/base", "x", rundir.Asked{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, _, _ := take1(t, r, TakeOptions{})
+	m.Fault = func(op, path string) error { // it dies before any fsync
+		if op == "sync" {
+			return memdisk.Forget{Err: errEnough}
+		}
+		return nil
+	}
+	specs := jobstest.Specs(2)
+	b := []byte(jobs.SpecsHeader(0))
+	for _, s := range specs {
+		b = jobs.AppendSpec(b, s)
+	}
+	f, err := m.OpenFile(r.Path(rundir.SpecsFile), 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 2}, {Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	old.mu.Lock()
+	err = old.write()
+	old.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Fault = nil
+	_, table, _ := take1(t, r, force)
+	if len(table.Jobs) != 2 || table.Counts[jobs.Running] != 1 {
+		t.Fatalf("the second dispatcher has %d jobs, %v", len(table.Jobs), table.Counts)
+	}
+	m.PowerLoss(nil)
+	table, report := replay1(t, r)
+	if report.Damaged || len(table.Jobs) != 2 || table.Counts[jobs.Running] != 1 {
+		t.Errorf("after the loss of power: %d jobs, %v, %+v", len(table.Jobs), table.Counts, report)
 	}
 }

@@ -2,11 +2,14 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dcs-tui/jobs/rundir"
@@ -97,7 +100,7 @@ func FuzzParseStat(f *testing.F) {
 }
 
 // What keeps a dispatcher from launching can be read in the file owner, bounded, and
-// is gone when it is over; a text that does not fit costs the text, not the beat.
+// is gone when it has ended; a text that does not fit costs the text, not the heartbeat.
 func TestOwnerProblem(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
@@ -122,7 +125,7 @@ func TestOwnerProblem(t *testing.T) {
 
 // The owner file cut at any byte, grown, or with any bit flipped: it names nobody,
 // or the same owner, never another, and proves neither life nor death; the owner's
-// next beat mends it.
+// next heartbeat mends it.
 func TestOwnerEveryByte(t *testing.T) {
 	m := memdisk.New().Mount("a")
 	r := simulated(t, m)
@@ -171,4 +174,102 @@ func TestOwnerEveryByte(t *testing.T) {
 	}
 	try("grown", 0, append(bytes.Clone(whole), whole...))
 	crash(t, j)
+}
+
+// A file owner that is not whole and changes is somebody's heartbeat: the wait
+// begins again, and an owner that keeps writing is not declared dead.
+func TestTakeFromTheTornButWriting(t *testing.T) {
+	for writes, want := range map[int]time.Duration{1: 5*time.Second + StaleAfter, 9: 15 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			r, old := foreign(t)
+			crash(t, old)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go func() {
+				time.Sleep(watchEvery / 2) // virtual; no write while somebody looks
+				for i := range writes {
+					select {
+					case <-ctx.Done():
+						return
+					case <-time.After(5 * time.Second):
+					}
+					if err := os.WriteFile(r.Path(rundir.OwnerFile), fmt.Appendf(nil, "torn %d", i), 0o600); err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+			began := time.Now()
+			j, _, _, err := Take(t.Context(), r, TakeOptions{})
+			if waited := time.Since(began); waited < want || waited > want+2*watchEvery || (err == nil) != (writes == 1) {
+				t.Errorf("%d writes: %v after %s, want %s", writes, err, waited, want)
+			}
+			if err == nil {
+				crash(t, j)
+			}
+			stop()
+			synctest.Wait()
+		})
+	}
+}
+
+// X1, E7: an owner that the caller has watched for StaleAfter is not waited for again, even if
+// its process exists on this machine; one that has given a heartbeat since then is.
+func TestTakeFromTheWatched(t *testing.T) {
+	for _, where := range []string{"here", "elsewhere"} {
+		for _, beats := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRun(t)
+				old, _, _ := take1(t, r, TakeOptions{})
+				if where == "elsewhere" {
+					old.beats.owner.Boot = "another-boot"
+				}
+				if err := old.Beat(); err != nil {
+					t.Fatal(err)
+				}
+				watched, err := ReadOwner(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if beats {
+					if err := old.Beat(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				began := time.Now()
+				j, _, _, err := Take(t.Context(), r, TakeOptions{Silent: watched})
+				switch waited := time.Since(began); {
+				case !beats && (err != nil || waited > watchEvery):
+					t.Errorf("%s, silent: %v after %s, want it taken at once", where, err, waited)
+				case beats && err == nil && waited < StaleAfter:
+					t.Errorf("%s, with a newer sign of life: taken after %s", where, waited)
+				}
+				if err == nil {
+					crash(t, j)
+				}
+				crash(t, old)
+			})
+		}
+	}
+}
+
+// X2: the name of a process says of it what the owner file would, and holds nothing that a
+// file name may not; another machine's and what is no name prove nothing.
+func TestProcessName(t *testing.T) {
+	p := proc{"/proc"}
+	me, err := p.self()
+	if err != nil {
+		t.Skip(err)
+	}
+	past, far, far2 := me, me, me
+	past.Start--
+	far.Boot = "c0ffee00-0000-4000-8000-000000000000"
+	far2.PIDNS = "pid:[1]"
+	for name, want := range map[string]Life{
+		ProcessName(): Alive, past.name(): Dead, far.name(): Unsure, far2.name(): Unsure,
+		"": Unsure, "1.2": Unsure, "." + past.name(): Unsure, past.name() + ".x": Unsure, "+" + past.name(): Unsure, "-1.0.1.x": Unsure, "../../1": Unsure,
+	} {
+		if got := ProcessLife(name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
 }

@@ -16,7 +16,7 @@ type Reader struct {
 	Owner *Owner      // who dispatches the run, or did last; nil: nobody ever did
 	Live  *live.State // what the dispatcher published last; nil: nothing, or nobody dispatches the run
 	Life  Life        // of Owner
-	// Silent reports that the owner is on another machine and has given no sign of life for
+	// Silent reports that the owner is on another machine and has given no heartbeat for
 	// StaleAfter.
 	Silent bool
 
@@ -63,7 +63,7 @@ func (r *Reader) Dispatched() bool {
 	return r.Owner != nil && r.Life != Dead && !r.Silent
 }
 
-// Quiet returns for how long the owner has given no sign of life. It is 0 if the owner is
+// Quiet returns for how long the owner has given no heartbeat. It is 0 if the owner is
 // alive on this machine.
 func (r *Reader) Quiet() time.Duration {
 	if r.Life == Alive {
@@ -72,7 +72,7 @@ func (r *Reader) Quiet() time.Duration {
 	return time.Since(r.sign.at)
 }
 
-// Hung reports whether the owner, on whatever machine, has given no sign of life for
+// Hung reports whether the owner, on whatever machine, has given no heartbeat for
 // StaleAfter, as watched by this Reader. Its process may exist.
 func (r *Reader) Hung() bool { return r.Owner != nil && time.Since(r.sign.at) >= StaleAfter }
 
@@ -84,8 +84,8 @@ func (r *Reader) State() *live.State {
 	return nil
 }
 
-// Follow reads the  pushed is what the dispatcher has pushed of its durable
-// position; the zero value is nothing.
+// Follow reads what has come since the last one. pushed is what the dispatcher has told of
+// its durable position by itself; the zero value is nothing.
 func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
 	limit := LimitOf(r.Owner, r.Life, r.Live)
 	if pushed.Epoch > limit.Epoch || pushed.Epoch == limit.Epoch && pushed.Bytes > limit.Bytes {
@@ -95,7 +95,18 @@ func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Recor
 	return r.Follower.Poll(limit, see)
 }
 
-// sign is the newest sign of life of a dispatcher. Clocks of two machines are never compared.
+// Published reports whether other readers find all records that Follow has shown: it may
+// have been told of more than live.json has.
+func (r *Reader) Published() bool {
+	limit, n := LimitOf(r.Owner, r.Life, r.Live), len(r.files)
+	if limit.End || r.Silent || n == 0 {
+		return true
+	}
+	last := r.files[n-1]
+	return last.epoch < limit.Epoch || last.epoch == limit.Epoch && last.length <= limit.Bytes
+}
+
+// sign is the newest heartbeat of a dispatcher. Clocks of two machines are never compared.
 type sign struct {
 	token string
 	beat  int64

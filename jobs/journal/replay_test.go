@@ -13,8 +13,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Replaying any prefix of a journal gives what the live run had at that point
-// (DESIGN section 3, point 2), over random histories.
+// Replaying any prefix of a journal gives what the live run had at that point,
+// over random histories.
 func TestPrefixesAreLiveStates(t *testing.T) {
 	for seed := range uint64(4) {
 		r, specs, recs, b := written(t, seed, 6, 150)

@@ -18,9 +18,9 @@ import (
 // TakeOptions say how to take a run.
 type TakeOptions struct {
 	Force  bool         // do not wait until the present owner is proved dead
-	Notify func(string) // told once, in a line, when there is something to wait for; may be nil
-	// Silent is an owner that the caller has watched give no sign of life for StaleAfter. It
-	// is not waited for again, unless the run shows a newer sign of life. nil: there is none.
+	Notify func(string) // called once, with one line, when there is something to wait for; may be nil
+	// Silent is an owner that the caller has watched give no heartbeat for StaleAfter. It
+	// is not waited for again, unless the run shows a newer heartbeat. nil: there is none.
 	Silent *Owner
 
 	// For simulations and tests: with Force, Now, Token and Who a Take neither
@@ -206,7 +206,7 @@ func makeDurable(r *rundir.Run, files []epochFile, epoch int) error {
 }
 
 // pulse returns what replay calls now and then: it keeps the owner file alive
-// while a large journal is read, and honours ctx.
+// while a large journal is read, and honors ctx.
 func (j *Journal) pulse(ctx context.Context) func() error {
 	last := j.now()
 	return func() error {

@@ -150,7 +150,7 @@ func TestTakeFromTheBeating(t *testing.T) {
 	})
 }
 
-// Watching ends when the caller gives up, and when the owner leaves meanwhile.
+// Watching ends when the caller gives up, and when the owner leaves in the meantime.
 func TestWatchingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
@@ -173,7 +173,7 @@ func TestWatchingEnds(t *testing.T) {
 	})
 }
 
-// A damaged owner file is nobody's sign of life, and no proof of death either.
+// A damaged owner file is nobody's heartbeat, and no proof of death either.
 func TestTakeWithADamagedOwnerFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
@@ -235,7 +235,7 @@ func TestTakeInTransit(t *testing.T) {
 	}
 }
 
-// While a large journal is replayed the new owner's file goes on beating, and
+// While a large journal is replayed the new owner's file still sends heartbeats, and
 // the caller can give up.
 func TestPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,7 @@ func (e *OwnedError) Error() string {
 	if e.Owner != nil {
 		who, where = e.Owner.String(), "on "+e.Owner.Host
 	}
-	return fmt.Sprintf("the run %s is dispatched by %s: `dcs-tui status %s` shows how it stands; end that dcs-tui %s, or take the run over with --force if you know that it hangs",
+	return fmt.Sprintf("the run %s is dispatched by %s: `dcs-tui status %s` shows its status; end that dcs-tui %s, or take the run over with --force if you know that it hangs",
 		e.Run, who, e.Ref, where)
 }
 
@@ -104,7 +104,7 @@ func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 	return best, nil
 }
 
-// takerPatience is how long whoever has just opened an epoch has to install its
+// takerPatience is how long anyone who has just opened an epoch has to install its
 // owner file before a message does without its name.
 const takerPatience = 2 * time.Second
 

@@ -36,7 +36,7 @@ func TestFileOfAnEarlierRound(t *testing.T) {
 }
 
 // Jobs may put anything into the run directory: what is no regular file, or larger than
-// any of ours can be, is as good as none, and nothing waits for it or runs out of memory.
+// any of ours can be, is almost none, and nothing waits for it or runs out of memory.
 func TestStrangeFilesOfOurs(t *testing.T) {
 	strange := map[string]func(path string) error{
 		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -45,11 +45,11 @@ func TestStrangeFilesOfOurs(t *testing.T) {
 		"a link":   func(path string) error { return os.Symlink("/dev/zero", path) },
 	}
 	for name, put := range strange {
-		l := longAgo(t, memorable)
+		l := longAgo(t, worthCache)
 		l.job("")
-		l.list[memorable].Host, l.list[memorable].Stdout = "far", "far:/kept/attempts/000/201.1.out"
-		l.remember("acc")
-		for _, path := range []string{l.run.Path(KeptFile), l.run.Path(MemoryDir, memoryNames(t, l)[0])} {
+		l.list[worthCache].Host, l.list[worthCache].Stdout = "far", "far:/kept/attempts/000/201.1.out"
+		l.cached("acc")
+		for _, path := range []string{l.run.Path(KeptFile), l.run.Path(CacheFile)} {
 			if name != "a hole" {
 				os.Remove(path)
 			} else if f, err := os.OpenFile(path, os.O_CREATE, 0o600); err != nil || f.Close() != nil {
@@ -59,22 +59,14 @@ func TestStrangeFilesOfOurs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f, opened := l.remember("acc")
-		if !strings.HasPrefix(values(f), "1 2 3") || opened < memorable || len(f.Notes) != 1 {
+		f, opened := l.cached("acc")
+		if !strings.HasPrefix(values(f), "1 2 3") || opened < worthCache || len(f.Notes) != 1 {
 			t.Errorf("%s: %.20q, %q, %d opened", name, values(f), f.Notes, opened)
 		}
 		// Nor is anything written into it.
 		f = l.read(fetching(l.reader("acc"), new(atomic.Int64)))
-		if v := f.Values[memorable]; v[0] != "201" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "cannot be kept") {
+		if v := f.Values[worthCache]; v[0] != "201" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "cannot be kept") {
 			t.Errorf("%s: %q, %q", name, v, f.Notes)
 		}
 	}
-}
-
-func memoryNames(t *testing.T, l *lab) []string {
-	names, err := l.run.Disk.Names(l.run.Path(MemoryDir))
-	if err != nil || len(names) == 0 {
-		t.Fatal(names, err)
-	}
-	return names
 }

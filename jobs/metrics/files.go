@@ -28,7 +28,7 @@ type listed struct {
 	err  error // nil for a directory that is not there: it shows nothing
 }
 
-// shows says whether a listing showed the file.
+// shows reports whether a listing showed the file.
 func (n *names) shows(path string) (bool, error) {
 	l := n.list(filepath.Dir(path))
 	_, ok := l.set[filepath.Base(path)]

@@ -42,7 +42,7 @@ func NewText(data []byte, whole bool) *Text {
 	return &Text{lines: after(lineEnds), words: after(lineEnds + " \t")}
 }
 
-// uncolored takes out what colours a terminal's text (and clears the rest of a line,
+// uncolored takes out what colors a terminal's text (and clears the rest of a line,
 // which some write with it): in the midst of a value it would end it.
 func uncolored(b []byte) []byte {
 	start := []byte("\x1b[")
@@ -140,7 +140,7 @@ func (c *Metric) findKey(data []byte) string {
 	}
 }
 
-// wordBefore says that what follows b is only the end of a name: `acc` in `val_acc`.
+// wordBefore reports whether what follows b is only the end of a name: `acc` in `val_acc`.
 func wordBefore(b []byte) bool {
 	r, _ := utf8.DecodeLastRune(b)
 	return len(b) > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-/@", r))
@@ -186,7 +186,7 @@ func valueAfter(b []byte) string {
 	return bound(trimClosing(b[:i]))
 }
 
-// withinDigits says that digits stand on both sides: of 1,234.5 neither 1 nor 1234.5 is
+// withinDigits reports whether digits stand on both sides: of 1,234.5 neither 1 nor 1234.5 is
 // taken for the number, which may be meant as either; it is a text, and so found out.
 func withinDigits(b []byte, i int) bool {
 	digit := func(i int) bool { return 0 <= i && i < len(b) && '0' <= b[i] && b[i] <= '9' }

@@ -180,7 +180,7 @@ func TestKeeperDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// Hosts are asked for few outputs at a time, for so much of each, and not for ever.
+// Hosts are requested few outputs at a time, for so much of each, and not for ever.
 func TestFetching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := farLab(t, 10*batch)
@@ -204,7 +204,7 @@ func TestFetching(t *testing.T) {
 }
 
 // What may stand in the part of an output that was not fetched is not kept as missing:
-// tables go on saying that only the host has it.
+// tables still say that only the host has it.
 func TestAPartIsNotTheWhole(t *testing.T) {
 	l := farLab(t, 1)
 	r := l.reader("acc", "loss")
@@ -245,7 +245,7 @@ func TestKeeperIsClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// Whoever has a host that did not answer asks it again when it does.
+// Anyone who has a host that did not answer asks it again when it does.
 func TestKeeperAsksAgain(t *testing.T) {
 	l := farLab(t, 3)
 	var asked atomic.Int64

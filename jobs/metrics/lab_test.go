@@ -47,7 +47,7 @@ func (d *lookingDisk) Names(dir string) ([]string, error) {
 }
 
 func (d *lookingDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
-	if flag&os.O_CREATE != 0 && (filepath.Base(path) == KeptFile || strings.Contains(path, MemoryDir)) { // the one file that is ours to write
+	if flag&os.O_CREATE != 0 && (filepath.Base(path) == KeptFile || filepath.Base(path) == CacheFile) { // the files that are ours to write
 		return d.Disk.OpenFile(path, flag, perm)
 	}
 	if d.toGo.Add(-1) == 0 {

@@ -55,7 +55,7 @@ func New(name, how string) (*Metric, error) {
 	}
 	err := c.parse(c.how)
 	if len(c.how) > maxHow {
-		err = fmt.Errorf("it has %d bytes, %d are enough for anybody", len(c.how), maxHow)
+		err = fmt.Errorf("it has %d bytes; at most %d are allowed", len(c.how), maxHow)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the result column %s: %w", c.Name, err)
@@ -118,7 +118,7 @@ func (c *Metric) parse(how string) error {
 			return fmt.Errorf("write %s: with small letters and no blanks", k)
 		}
 	}
-	return fmt.Errorf("json:, re:, key: or file: is wanted, not %s", quoted(how))
+	return fmt.Errorf("write json:, re:, key:, or file:, not %s", quoted(how))
 }
 
 func (c *Metric) parseFile(rest string) error {

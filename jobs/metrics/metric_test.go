@@ -16,7 +16,7 @@ func parse(t *testing.T, text string) *Metric {
 	return c
 }
 
-// Issue 5, point 3: metrics by name=value, by a regular expression, from the last line
+// metrics by name=value, by a regular expression, from the last line
 // of JSON.
 func TestFind(t *testing.T) {
 	for _, c := range []struct{ column, text, want string }{
@@ -43,7 +43,7 @@ func TestFind(t *testing.T) {
 		{"acc", "acc=91.3%\r\n", "91.3%"},
 		{"acc", "1%\racc=0.1 2%\racc=0.2", "0.2"}, // a progress line
 		{"acc", "acc=1\x1b[0m", "1"},
-		{"acc", "\x1b[1;31macc\x1b[0m\x1b[K: \x1b[32m0.5\x1b[0m\n", "0.5"}, // colours
+		{"acc", "\x1b[1;31macc\x1b[0m\x1b[K: \x1b[32m0.5\x1b[0m\n", "0.5"}, // colors
 		{"acc", "acc=\"\x1b[2J0.5\"\n", "\x1b[2J0.5"},                      // what is none stays
 		{"acc", "\xef\xbb\xbfacc=0.5\r\n", "0.5"},
 		{"a=re:^acc=(.*)$", "\xef\xbb\xbfacc=0.5\r\n", "0.5"},
@@ -164,7 +164,7 @@ func TestSearchIsLinear(t *testing.T) {
 	}
 }
 
-// Bad columns get a clear line (issue 5, last paragraph).
+// Bad columns get a clear line.
 func TestBadColumns(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "is missing",
@@ -173,8 +173,8 @@ func TestBadColumns(t *testing.T) {
 		"a b":                    "key:OTHER",
 		"a\x1b":                  "begins with a letter",
 		"a=":                     "nothing follows",
-		"a=csv:x":                `json:, re:, key: or file: is wanted, not "csv:x"`,
-		"a=0.5":                  "is wanted, not",
+		"a=csv:x":                `write json:, re:, key:, or file:, not "csv:x"`,
+		"a=0.5":                  "write json:, re:, key:, or file:, not",
 		"a=JSON:x":               "small letters",
 		"a=json:":                "a path is names",
 		"a=json:a..b":            "a path is names",
@@ -187,11 +187,11 @@ func TestBadColumns(t *testing.T) {
 		"a=file:":                "names no file",
 		"a=file:x:":              "nothing follows",
 		"a=file:x:file:y:z":      "a file in a file",
-		"a=file:x:csv:z":         "is wanted, not",
+		"a=file:x:csv:z":         "write json:, re:, key:, or file:, not",
 		"a=file:x:re:a":          "has no group",
 		strings.Repeat("a", 101): "at most 100",
 		"a=json:" + strings.Repeat("a.", 60) + "b": "61 steps",
-		"a=re:(" + strings.Repeat("a", 2000) + ")": "are enough",
+		"a=re:(" + strings.Repeat("a", 2000) + ")": "at most",
 		"\xff": "not valid UTF-8",
 	} {
 		c, err := Parse(text)

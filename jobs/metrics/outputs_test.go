@@ -15,7 +15,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// DESIGN 5: nothing is opened that a listing did not show, nothing is polled with stat;
+// nothing is opened that a listing did not show, nothing is polled with stat;
 // each directory is listed by whoever comes first, and order is that of the list.
 func TestReadsWhatListingsShow(t *testing.T) {
 	l := newLab(t)
@@ -30,7 +30,7 @@ func TestReadsWhatListingsShow(t *testing.T) {
 	}
 }
 
-// What an attempt printed does not change when it is over: it is read once.
+// What an attempt printed does not change when it has ended: it is read once.
 func TestReadsOnce(t *testing.T) {
 	l := newLab(t)
 	l.job("acc=1\n")
@@ -111,7 +111,7 @@ func TestAStrangeOutput(t *testing.T) {
 }
 
 // X2: of an attempt without a sentinel, one that was lost, what was brought is read, each
-// time anew: a later fetch may bring more.
+// time again: a later fetch may bring more.
 func TestOutputsBroughtInPart(t *testing.T) {
 	l := newLab(t)
 	path := l.job("acc=1\n").Stdout
@@ -208,7 +208,7 @@ func TestOneFileOfManyJobs(t *testing.T) {
 	l.cwds[2] = "elsewhere"
 	l.write(l.run.Asked.Cwd+"/elsewhere/log.txt", "loss=3\n")
 	f := l.read(l.reader("l=file:log.txt:key:loss", "m=file:log.txt:key:m"))
-	want := "2 jobs are said to have written the one file " + l.run.Asked.Cwd + "/log.txt: each shows what stands in it now; [PARAMETER] or {id} in the name tells them apart"
+	want := "2 jobs name the same file " + l.run.Asked.Cwd + "/log.txt, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart"
 	if values(f) != "9, 9, 3," || len(f.Notes) != 1 || f.Notes[0] != want {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}

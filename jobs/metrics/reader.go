@@ -42,16 +42,16 @@ type Reader struct {
 	files   bool // a column stands in a file
 	stdout  bool // a column stands in the standard output
 	known   map[jobs.AttemptID][]string
-	kept    *kept
-	memory  *memory // nil: none
+	kept    *store
+	cache   *store // nil: none
 
 	part      int           // outputs that are read between two looks at the clock
 	saveEvery time.Duration // how often what a long reading has found is remembered on the way
 }
 
-// New makes a Reader for a run and the columns that are wanted.
+// NewReader makes a Reader for a run and the columns that are wanted.
 func NewReader(run *rundir.Run, columns []*Metric) *Reader {
-	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &kept{disk: run.Disk, dir: run.Dir},
+	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
 		part: 256 * batch, saveEvery: 10 * time.Second}
 	for _, c := range columns {
 		r.files = r.files || c.File != ""
@@ -77,10 +77,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 	if len(r.columns) == 0 {
 		return f, nil
 	}
-	if r.memory != nil && !r.memory.loaded {
-		r.memory.load(r.columns)
-	}
-	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, learnt: map[jobs.AttemptID][]string{}, names: &names{disk: r.disk}}
+	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &names{disk: r.disk}}
 	saved := time.Now()
 	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
 		p.read(ctx, from, min(from+r.part, len(list)))
@@ -90,11 +87,11 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, errors.Join(err, r.kept.write()) // what was found is not lost
+		return nil, errors.Join(err, r.kept.write(1)) // what was found is not lost
 	}
 	p.save()
 	f.Notes = p.troubles.notes()
-	if err := r.kept.write(); err != nil {
+	if err := r.kept.write(1); err != nil {
 		f.Notes = append(f.Notes, err.Error())
 	}
 	return f, nil
@@ -108,7 +105,6 @@ type reading struct {
 	values   [][]string // of list
 	names    *names
 	mu       sync.Mutex
-	learnt   map[jobs.AttemptID][]string // not saved yet
 	troubles troubles
 }
 
@@ -122,7 +118,7 @@ func (p *reading) read(ctx context.Context, first, end int) {
 	next.Store(int64(first))
 	for range workers(end - first) {
 		tasks.Go(func() {
-			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{}, learnt: map[jobs.AttemptID][]string{}}
+			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{}}
 			for ctx.Err() == nil {
 				from := int(next.Add(batch)) - batch
 				if from >= end {
@@ -140,7 +136,6 @@ func (p *reading) read(ctx context.Context, first, end int) {
 			defer p.mu.Unlock()
 			p.troubles.merge(&w.troubles)
 			maps.Copy(fresh, w.fresh)
-			maps.Copy(p.learnt, w.learnt)
 		})
 	}
 	tasks.Wait()
@@ -149,10 +144,11 @@ func (p *reading) read(ctx context.Context, first, end int) {
 	}
 }
 
-// save remembers what was learnt, if that is worth it.
+// save writes the cache: what is new of at least so many outputs, and a part of all, so that a
+// table that is requested again and again during a run does not write each time.
 func (p *reading) save() {
-	if p.memory.save(p.learnt, len(p.list)) {
-		clear(p.learnt)
+	if p.cache != nil {
+		_ = p.cache.write(max(worthCache, len(p.list)/20)) // it is only a cache
 	}
 }
 
@@ -162,7 +158,7 @@ func workers(jobs int) int {
 	return max(1, min(4*runtime.GOMAXPROCS(0), 16, (jobs+batch-1)/batch))
 }
 
-// remote says that only its host has what an attempt wrote.
+// remote reports whether only its host has what an attempt wrote.
 func (r *Reader) remote(res *results.Result) bool {
 	return !strings.HasPrefix(res.Stdout, r.runDir+"/")
 }
@@ -217,7 +213,7 @@ const (
 )
 
 // Fetching makes a Reader.Fetch of end, which reads the last n bytes of the standard
-// output of an attempt on its host and returns the length of all of it: it is asked for no
+// output of an attempt on its host and returns the length of all of it: it is requested no
 // more than most, for few outputs at a time, and has fetchWithin for each.
 func Fetching(most int64, end func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error)) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
 	turns := make(chan struct{}, maxFetches)

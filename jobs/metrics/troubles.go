@@ -12,15 +12,35 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
+// The kinds of troubles, in the order in which they are told.
+const (
+	onlyThere = iota // outputs that only their hosts have
+	filesThere
+	older
+	absent
+	cutOff
+	unread
+	kindsOfTrouble
+)
+
+// troubleNotes are the sentences: of [1] jobs, of which one has the number [3] and the text [2],
+// on the hosts [4]; [5] is how a person names the run.
+var troubleNotes = [kindsOfTrouble]string{
+	onlyThere:  "what %[1]s printed is only on %[4]s: the metrics are empty; dcs-tui fetch %[5]s brings it",
+	filesThere: "files that %[1]s wrote are seen only on %[4]s: metrics from them are empty",
+	older:      "of %[1]s the file is older than the start of the attempt that counts: another round or job wrote it: %[2]s (job %[3]d)",
+	absent:     "%[1]s wrote no such file, or it is not visible here: %[2]s (job %[3]d)",
+	cutOff:     "only the end of what %[1]s wrote is searched, and a metric is not in it (job %[3]d)",
+	unread:     "what %[1]s wrote cannot be read: %[2]s (job %[3]d)",
+}
+
 // troubles counts what could not be read, with an example of each kind: the one of
 // the lowest job, so that a message does not depend on who was faster.
 type troubles struct {
-	unread, absent, long, old example
-	far                       example             // outputs that only their hosts have
-	ref                       string              // how a person names the run, of far
-	apart                     example             // files that are seen only there
-	hosts                     map[string]struct{} // whose they are
-	files                     map[string]*example // that bear the same name for every job
+	of    [kindsOfTrouble]example
+	ref   string              // how a person names the run, of onlyThere
+	hosts map[string]struct{} // of onlyThere and filesThere
+	files map[string]*example // that bear the same name for every job
 }
 
 type example struct {
@@ -46,65 +66,39 @@ func (e *example) merge(o *example) {
 	e.count += o.count
 }
 
-func (t *troubles) failed(r *results.Result, err error)    { t.unread.add(r.Job, err.Error()) }
-func (t *troubles) missing(r *results.Result, path string) { t.absent.add(r.Job, path) }
-func (t *troubles) older(r *results.Result, path string)   { t.old.add(r.Job, path) }
-func (t *troubles) cut(r *results.Result)                  { t.long.add(r.Job, "") }
+func (t *troubles) add(kind int, r *results.Result, text string) { t.of[kind].add(r.Job, text) }
 
-// one notes that a job is said to have written path, which others may be, too.
-func (t *troubles) one(r *results.Result, path string) {
+// sharedFile records that a job is said to have written path, which others may be, too.
+func (t *troubles) sharedFile(r *results.Result, path string) {
 	if t.files == nil {
 		t.files = map[string]*example{}
 	}
-	if t.files[path] == nil {
-		t.files[path] = &example{}
-	}
+	t.files[path] = cmp.Or(t.files[path], &example{})
 	t.files[path].add(r.Job, path)
 }
 
-func (t *troubles) remote(r *results.Result, runDir string) {
-	if t.ref == "" {
-		t.ref = (&rundir.Run{Dir: runDir, Asked: &rundir.Asked{Name: r.Run}}).Ref()
-	}
-	t.far.add(r.Job, "")
-	t.host(r.Host)
-}
-
-func (t *troubles) elsewhere(r *results.Result) {
-	t.apart.add(r.Job, "")
-	t.host(r.Host)
-}
-
-func (t *troubles) host(name string) {
+// elsewhere records what is only on the host of a job.
+func (t *troubles) elsewhere(kind int, r *results.Result, runDir string) {
 	if t.hosts == nil {
 		t.hosts = map[string]struct{}{}
+		t.ref = (&rundir.Run{Dir: runDir, Asked: &rundir.Asked{Name: r.Run}}).Ref()
 	}
-	t.hosts[name] = struct{}{}
+	t.add(kind, r, "")
+	t.hosts[r.Host] = struct{}{}
 }
 
 func (t *troubles) merge(o *troubles) {
-	t.unread.merge(&o.unread)
-	t.absent.merge(&o.absent)
-	t.long.merge(&o.long)
-	t.old.merge(&o.old)
-	t.far.merge(&o.far)
-	t.ref = cmp.Or(t.ref, o.ref)
-	t.apart.merge(&o.apart)
-	for name := range o.hosts {
-		t.host(name)
+	for kind := range t.of {
+		t.of[kind].merge(&o.of[kind])
 	}
-	t.files = merged(t.files, o.files)
-}
-
-func merged(to, from map[string]*example) map[string]*example {
-	for key, e := range from {
-		if to == nil {
-			to = map[string]*example{}
-		}
-		to[key] = cmp.Or(to[key], &example{})
-		to[key].merge(e)
+	if t.ref = cmp.Or(t.ref, o.ref); t.hosts == nil {
+		t.hosts, t.files = map[string]struct{}{}, map[string]*example{}
 	}
-	return to
+	maps.Copy(t.hosts, o.hosts)
+	for path, e := range o.files {
+		t.files[path] = cmp.Or(t.files[path], &example{})
+		t.files[path].merge(e)
+	}
 }
 
 // maxNamed is how many hosts a sentence names.
@@ -116,30 +110,19 @@ func (t *troubles) notes() (notes []string) {
 	if more := len(names) - maxNamed; more > 0 {
 		names = append(names[:maxNamed], fmt.Sprintf("%d more", more))
 	}
-	hosts := strings.Join(names, ", ")
-	if e := t.far; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("what %s printed is only on %s: the metrics are empty; dcs-tui fetch %s brings it", jobs.Plural(e.count, "job"), hosts, t.ref))
-	}
-	if e := t.apart; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("files that %s wrote are seen only on %s: metrics from them are empty", jobs.Plural(e.count, "job"), hosts))
-	}
-	for _, path := range slices.Sorted(maps.Keys(t.files)) {
-		if e := t.files[path]; e.count > 1 {
-			notes = append(notes, fmt.Sprintf("%s are said to have written the one file %s: each shows what stands in it now; [PARAMETER] or {id} in the name tells them apart", jobs.Plural(e.count, "job"), path))
-			break // one says it
+	for kind, e := range t.of {
+		if e.count > 0 {
+			notes = append(notes, fmt.Sprintf(troubleNotes[kind], jobs.Plural(e.count, "job"), e.text, e.job, strings.Join(names, ", "), t.ref))
 		}
-	}
-	if e := t.old; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("of %s the file is older than the start of the attempt that counts: another round or job wrote it: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))
-	}
-	if e := t.absent; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("%s wrote no such file, or it is not seen here: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))
-	}
-	if e := t.long; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("only the end of what %s wrote is searched, and a metric is not in it (job %d)", jobs.Plural(e.count, "job"), e.job))
-	}
-	if e := t.unread; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("what %s wrote cannot be read: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))
+		if kind != filesThere {
+			continue
+		}
+		for _, path := range slices.Sorted(maps.Keys(t.files)) {
+			if e := t.files[path]; e.count > 1 {
+				notes = append(notes, fmt.Sprintf("%s name the same file %s, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart", jobs.Plural(e.count, "job"), path))
+				break // one says it
+			}
+		}
 	}
 	return notes
 }

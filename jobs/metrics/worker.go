@@ -24,7 +24,6 @@ type worker struct {
 	names    *names
 	buf      []byte
 	fresh    map[jobs.AttemptID][]string
-	learnt   map[jobs.AttemptID][]string // to be remembered
 	troubles troubles
 }
 
@@ -55,10 +54,10 @@ func (w *worker) output(res *results.Result, values []string) bool {
 	if w.remote(res) {
 		return w.fetched(res, values)
 	}
-	if w.memory.remembers(res.Attempt, values) {
+	if w.cache.find(res.Attempt, w.columns, values) {
 		return true
 	}
-	if shown, err := w.names.shows(res.Stdout); err == nil && !shown && w.keptOf(res, values) {
+	if shown, err := w.names.shows(res.Stdout); err == nil && !shown && w.kept.find(res.Attempt, w.columns, values) {
 		return true // of a host of which nobody knows where it keeps its outputs
 	}
 	return w.local(res, res.Stdout, values, true)
@@ -74,16 +73,16 @@ func (w *worker) local(res *results.Result, path string, values []string, all bo
 	for limit := int64(firstRead); ; limit = MaxRead {
 		data, err := f.end(&w.buf, limit)
 		if err != nil {
-			w.troubles.failed(res, err)
+			w.troubles.add(unread, res, err.Error())
 			return false
 		}
 		whole := int64(len(data)) == f.size
 		found := w.search(data, whole, values, "")
 		if !found && !whole && limit == MaxRead {
-			w.troubles.cut(res)
+			w.troubles.add(cutOff, res, "")
 		}
-		if all && (found || whole) && w.memory.learns(res, f.written) {
-			w.learnt[res.Attempt] = values
+		if w.cache != nil && all && (found || whole) && isSettled(res, f.written) {
+			w.cache.add(res.Attempt, w.columns, values, true)
 		}
 		if found || whole || limit == MaxRead {
 			return all
@@ -92,7 +91,7 @@ func (w *worker) local(res *results.Result, path string, values []string, all bo
 }
 
 func (w *worker) fetched(res *results.Result, values []string) bool {
-	if w.keptOf(res, values) {
+	if w.kept.find(res.Attempt, w.columns, values) {
 		return true
 	}
 	if w.Fetch == nil {
@@ -100,19 +99,19 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 		if shown, err := w.names.shows(brought); err == nil && shown {
 			return w.local(res, brought, values, false) // its sentinel is not here: more may be brought
 		}
-		w.troubles.remote(res, w.runDir)
+		w.troubles.elsewhere(onlyThere, res, w.runDir)
 		return false
 	}
 	data, size, err := w.Fetch(w.ctx, res, MaxRead)
 	if err != nil {
-		w.troubles.failed(res, err)
+		w.troubles.add(unread, res, err.Error())
 		return false
 	}
 	whole := int64(len(data)) >= size
 	if !w.search(data, whole, values, "") && !whole {
-		w.troubles.cut(res)
+		w.troubles.add(cutOff, res, "")
 	}
-	w.keep(res, values, whole)
+	w.kept.add(res.Attempt, w.columns, values, whole)
 	return true
 }
 
@@ -135,7 +134,7 @@ func (w *worker) search(data []byte, whole bool, values []string, file string) b
 // written searches the files that the job wrote, each once.
 func (w *worker) written(res *results.Result, cwd string, values []string) bool {
 	if res.Apart || w.remote(res) {
-		w.troubles.elsewhere(res)
+		w.troubles.elsewhere(filesThere, res, w.runDir)
 		return false
 	}
 	if cwd == "" {
@@ -154,14 +153,14 @@ func (w *worker) written(res *results.Result, cwd string, values []string) bool 
 		}
 		path = filepath.Clean(path)
 		if !strings.ContainsAny(c.File, "{[") {
-			w.troubles.one(res, path)
+			w.troubles.sharedFile(res, path)
 		}
 		whole = w.file(path, c.File, res, values) && whole
 	}
 	return whole
 }
 
-// searched says that an earlier column stands in the same file.
+// searched reports whether an earlier column stands in the same file.
 func (w *worker) searched(i int) bool {
 	for _, c := range w.columns[:i] {
 		if c.File == w.columns[i].File {
@@ -179,14 +178,14 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 	defer f.Close() // it was only read
 	data, err := f.end(&w.buf, MaxRead)
 	if err != nil {
-		w.troubles.failed(res, err)
+		w.troubles.add(unread, res, err.Error())
 		return false
 	}
 	if start := res.Started(); start != 0 && !f.written.IsZero() && start.Time().Sub(f.written) > clocksDiffer {
-		w.troubles.older(res, path)
+		w.troubles.add(older, res, path)
 	}
 	if whole := int64(len(data)) == f.size; !w.search(data, whole, values, column) && !whole {
-		w.troubles.cut(res)
+		w.troubles.add(cutOff, res, "")
 	}
 	return true
 }
@@ -195,11 +194,11 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 func (w *worker) open(path string, res *results.Result, flag int) (opened, bool) {
 	shown, err := w.names.shows(path)
 	if err != nil {
-		w.troubles.failed(res, err)
+		w.troubles.add(unread, res, err.Error())
 		return opened{}, false
 	}
 	if !shown {
-		w.troubles.missing(res, path)
+		w.troubles.add(absent, res, path)
 		return opened{}, false
 	}
 	f, err := openFile(w.disk, path, os.O_RDONLY|flag)
@@ -207,9 +206,9 @@ func (w *worker) open(path string, res *results.Result, flag int) (opened, bool)
 	case err == nil:
 		return f, true
 	case errors.Is(err, fs.ErrNotExist):
-		w.troubles.missing(res, path)
+		w.troubles.add(absent, res, path)
 	default:
-		w.troubles.failed(res, err)
+		w.troubles.add(unread, res, err.Error())
 	}
 	return opened{}, false
 }

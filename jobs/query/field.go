@@ -11,7 +11,7 @@ import (
 
 // Fields are what a query may name.
 type Fields[R any] interface {
-	// Field returns the field that a name means. An error says that there is none;
+	// Field returns the field that a name means. An error means that there is none;
 	// Unknown makes one.
 	Field(name string) (*Field[R], error)
 }
@@ -32,7 +32,7 @@ type Field[R any] struct {
 	Value func(R) Value
 	// Text returns the value as written; nil: that of Value is complete.
 	Text func(R) string
-	// Word returns what = finds for a word; nil: rows with this text. An error says that no
+	// Word returns what = finds for a word; nil: rows with this text. An error means that no
 	// row can match.
 	Word func(word string) (func(R) bool, error)
 	// Check returns an error if no row can have this value; nil: there is no such check.
@@ -44,7 +44,7 @@ type Field[R any] struct {
 	NotNumber string
 }
 
-// Type says how to read what a field is compared with.
+// Type describes how to read what a field is compared with.
 type Type uint8
 
 // The types.

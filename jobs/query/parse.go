@@ -196,7 +196,7 @@ func list(k kind, parts []*node) *node {
 	return &node{kind: k, parts: parts}
 }
 
-// deeper guards against a query that is nested without end.
+// deeper guards against a query that is nested forever.
 func (p *parser) deeper(read func() *node) *node {
 	if p.depth++; p.depth > maxDepth {
 		p.fail(p.at, "the query is nested more than %d deep", maxDepth)

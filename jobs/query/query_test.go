@@ -86,7 +86,7 @@ func find(t *testing.T, parse func(string) (*Query, error), text string) (string
 	return strings.Join(found, " "), nil
 }
 
-// Issue 18, point 3: one language. A query finds the same rows as a search.
+// one language. A query finds the same rows as a search.
 func TestQueries(t *testing.T) {
 	for _, c := range []struct{ query, want string }{
 		{"C=1", "3 4"}, {"C==1", "3 4"}, {"C!=1", "1 2 5"}, {"C<>1", "1 2 5"}, {"C<1", "1 2"}, {"C<=1", "1 2 3 4"}, {"C>1", "5"}, {"C>=1", "3 4 5"},

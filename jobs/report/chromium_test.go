@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"html"
 	"image/png"
 	"os"
 	"os/exec"
@@ -25,7 +26,7 @@ func browse(t *testing.T, page string, args ...string) (dom string) {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
-		hosttest.LeaveOut(t, "the report in a browser: chromium is not there; as root on Debian scripts/need-chromium installs it")
+		hosttest.LeaveOut(t, "the report in a browser: chromium is not there; apt-get install --no-install-recommends chromium installs it")
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.html")
@@ -66,7 +67,7 @@ func TestChromium(t *testing.T) {
 	if p := regexp.MustCompile(`id="broken"[^>]*>[^<]*`).FindString(dom); !strings.Contains(p, "hidden") {
 		t.Errorf("the page is broken: %s", p)
 	}
-	for what, least := range map[string]int{`class="cell"`: 24, `<polyline`: 10, `aria-rowindex`: 20, `<canvas width=`: 1, `<figcaption`: 8, `scope="col"`: 8} {
+	for what, least := range map[string]int{`class="cell"`: 24, `<polyline`: 10, `aria-rowindex`: 20, `<canvas width=`: 1, `<figcaption`: 8, `scope="col"`: 8, `load average`: 1} {
 		if got := strings.Count(dom, what); got < least || what == "aria-rowindex" && got > 100 {
 			t.Errorf("%d of %s, want at least %d", got, what, least)
 		}
@@ -189,5 +190,49 @@ func TestEmptyRun(t *testing.T) {
 		if dom := browse(t, page, "--dump-dom"); !strings.Contains(dom, ">"+plural(n, "job")+"<") {
 			t.Errorf("%d jobs: not counted", n)
 		}
+	}
+}
+
+// The page is not wider than its window, from that of a phone to a large one, whatever names jobs
+// have; its sections do not overlap, and every chart has a size.
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	policy := regexp.MustCompile(`<meta http-equiv[^>]*>`) // the frames of the test have no place in it
+	page := policy.ReplaceAllString(write(t, sample(t, 200, 3, hostile+strings.Repeat("W", 300))), "")
+	var frames strings.Builder
+	for _, width := range []int{400, 800, 1240, 2560} {
+		fmt.Fprintf(&frames, `<iframe style="border:0;width:%dpx;height:900px" srcdoc="%s"></iframe>`, width, html.EscapeString(page))
+	}
+	dom := browse(t, frames.String()+`<p id="found"></p><script>setTimeout(() => {
+		const found = [];
+		document.querySelectorAll('iframe').forEach(f => {
+			const d = f.contentDocument, box = e => e.getBoundingClientRect(), w = f.clientWidth + ' px: ';
+			if (d.documentElement.scrollWidth > f.clientWidth) {
+				const wide = [...d.querySelectorAll('*')].filter(e => (e.scrollWidth > f.clientWidth || box(e).right > f.clientWidth) && !e.closest('.scroll, #table, #lanes, figcaption'));
+				found.push(w + 'the page is ' + d.documentElement.scrollWidth + ' px wide, for ' + wide.slice(0, 9).map(e => e.tagName + ' in ' + (e.closest('[id]') || d.body).id));
+			}
+			const sections = [...d.querySelectorAll('section')].filter(e => !e.hidden);
+			if (sections.length < 6) found.push(w + sections.length + ' sections');
+			sections.forEach((e, i) => { if (i && box(e).top < box(sections[i - 1]).bottom) found.push(w + e.id + ' overlaps ' + sections[i - 1].id); });
+			d.querySelectorAll('section canvas, section svg').forEach(e => { if (!(box(e).width > 5 && box(e).height > 5)) found.push(w + 'a chart of ' + e.closest('section').id + ' has no size'); });
+		});
+		document.querySelector('#found').textContent = found.join('; ') || 'all is well';
+	}, 3000)</script>`, "--dump-dom", "--window-size=2600,4000")
+	if found := regexp.MustCompile(`<p id="found">([^<]*)`).FindStringSubmatch(dom); found == nil || found[1] != "all is well" {
+		t.Errorf("%q", found)
+	}
+}
+
+// The page can be printed: on several sheets, all jobs of a small run among them.
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "report.pdf")
+	browse(t, write(t, sample(t, 200, 3, hostile)), "--print-to-pdf="+file)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(b, -1)); n < 4 || n > 40 {
+		t.Errorf("%d sheets", n)
 	}
 }

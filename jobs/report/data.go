@@ -8,9 +8,12 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
+	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 )
@@ -51,6 +54,8 @@ type attempts struct {
 	CPU   []int64  `json:"cpu"`  // milliseconds
 	State []int8   `json:"state"`
 	Cause []int32  `json:"why"`
+
+	Loads [][][2]float64 `json:"loads"` // by host: seconds since start, load average
 }
 
 // The states of attempts as the page shows them.
@@ -209,6 +214,31 @@ func (d *data) attempts(in *Input) {
 		t.At = append(t.At, start.Sub(first).Milliseconds())
 	}
 	t.Hosts, t.Why, d.Start = hosts.texts, why.texts, first.Time().UnixMilli()
+	t.Loads = make([][][2]float64, len(t.Hosts))
+	for name, list := range in.Loads {
+		if i, ok := hosts.at[jobs.Clean(name, maxText)]; ok {
+			t.Loads[i] = pooled(list, first.Time())
+		}
+	}
+}
+
+// maxLoads is the maximum number of points of the load of a host.
+const maxLoads = 240
+
+// pooled returns the samples after a time, as means where there are too many.
+func pooled(list []live.LoadSample, begin time.Time) (points [][2]float64) {
+	list = list[sort.Search(len(list), func(i int) bool { return !list[i].At.Before(begin) }):]
+	n := min(len(list), maxLoads)
+	for i := range n {
+		var at, load float64
+		part := list[i*len(list)/n : (i+1)*len(list)/n]
+		for _, s := range part {
+			at, load = at+s.At.Sub(begin).Seconds(), load+s.Load
+		}
+		round := func(v float64) float64 { return math.Round(v/float64(len(part))*100) / 100 }
+		points = append(points, [2]float64{round(at), round(load)})
+	}
+	return points
 }
 
 // endOf returns how an attempt ended and when, 0 if it may be running.
@@ -224,7 +254,7 @@ func endOf(in *Input, a *jobs.Attempt) (state int8, end jobs.Stamp) {
 		return ranLost, end
 	case a.State == jobs.AttemptSuperseded:
 		return ranSuperseded, end
-	case a.State == jobs.AttemptCancelled:
+	case a.State == jobs.AttemptCanceled:
 		return ranCanceled, end
 	case o != nil && o.OK():
 		return ranSucceeded, end

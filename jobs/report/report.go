@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/results"
 )
 
@@ -28,7 +29,8 @@ type Input struct {
 	// Ended is when attempts that have no outcome were given up or ended, on the dispatcher's
 	// clock.
 	Ended map[jobs.AttemptID]jobs.Stamp
-	Notes []string // what the reader of the report should know
+	Loads map[string][]live.LoadSample // of hosts; may be nil
+	Notes []string                     // what the reader of the report should know
 }
 
 // Bounds of what is rendered without the script.
@@ -143,7 +145,7 @@ func newPage(in *Input) *page {
 func (p *page) states(s *results.Summary) {
 	const whole, least = 1000, 4
 	at := 0.0
-	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
+	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
 		if n := s.Counts[state]; n > 0 {
 			width := max(least, float64(n)/float64(s.Jobs)*whole)
 			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "), count(n), at, width})

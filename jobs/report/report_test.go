@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 )
@@ -81,6 +82,12 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 		fold(r)
 	}
 	in.At = time.Unix(0, int64(begin+slices.Max(free)))
+	in.Loads = map[string][]live.LoadSample{"ws01": nil, text: nil, "gone": nil}
+	for host := range in.Loads {
+		for at := begin.Time().Add(-time.Minute); at.Before(in.At); at = at.Add(30 * time.Second) {
+			in.Loads[host] = append(in.Loads[host], live.LoadSample{At: at, Load: 2.5})
+		}
+	}
 	in.Known = in.At
 	place := results.Place{UID: "u", Name: in.Run, Dir: in.Dir}
 	list := append(place.Since(table, 0), place.Unfinished(table)...)
@@ -209,5 +216,11 @@ func TestData(t *testing.T) {
 	}
 	if len(d.Attempts.Job) != ran {
 		t.Errorf("%d attempts, want %d", len(d.Attempts.Job), ran)
+	}
+	for i, points := range d.Attempts.Loads { // the samples of before the first attempt are left out
+		end := in.At.Sub(in.Created).Seconds()
+		if n := len(points); n < 20 || n > maxLoads || points[0][0] < 0 || points[n-1][0] > end || points[n-1][0] < end-60 || points[n/2][1] != 2.5 {
+			t.Errorf("%s: %d points of its load, %v", d.Attempts.Hosts[i], n, points)
+		}
 	}
 }

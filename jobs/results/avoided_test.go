@@ -9,7 +9,7 @@ import (
 )
 
 // The summary tells how many jobs a timeout has avoided, also those that were stopped,
-// and counts no job that was skipped for another reason (E2, issue 5 point 2).
+// and counts no job that was skipped for another reason.
 func TestSummaryOfAvoided(t *testing.T) {
 	late := &jobs.Spec{ID: 7, Name: "variant=bnb n=10", Options: jobs.NoOptions}
 	why := jobs.TooHard(late, 2*time.Second)
@@ -19,12 +19,12 @@ func TestSummaryOfAvoided(t *testing.T) {
 	if got := Cause(jobs.Skipped, why, &jobs.Outcome{Stopped: true}); got != why {
 		t.Errorf("a job that was stopped says %q", got)
 	}
-	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCancelled, Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}
+	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled, Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}
 	s := Summarize(table(
 		jobs.Job{State: jobs.Skipped, Reason: why},
 		jobs.Job{State: jobs.Skipped, Reason: why, Attempts: []*jobs.Attempt{stopped}},
 		jobs.Job{State: jobs.Skipped, Reason: "job 3, which it comes after, has failed"},
-		jobs.Job{State: jobs.Cancelled, Reason: why},
+		jobs.Job{State: jobs.Canceled, Reason: why},
 	))
 	if s.Avoided != 2 {
 		t.Errorf("%d avoided, want 2", s.Avoided)

@@ -17,33 +17,28 @@ type Order struct {
 
 // ParseBest reads COLUMN:max or COLUMN:min; Desc stands for max.
 func ParseBest(text string) (Order, error) {
-	i := strings.LastIndexByte(text, ':')
-	name, way := text, ""
-	if i >= 0 {
-		name, way = text[:i], text[i+1:]
+	name, way := cutLast(text)
+	if way != "max" && way != "min" {
+		return Order{}, fmt.Errorf("%q does not say what is best: %s:max or %s:min", jobs.Clean(text, 60), jobs.Clean(name, 40), jobs.Clean(name, 40))
 	}
-	switch strings.ToLower(way) {
-	case "max":
-		return Order{name, true}, nil
-	case "min":
-		return Order{name, false}, nil
-	}
-	return Order{}, fmt.Errorf("%q does not say what is best: %s:max or %s:min", jobs.Clean(text, 60), jobs.Clean(name, 40), jobs.Clean(name, 40))
+	return Order{name, way == "max"}, nil
 }
 
 // ParseSort reads COLUMN, COLUMN:asc or COLUMN:desc.
 func ParseSort(text string) (Order, error) {
-	name, way := text, ""
+	name, way := cutLast(text)
+	if way != "" && way != "asc" && way != "desc" {
+		return Order{}, fmt.Errorf("%q: a column may be followed by :asc or :desc", jobs.Clean(text, 60))
+	}
+	return Order{name, way == "desc"}, nil
+}
+
+// cutLast cuts a text at its last colon. The word behind it is in lower case.
+func cutLast(text string) (name, way string) {
 	if i := strings.LastIndexByte(text, ':'); i >= 0 {
-		name, way = text[:i], strings.ToLower(text[i+1:])
+		return text[:i], strings.ToLower(text[i+1:])
 	}
-	switch way {
-	case "", "asc":
-		return Order{name, false}, nil
-	case "desc":
-		return Order{name, true}, nil
-	}
-	return Order{}, fmt.Errorf("%q: a column may be followed by :asc or :desc", jobs.Clean(text, 60))
+	return text, ""
 }
 
 // Best returns the row with the largest number in a column, or the smallest, and how
@@ -108,7 +103,7 @@ func (s *Table) Course(o Order, n int) []float64 {
 	return steps
 }
 
-// Missing says of each column which solved jobs have nothing in it, a sentence each.
+// Missing reports for each column which solved jobs have nothing in it, a sentence each.
 func (s *Table) Missing(columns []int) []string {
 	var odd oddities
 	for k, c := range columns {

@@ -7,7 +7,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// Issue 3, point 6: a job that failed on a full disk says so, whatever else it says.
+// a job that failed on a full disk says so, whatever else it says.
 func TestCauseNamesFullDisk(t *testing.T) {
 	for want, o := range map[string]jobs.Outcome{
 		"exit 1, its disk was full":    {Exit: 1, DiskFull: true},

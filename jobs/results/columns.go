@@ -20,7 +20,7 @@ type TableInput struct {
 	Metrics [][]string // of each job its metrics, in the order of Names; nil: none
 }
 
-// New makes the table: a row a job in the order of the jobs file. Of two columns with
+// NewTable makes the table: one row per job, in the order of the jobs file. Of two columns with
 // one name the parameter keeps it; a metric is then called result.NAME, and a fact
 // dcs.NAME.
 func NewTable(in TableInput) *Table {
@@ -113,7 +113,7 @@ func metric(metrics [][]string, k int) func(i int) query.Value {
 }
 
 // facts are what is known of every job, named as in `results --json`. The first five
-// are shown unless others are asked for; name only where there are no parameters.
+// are shown unless others are requested; name only where there are no parameters.
 func facts(list []Result) []Column {
 	fact := func(name string, t query.Type, f func(r *Result) query.Value) Column {
 		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(&list[i]) }}

@@ -8,7 +8,7 @@ import (
 )
 
 // Group is a set of failed jobs with one cause: the same exit code, signal or
-// reason, and the same last line of stderr (X7).
+// reason, and the same last line of stderr.
 type Group struct {
 	Cause    string // see Cause
 	LastLine string // of stderr; neither is cleaned for a terminal
@@ -71,6 +71,3 @@ func (g *groups) sorted() []Group {
 	slices.SortStableFunc(list, func(a, b Group) int { return cmp.Compare(b.Count, a.Count) })
 	return list
 }
-
-// Failures groups the failed and timed out jobs of a run by cause.
-func Failures(t *jobs.Table) []Group { return Summarize(t).Failures }

@@ -9,12 +9,12 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Grouping says how rows are put together.
+// Grouping describes how rows are put together.
 type Grouping struct {
 	By       []int // columns; rows with the same texts in them are a group
 	Metrics  []int // columns to compute with
 	Measures []Measure
-	// MinSize leaves out groups with fewer solved members; 0 keeps all (E3).
+	// MinSize leaves out groups with fewer solved members; 0 keeps all.
 	MinSize int
 }
 
@@ -159,7 +159,7 @@ func (o *oddities) merge(k int, e *oddity) {
 	t.empty, t.texts = t.empty+e.empty, t.texts+e.texts
 }
 
-// notes says of each column what was left out of the numbers.
+// notes reports for each column what was left out of the numbers.
 func (o *oddities) notes(s *Table, columns []int) (notes []string) {
 	for k := range o.of {
 		e, name := &o.of[k], s.Columns[columns[k]].Name

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// JobLogHeader is the first line of a job log as GNU parallel writes it (X9).
+// JobLogHeader is the first line of a job log as GNU parallel writes it.
 const JobLogHeader = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 
 // AppendJobLog adds the line of one job to b, in the format of GNU parallel

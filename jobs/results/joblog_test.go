@@ -21,7 +21,7 @@ func TestJobLog(t *testing.T) {
 		{"exit 3", jobs.Failed, ended(3), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t3\t0\t./sim 17\n"},
 		{"signal", jobs.Failed, with(func(o *jobs.Outcome) { o.Signal = "SIGKILL" }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t0\t9\t./sim 17\n"},
 		{"timeout", jobs.TimedOut, with(func(o *jobs.Outcome) { o.TimedOut, o.Signal = true, "SIGTERM" }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t15\t./sim 17\n"},
-		{"stopped, exit 0", jobs.Cancelled, with(func(o *jobs.Outcome) { o.Stopped = true }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t0\t./sim 17\n"},
+		{"stopped, exit 0", jobs.Canceled, with(func(o *jobs.Outcome) { o.Stopped = true }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t0\t./sim 17\n"},
 		{"not started", jobs.Failed, &jobs.Outcome{Error: "no cwd"}, "17\tmelon4\t0.000\t     0.000\t0\t0\t-1\t0\t./sim 17\n"},
 		{"long", jobs.Succeeded, with(func(o *jobs.Outcome) { o.Ended = o.Started + 12345678*second + second/1000*9 - 1 }), "17\tmelon4\t1795165911.102\t12345678.008\t0\t0\t0\t0\t./sim 17\n"},
 		{"clock set back", jobs.Succeeded, with(func(o *jobs.Outcome) { o.Ended = o.Started - second }), "17\tmelon4\t1795165911.102\t     0.000\t0\t0\t0\t0\t./sim 17\n"},
@@ -42,7 +42,7 @@ func TestJobLog(t *testing.T) {
 	if !regexp.MustCompile(`^(\d+)(?:\t[^\t]+){5}\t0\t0\t`).MatchString(got) || !regexp.MustCompile(`(?m)(\d+)\s+\S+(\s+[-0-9.]+){6}\s+(.*)$`).MatchString(got) {
 		t.Errorf("GNU parallel cannot read %q", got)
 	}
-	if never := FromJob("u", "r", 0, "/d", row(jobs.Cancelled)); AppendJobLog(nil, &never) != nil {
+	if never := FromJob("u", "r", 0, "/d", row(jobs.Canceled)); AppendJobLog(nil, &never) != nil {
 		t.Error("a job that never ran has a line")
 	}
 	if strings.Join(strings.Fields(JobLogHeader), " ") != "Seq Host Starttime JobRuntime Send Receive Exitval Signal Command" {

@@ -3,7 +3,6 @@ package results
 import (
 	"fmt"
 	"strconv"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -20,115 +19,82 @@ const timeFormat = "2006-01-02T15:04:05.000000Z"
 // invisible characters are escaped, so that the line may also reach a terminal.
 func (r *Result) AppendJSON(b []byte) []byte {
 	w := jsonLine{b: append(b, `{"v":1`...)}
-	w.text("run", r.Run)
-	w.number("job", int64(r.Job))
-	w.text("uid", r.UID)
-	w.text("name", r.Name)
-	w.text("queue", r.Queue)
-	w.text("command", r.Command)
-	w.params(r.Params)
-	w.text("state", r.State.String())
-	if code, ok := r.Exit(); ok {
-		w.number("exit", int64(code))
-	} else {
-		w.null("exit")
+	exit, exited := r.Exit()
+	o, ran := r.Outcome, r.Outcome != nil && r.Outcome.Started != 0
+	if !ran {
+		o = &jobs.Outcome{}
 	}
-	w.textOrNull("signal", r.Signal())
-	w.number("attempts", int64(r.Attempts))
-	w.number("failures", int64(r.Failures))
-	w.textOrNull("host", r.Host)
-	w.numberOrNull("slot", int64(r.Slot))
+	w.text("run", r.Run, true)
+	w.number("job", int64(r.Job), true)
+	w.text("uid", r.UID, true)
+	w.text("name", r.Name, true)
+	w.text("queue", r.Queue, true)
+	w.text("command", r.Command, true)
+	w.params(r.Params)
+	w.text("state", r.State.String(), true)
+	w.number("exit", int64(exit), exited)
+	w.text("signal", r.Signal(), false)
+	w.number("attempts", int64(r.Attempts), true)
+	w.number("failures", int64(r.Failures), true)
+	w.value("attempt", `"`+r.Attempt.String()+`"`, r.Attempt.N != 0)
+	w.text("host", r.Host, false)
+	w.number("slot", int64(r.Slot), r.Slot != 0)
 	w.time("created", r.Created)
 	w.time("started", r.Started())
 	w.time("ended", r.Ended())
-	if o := r.Outcome; o != nil && o.Started != 0 {
-		w.seconds("elapsed_seconds", o.Elapsed())
-		w.seconds("cpu_seconds", o.CPU)
-		w.number("max_rss_bytes", o.MaxRSSBytes)
-	} else {
-		w.null("elapsed_seconds")
-		w.null("cpu_seconds")
-		w.null("max_rss_bytes")
-	}
-	w.textOrNull("stdout", r.Stdout)
-	w.textOrNull("stderr", r.Stderr)
-	w.textOrNull("reason", r.Reason)
-	w.number("round", int64(r.Round))
-	w.number("seq", r.Seq)
+	w.value("elapsed_seconds", strconv.FormatFloat(o.Elapsed().Seconds(), 'f', -1, 64), ran)
+	w.value("cpu_seconds", strconv.FormatFloat(o.CPU.Seconds(), 'f', -1, 64), ran)
+	w.number("max_rss_bytes", o.MaxRSSBytes, ran)
+	w.text("stdout", r.Stdout, false)
+	w.text("stderr", r.Stderr, false)
+	w.text("reason", r.Reason, false)
+	w.number("round", int64(r.Round), true)
+	w.number("seq", r.Seq, true)
 	if r.Key != "" {
-		w.text("id", r.Key)
+		w.text("id", r.Key, true)
 	}
 	switch {
 	case r.Output != nil:
-		w.text("output", string(r.Output))
+		w.text("output", string(r.Output), true)
 	case r.OutputErr != nil:
-		w.text("output_error", r.OutputErr.Error())
+		w.text("output_error", r.OutputErr.Error(), true)
 	}
 	return append(w.b, '}', '\n')
 }
 
-// jsonLine writes the members of an object.
+// jsonLine writes the members of an object. What is not known is null.
 type jsonLine struct{ b []byte }
 
-func (w *jsonLine) key(name string) { w.b = append(append(append(w.b, ',', '"'), name...), '"', ':') }
-
-func (w *jsonLine) null(name string) {
-	w.key(name)
-	w.b = append(w.b, "null"...)
+func (w *jsonLine) value(name, v string, known bool) {
+	if !known {
+		v = "null"
+	}
+	w.b = append(append(append(append(w.b, ',', '"'), name...), '"', ':'), v...)
 }
 
-func (w *jsonLine) text(name, v string) {
-	w.key(name)
-	w.b = AppendText(w.b, v)
-}
-
-func (w *jsonLine) textOrNull(name, v string) {
-	if v == "" {
-		w.null(name)
-	} else {
-		w.text(name, v)
+// text writes a text. An empty one is null unless always is set.
+func (w *jsonLine) text(name, v string, always bool) {
+	if w.value(name, "", always || v != ""); always || v != "" {
+		w.b = AppendText(w.b, v)
 	}
 }
 
-func (w *jsonLine) number(name string, v int64) {
-	w.key(name)
-	w.b = strconv.AppendInt(w.b, v, 10)
-}
-
-func (w *jsonLine) numberOrNull(name string, v int64) {
-	if v == 0 {
-		w.null(name)
-	} else {
-		w.number(name, v)
-	}
-}
-
-func (w *jsonLine) seconds(name string, d time.Duration) {
-	w.key(name)
-	w.b = strconv.AppendFloat(w.b, d.Seconds(), 'f', -1, 64)
+func (w *jsonLine) number(name string, v int64, known bool) {
+	w.value(name, strconv.FormatInt(v, 10), known)
 }
 
 func (w *jsonLine) time(name string, t jobs.Stamp) {
-	if t == 0 {
-		w.null(name)
-		return
-	}
-	w.key(name)
-	w.b = append(w.b, '"')
-	w.b = t.Time().UTC().AppendFormat(w.b, timeFormat)
-	w.b = append(w.b, '"')
+	w.value(name, t.Time().UTC().Format(`"`+timeFormat+`"`), t != 0)
 }
 
 // params writes an object in the order of the parameters.
 func (w *jsonLine) params(list []jobs.Param) {
-	w.key("params")
-	w.b = append(w.b, '{')
+	w.value("params", "{", true)
 	for i, p := range list {
 		if i > 0 {
 			w.b = append(w.b, ',')
 		}
-		w.b = append(AppendText(w.b, p.Name), ':')
-		w.b = AppendText(w.b, p.Value)
+		w.b = AppendText(append(AppendText(w.b, p.Name), ':'), p.Value)
 	}
 	w.b = append(w.b, '}')
 }

@@ -24,7 +24,7 @@ const (
 	maxCells  = 1_000_000
 )
 
-// PivotOf says what a Pivot is made of.
+// PivotOf describes what a Pivot is made of.
 type PivotOf struct {
 	Down, Across, Metric int // columns
 	Measure              Measure
@@ -133,7 +133,7 @@ func (p *Pivot) Table() *Table {
 	return literal("value", columns, cells)
 }
 
-// Title says what the numbers are: "acc, mean: C down, gamma across".
+// Title describes what the numbers are: "acc, mean: C down, gamma across".
 func (p *Pivot) Title() string {
 	return fmt.Sprintf("%s, %s: %s down, %s across", p.Metric, p.Measure, p.Down, p.Across)
 }

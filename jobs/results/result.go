@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Result is what became of one round of a job: what a consumer gets (D8). The
+// Result is what happened to one round of a job: what a consumer gets. The
 // same UID may come twice (at least once delivery); the second can be dropped.
 type Result struct {
 	Run      string // name of the run
@@ -64,7 +64,7 @@ func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job
 	return r
 }
 
-// Counted returns the attempt that a job's present state rests on, nil when
+// Counted returns the attempt that determines a job's state, nil when
 // there is none. Of a succeeded job it is this round's success that ended first.
 // Otherwise it is the newest of this round that is over, was not superseded and
 // does not contradict the state.
@@ -74,7 +74,7 @@ func Counted(j *jobs.Job) *jobs.Attempt {
 	}
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
 		a := j.Attempts[i]
-		late := j.State != jobs.Cancelled && a.Outcome != nil && a.Outcome.OK() // a success that came too late
+		late := j.State != jobs.Canceled && a.Outcome != nil && a.Outcome.OK() // a success that came too late
 		if a.Round == j.Round && !a.State.Open() && a.State != jobs.AttemptSuperseded && !late {
 			return a
 		}
@@ -139,7 +139,7 @@ func (r *Result) Elapsed() time.Duration {
 	return r.Outcome.Elapsed()
 }
 
-// Cause says in a few words why a job did not succeed: "exit 1", "SIGKILL",
+// Cause explains in a few words why a job did not succeed: "exit 1", "SIGKILL",
 // "timed out", or a reason in words. It is not cleaned for a terminal.
 func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 	switch {
@@ -169,4 +169,78 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 		return reason
 	}
 	return fmt.Sprintf("exit %d", o.Exit)
+}
+
+// Place is what the results of a run have in common.
+type Place struct {
+	UID, Name string
+	Created   jobs.Stamp
+	Dir       string            // the run directory
+	HostDirs  map[string]string // of hosts that do not share it, where their attempts live: host:path
+	// Here says of an attempt of such a host that its files have been copied into the run
+	// directory; nil: of none.
+	Here func(jobs.AttemptID) bool
+}
+
+// FilesDir returns the directory that holds attempts/ of an attempt, and whether its host
+// keeps its files to itself.
+func (p *Place) FilesDir(a *jobs.Attempt) (dir string, apart bool) {
+	there := p.HostDirs[a.Host]
+	if there == "" || p.Here != nil && p.Here(a.ID) {
+		return p.Dir, there != ""
+	}
+	return there, true
+}
+
+// Result makes the result of a terminal job, with paths that are right for the host
+// that it ran on.
+func (p *Place) Result(j *jobs.Job) Result {
+	dir, apart := p.Dir, false
+	if a := Counted(j); a != nil {
+		dir, apart = p.FilesDir(a)
+	}
+	r := FromJob(p.UID, p.Name, p.Created, dir, j)
+	r.Apart = apart
+	return r
+}
+
+// Since returns the results with a number above after, in the order of the jobs: all of
+// them with 0. Whoever keeps a table of results asks for those that are new, and may
+// keep them: they share nothing with t that changes. A job that was requeued has none
+// until it has ended again, see Unfinished.
+func (p *Place) Since(t *jobs.Table, after int64) []Result {
+	var list []Result
+	for i := range t.Jobs {
+		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > after {
+			list = append(list, p.Result(j))
+		}
+	}
+	return list
+}
+
+// Unfinished returns the jobs that are not over as results without an outcome: what
+// they are, and where they run, or may.
+func (p *Place) Unfinished(t *jobs.Table) []Result {
+	var list []Result
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		if j.State.Terminal() {
+			continue
+		}
+		r := Result{Run: p.Name, Job: j.Spec.ID, Round: int(j.Round), Name: j.Spec.Name, Command: j.Spec.Command,
+			Params: j.Spec.Params, State: j.State, Attempts: j.Ran(), Failures: int(j.Failures), Created: p.Created}
+		if j.Spec.Options != nil {
+			r.Queue = j.Spec.Queue
+		}
+		for _, a := range j.Open() {
+			if j.State != jobs.Running {
+				break // an attempt of an earlier round
+			}
+			if r.Host == "" || a.State == jobs.AttemptRunning {
+				r.Host, r.Slot = a.Host, int(a.Slot)
+			}
+		}
+		list = append(list, r)
+	}
+	return list
 }

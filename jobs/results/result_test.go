@@ -36,7 +36,7 @@ func TestCounted(t *testing.T) {
 	ok, late := attempt(3, "c", jobs.AttemptExited, ended(0)), attempt(4, "d", jobs.AttemptSuperseded, ended(0))
 	slow := attempt(5, "e", jobs.AttemptExited, ended(0))
 	slow.Outcome.Ended += second
-	cancelled := attempt(6, "f", jobs.AttemptCancelled, nil)
+	canceled := attempt(6, "f", jobs.AttemptCanceled, nil)
 	old := attempt(1, "a", jobs.AttemptExited, ended(1))
 	old.Round = 0
 	for _, c := range []struct {
@@ -44,14 +44,14 @@ func TestCounted(t *testing.T) {
 		job  *jobs.Job
 		want *jobs.Attempt
 	}{
-		{"never ran", row(jobs.Cancelled), nil},
+		{"never ran", row(jobs.Canceled), nil},
 		{"success", row(jobs.Succeeded, exit1, lost, ok), ok},
 		{"copies: the first", row(jobs.Succeeded, slow, ok), ok},
 		{"superseded copy", row(jobs.Succeeded, ok, late), ok},
 		{"lost at last", row(jobs.Failed, exit1, lost), lost},
 		{"late success of a failed job", row(jobs.Failed, exit1, ok), exit1},
-		{"cancelled before its start", row(jobs.Cancelled, exit1, cancelled), cancelled},
-		{"only an earlier round ran", row(jobs.Cancelled, old), nil},
+		{"canceled before its start", row(jobs.Canceled, exit1, canceled), canceled},
+		{"only an earlier round ran", row(jobs.Canceled, old), nil},
 		{"superseded alone", row(jobs.Failed, late), nil},
 	} {
 		if got := Counted(c.job); got != c.want {
@@ -60,14 +60,14 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// DESIGN 8: the keys of a result, each always there, and nothing else.
+// the keys of a result, each always there, and nothing else.
 func TestJSON(t *testing.T) {
 	job := row(jobs.Succeeded, attempt(1, "melon4", jobs.AttemptLost, nil), attempt(2, "melon4", jobs.AttemptExited, ended(0)))
 	job.Spec.Params = []jobs.Param{{Name: "x", Value: "0.1"}, {Name: "a", Value: "b\"c"}}
 	r := FromJob("u1", "sweep", 1795165900*second, "/d", job)
 	want := `{"v":1,"run":"sweep","job":17,"uid":"u1.17.1","name":"seventeen","queue":"q","command":"./sim 17",` +
 		`"params":{"x":"0.1","a":"b\"c"},"state":"succeeded","exit":0,"signal":null,"attempts":2,"failures":1,` +
-		`"host":"melon4","slot":3,"created":"2026-11-20T09:11:40.000000Z","started":"2026-11-20T09:11:51.102000Z",` +
+		`"attempt":"17.2","host":"melon4","slot":3,"created":"2026-11-20T09:11:40.000000Z","started":"2026-11-20T09:11:51.102000Z",` +
 		`"ended":"2026-11-20T09:11:54.144000Z","elapsed_seconds":3.042,"cpu_seconds":1.5,"max_rss_bytes":4194304,` +
 		`"stdout":"/d/attempts/000/17.2.out","stderr":"/d/attempts/000/17.2.err","reason":null,"round":1,"seq":5}` + "\n"
 	if got := string(r.AppendJSON(nil)); got != want {
@@ -86,9 +86,9 @@ func TestJSONNulls(t *testing.T) {
 		job  *jobs.Job
 		want map[string]string
 	}{
-		{"never ran", row(jobs.Skipped), map[string]string{"exit": "null", "signal": "null", "host": "null", "slot": "null", "started": "null",
+		{"never ran", row(jobs.Skipped), map[string]string{"exit": "null", "signal": "null", "attempt": "null", "host": "null", "slot": "null", "started": "null",
 			"ended": "null", "elapsed_seconds": "null", "cpu_seconds": "null", "max_rss_bytes": "null", "stdout": "null", "stderr": "null", "reason": "null", "state": `"skipped"`}},
-		{"skipped", skipped, map[string]string{"state": `"skipped"`, "reason": `"as hard as job 3, which timed out"`}}, // issue 5, point 2
+		{"skipped", skipped, map[string]string{"state": `"skipped"`, "reason": `"as hard as job 3, which timed out"`}},
 		{"signal", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, killed)), map[string]string{"exit": "null", "signal": `"SIGKILL"`, "elapsed_seconds": "3.042"}},
 		{"lost", row(jobs.Failed, attempt(1, "h", jobs.AttemptLost, nil)), map[string]string{"exit": "null", "host": `"h"`, "started": "null", "stdout": "null"}},
 		{"not started", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, broken)), map[string]string{"exit": "null", "started": "null", "elapsed_seconds": "null"}},
@@ -98,7 +98,7 @@ func TestJSONNulls(t *testing.T) {
 		if err := json.Unmarshal(r.AppendJSON(nil), &m); err != nil {
 			t.Fatal(err)
 		}
-		if len(m) != 26 {
+		if len(m) != 27 {
 			t.Errorf("%s: %d keys", c.name, len(m))
 		}
 		for k, want := range c.want {

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// E3, issue 5 point 3: groups and pivots against numbers that Python 3.11 computed,
+// E3: groups and pivots against numbers that Python 3.11 computed,
 //
 //	import statistics as st
 //	print(st.fmean(v), st.stdev(v), min(v), max(v), st.median(v))
@@ -87,7 +87,7 @@ func TestFormulas(t *testing.T) {
 	if got := of("-0.5", "+1e3", "-inf", "a=b", "", "-3%"); got != nil {
 		t.Errorf("%q", got)
 	}
-	if got := of("ok", "=1+1", "@x", "-2+3", "\t=1", "+cmd"); len(got) != 1 || got[0] != `5 texts begin like a formula, which a spreadsheet may carry out: import the file as text (job 2: "=1+1")` {
+	if got := of("ok", "=1+1", "@x", "-2+3", "\t=1", "+cmd"); len(got) != 1 || got[0] != `5 texts begin like a formula, which a spreadsheet may execute: import the file as text (job 2: "=1+1")` {
 		t.Errorf("%q", got)
 	}
 }

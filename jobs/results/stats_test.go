@@ -47,7 +47,7 @@ func middle(numbers []float64) float64 {
 	return s[len(s)/2]
 }
 
-// near says that a is b but for rounding, relative to b or to the largest number.
+// near reports whether a is b but for rounding, relative to b or to the largest number.
 func near(a, b, most float64) bool {
 	if a == b {
 		return true
@@ -67,14 +67,14 @@ func compare(t *testing.T, what string, numbers []float64) {
 	}
 }
 
-// Issue 5, point 3: the numbers are checked against an independent computation.
+// the numbers are checked against an independent computation.
 func TestStatsAgainstExactNumbers(t *testing.T) {
 	compare(t, "two", []float64{1, 2})
 	compare(t, "one", []float64{-3.25})
 	compare(t, "equal", []float64{0.1, 0.1, 0.1})
 	compare(t, "far from 0", []float64{1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16})
 	compare(t, "further", []float64{1e15 + 0.125, 1e15 + 0.25, 1e15 + 0.375})
-	compare(t, "cancelling", []float64{1e16, 1, -1e16, 3})
+	compare(t, "canceling", []float64{1e16, 1, -1e16, 3})
 	compare(t, "largest", []float64{math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64 / 2})
 	compare(t, "smallest", []float64{5e-324, 1e-323, 2e-323})
 	compare(t, "small squares", []float64{1e-200, 3e-200, 5e-200})

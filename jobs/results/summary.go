@@ -15,7 +15,7 @@ type Summary struct {
 	Attempts int
 	Retried  int // jobs that ran more than once, in all their rounds
 	Lost     int // attempts lost with their host
-	Avoided  int // jobs skipped or stopped because one that is no harder had timed out (E2)
+	Avoided  int // jobs skipped or stopped because one that is no harder had timed out
 
 	First, Last jobs.Stamp    // first start and last end of an attempt, hosts' clocks; 0: none
 	Busy        time.Duration // run time of all finished attempts

@@ -49,10 +49,10 @@ func TestSummarize(t *testing.T) {
 		one(jobs.Failed, exited("b", jobs.Outcome{Exit: 1, LastLine: "other"})),
 		one(jobs.TimedOut, exited("b", jobs.Outcome{Signal: "SIGTERM", TimedOut: true})),
 		jobs.Job{State: jobs.Failed, Reason: "no host has the tag gpu"},
-		one(jobs.Cancelled), one(jobs.Queued),
+		one(jobs.Canceled), one(jobs.Queued),
 	))
 	want := &Summary{
-		Jobs: 9, Counts: [7]int{jobs.Queued: 1, jobs.Succeeded: 2, jobs.Failed: 4, jobs.TimedOut: 1, jobs.Cancelled: 1},
+		Jobs: 9, Counts: [7]int{jobs.Queued: 1, jobs.Succeeded: 2, jobs.Failed: 4, jobs.TimedOut: 1, jobs.Canceled: 1},
 		Attempts: 8, Retried: 1, Lost: 1, First: 50 * second, Last: 103 * second,
 		Busy: 28 * time.Second, Wasted: 3 * time.Second, CPU: 10 * time.Second,
 		MaxRSSBytes: 2 << 30, MaxRSSJob: 1, Longest: 10 * time.Second, LongestJob: 1,
@@ -74,7 +74,7 @@ func TestSummarize(t *testing.T) {
 	if err := s.WriteText(&b, 80); err != nil {
 		t.Fatal(err)
 	}
-	const text = `9 jobs in 53.0 s: 2 succeeded, 4 failed, 1 timed out, 1 cancelled, 1 queued
+	const text = `9 jobs in 53.0 s: 2 succeeded, 4 failed, 1 timed out, 1 canceled, 1 queued
 run time 28.0 s, CPU time 10.0 s; longest job 1 with 10.0 s, largest job 1 with 2.0 GiB
 8 attempts in all; 1 job more than once, 1 attempt lost with a host; 3.00 s of known run time did not count
 
@@ -97,9 +97,9 @@ jobs  failed with              for example  last line of stderr
 // failure of its host. An attempt that was taken back before it started does not count.
 func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	canceled := exited("a", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
-	canceled.State = jobs.AttemptCancelled
-	s := Summarize(table(one(jobs.Cancelled, canceled), one(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
-		one(jobs.Cancelled, &jobs.Attempt{Host: "a", State: jobs.AttemptCancelled})))
+	canceled.State = jobs.AttemptCanceled
+	s := Summarize(table(one(jobs.Canceled, canceled), one(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
+		one(jobs.Canceled, &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled})))
 	if h := s.Hosts[0]; h.Attempts != 3 || h.Failed != 1 || s.Attempts != 3 {
 		t.Errorf("%+v, %d attempts in all", h, s.Attempts)
 	}
@@ -131,7 +131,7 @@ func TestCause(t *testing.T) {
 		{jobs.Failed, "tries used up", &jobs.Outcome{Exit: 2}, "exit 2"},
 		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGSEGV"}, "SIGSEGV"},
 		{jobs.TimedOut, "", &jobs.Outcome{Signal: "SIGKILL", TimedOut: true}, "timed out"},
-		{jobs.Cancelled, "", &jobs.Outcome{Signal: "SIGTERM", Stopped: true}, "stopped"},
+		{jobs.Canceled, "", &jobs.Outcome{Signal: "SIGTERM", Stopped: true}, "stopped"},
 		{jobs.Failed, "", &jobs.Outcome{Exit: 1, Error: "no directory /x"}, "not started: no directory /x"},
 		{jobs.Failed, "host lost three times", nil, "host lost three times"},
 		{jobs.Failed, "", nil, "failed"},
@@ -151,7 +151,7 @@ func TestFailureGroupsAreBounded(t *testing.T) {
 	for i := range rows {
 		rows[i] = one(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: fmt.Sprint("seed ", i)}))
 	}
-	list := Failures(table(rows...))
+	list := Summarize(table(rows...)).Failures
 	if len(list) != maxGroups+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Jobs) != maxExamples {
 		t.Fatalf("%d groups, first %+v", len(list), list[0])
 	}

@@ -22,7 +22,7 @@ const (
 
 // Column is a column of a Table.
 type Column struct {
-	Name string // unique in the sheet
+	Name string // unique in the table
 	Role Role
 	Type query.Type
 
@@ -33,7 +33,7 @@ type Column struct {
 type Table struct {
 	Columns []Column
 
-	shown  []int // columns that are shown unless others are asked for
+	shown  []int // columns that are shown unless others are requested
 	rows   []int32
 	job    func(i int) jobs.ID // nil: rows are not jobs
 	solved func(i int) bool    // nil: each row counts
@@ -58,13 +58,13 @@ func (s *Table) Job(row int) jobs.ID {
 	return s.job(int(s.rows[row]))
 }
 
-// Solved says that a row counts in statistics: its job succeeded (E3).
+// Solved reports whether a row counts in statistics: its job succeeded.
 func (s *Table) Solved(row int) bool { return s.solved == nil || s.solved(int(s.rows[row])) }
 
-// Shown returns the columns to show unless others are asked for.
+// Shown returns the columns to show unless others are requested.
 func (s *Table) Shown() []int { return slices.Clone(s.shown) }
 
-// Unit says what a row is: job, group or value.
+// Unit describes what a row is: job, group or value.
 func (s *Table) Unit() string { return s.unit }
 
 // Column finds a column by its name, which is not case-sensitive. Unless another column
@@ -178,14 +178,14 @@ func (s *Table) Keep(keep func(row int) bool) *Table {
 	return s.with(rows)
 }
 
-// Show returns the sheet with these columns to be shown.
+// Show returns the table with these columns shown.
 func (s *Table) Show(columns []int) *Table {
 	t := *s
 	t.shown = slices.Clone(columns)
 	return &t
 }
 
-// AlsoShow returns the sheet with these facts to be shown behind what is.
+// AlsoShow returns the table with these facts shown after the other columns.
 func (s *Table) AlsoShow(facts ...string) *Table {
 	shown := s.Shown()
 	for i, c := range s.Columns {
@@ -211,7 +211,7 @@ func (s *Table) Sort(column int, desc bool) *Table {
 	return s.with(order)
 }
 
-// literal makes a sheet of computed cells, cells[row][column].
+// literal makes a table of computed cells, cells[row][column].
 func literal(unit string, columns []Column, cells [][]query.Value) *Table {
 	s := &Table{Columns: columns, unit: unit, rows: make([]int32, len(cells)), shown: make([]int, len(columns))}
 	for i := range columns {

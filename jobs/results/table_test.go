@@ -41,7 +41,7 @@ func grid() *Table {
 	return NewTable(in)
 }
 
-// show writes a sheet plainly: a line a row, cells with a blank between, - for nothing.
+// show writes a sheet plainly: one line per row, cells separated by blanks, - for an empty cell.
 func show(s *Table) string {
 	var lines []string
 	for row := range s.Len() {

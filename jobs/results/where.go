@@ -119,13 +119,13 @@ func CheckExit(l query.Literal) error {
 // stateWords are words for states, beside their own names.
 var stateWords = map[string][]jobs.JobState{
 	"run": {jobs.Running}, "queue": {jobs.Queued}, "ok": {jobs.Succeeded}, "fail": {jobs.Failed}, "timeout": {jobs.TimedOut},
-	"cancel": {jobs.Cancelled}, "skip": {jobs.Skipped},
+	"cancel": {jobs.Canceled}, "skip": {jobs.Skipped},
 	"open": {jobs.Queued, jobs.Running},
-	"done": {jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped},
+	"done": {jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped},
 	"bad":  {jobs.Failed, jobs.TimedOut, jobs.Skipped},
 }
 
-// States returns the states that a word of a query means. An error says that there is no
+// States returns the states that a word of a query means. An error means that there is no
 // such state.
 func States(word string) ([]jobs.JobState, error) {
 	word = strings.ToLower(word)

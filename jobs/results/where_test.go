@@ -21,7 +21,7 @@ func where(t *testing.T, s *Table, text string) (*Table, []string) {
 	return w, notes
 }
 
-// Issue 5, point 3: --where. Names are not case-sensitive, and those of the screen work.
+// --where. Names are not case-sensitive, and those of the screen work.
 func TestWhere(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
@@ -79,7 +79,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// What no job can ever be is an error.
+// A condition on a value that no job can ever have is an error.
 func TestImpossible(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
@@ -149,7 +149,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Issue 5, point 5: exit=137 is a job that was killed, too.
+// exit=137 is a job that was killed, too.
 func TestWhereOfSignals(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{
 		{Job: 1, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Signal: "SIGKILL"}},

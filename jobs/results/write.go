@@ -25,7 +25,6 @@ const (
 	TSVFormat      Format = "tsv"      // a tab, a line break and \ in a cell as \t, \n, \\
 	JSONLFormat    Format = "jsonl"    // an object a row
 	MarkdownFormat Format = "markdown" // GitHub's tables
-	LaTeX          Format = "latex"    // a tabular, for booktabs
 )
 
 // Formats are all of them, in the order in which they are explained.
@@ -34,7 +33,7 @@ var Formats = []string{string(TableFormat), string(CSVFormat), string(TSVFormat)
 // Options say how to write.
 type Options struct {
 	Format Format
-	// Terminal says that w is one: then CSV and TSV, too, are cleaned of what could
+	// Terminal reports whether w is one: then CSV and TSV, too, are cleaned of what could
 	// move its cursor. To a file or a pipe their cells go as they are.
 	Terminal bool
 	Color    bool // the heading is bold; of Table alone
@@ -144,7 +143,7 @@ func Digits(c *Column, v query.Value) string {
 	return jobs.Clean(text, maxCell)
 }
 
-// numeric says which columns hold numbers alone: they are written right-aligned.
+// numeric returns which columns hold numbers alone: they are written right-aligned.
 func (t *writer) numeric() []bool {
 	numbers := make([]bool, len(t.columns))
 	for i, c := range t.columns {
@@ -257,7 +256,7 @@ func appendJSON(b []byte, v query.Value) []byte {
 	return strconv.AppendFloat(b, v.Number, 'g', -1, 64) // +1, .5, 007, 91% …
 }
 
-// jsonNumber says that JSON has a number written so (RFC 8259, section 6).
+// jsonNumber reports whether JSON has a number written so (RFC 8259, section 6).
 func jsonNumber(s string) bool {
 	digits := func() bool {
 		n := 0
@@ -340,5 +339,5 @@ func (s *Table) Formulas() []string {
 	if cells > 1 {
 		begin = fmt.Sprintf("%d texts begin", cells)
 	}
-	return []string{begin + " like a formula, which a spreadsheet may carry out: import the file as text" + example(first, text)}
+	return []string{begin + " like a formula, which a spreadsheet may execute: import the file as text" + example(first, text)}
 }

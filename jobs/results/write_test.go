@@ -40,7 +40,7 @@ func write(t *testing.T, s *Table, o Options) string {
 }
 
 // Each format as it was looked at once: testdata/*.golden. With DCS_GOLDEN=write they
-// are written anew.
+// are written again.
 func TestGolden(t *testing.T) {
 	s := run()
 	grouped, _ := s.Group(Grouping{By: []int{column(t, s, "C")}, Metrics: []int{column(t, s, "acc"), column(t, s, "time")}, Measures: AllMeasures()})
@@ -106,7 +106,7 @@ func TestWriteSaysThatTheDiskIsFull(t *testing.T) {
 }
 
 // What programs read holds every cell as it was, what people read nothing that could
-// move a cursor or end a cell (X9, TUI.md rule 10).
+// move a cursor or end a cell.
 func FuzzWrite(f *testing.F) {
 	for _, s := range []string{bad, "", "=1+1", "NaN", "+07", "a\r\nb", "\\n", "\"", "0.1", "|", "1e999", "é"} {
 		f.Add(s, "acc")

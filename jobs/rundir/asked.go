@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
+
+	"dcs-tui/jobs"
 )
 
 // Asked is run.toml: what the user asked for when the run was made, so that
@@ -111,4 +114,143 @@ func cut(s string) string {
 		return s[:100] + "…"
 	}
 	return s
+}
+
+// InputFile exists in a run whose jobs come one after another, such as those from
+// standard input. Its first word is an InputState; after InputBad the fault follows.
+// Without the file, a run whose input was cut off would look like a finished one.
+const InputFile = "input"
+
+// OptionSource is the option in run.toml that says what the jobs that were not made yet
+// can be made from.
+const OptionSource = "source"
+
+// OptionJobs is the option in run.toml that says how many jobs the files of a run held. A
+// run directory with fewer was cut off before anything was started.
+const OptionJobs = "stored_jobs" // --jobs is another option
+
+// InputState is how far the input of a run was read.
+type InputState string
+
+const (
+	InputOpen InputState = "open" // more jobs may have been to come
+	InputDone InputState = "done" // read to its end and every job submitted, or canceled with the run
+	InputBad  InputState = "bad"  // read as far as a fault in it
+)
+
+// Input is how far the input of a run was read. The zero value stands for a run without
+// an input.
+type Input struct {
+	State InputState
+	Fault string // of InputBad
+	Again bool   // resume continues where it stopped
+}
+
+// Cut reports whether jobs may be missing from the run.
+func (i Input) Cut() bool { return i.State == InputOpen || i.State == InputBad }
+
+// WriteInput stores durably how far the input was read.
+func (r *Run) WriteInput(i Input) error {
+	text := string(i.State)
+	if i.Fault != "" {
+		text += " " + jobs.Clean(strings.ReplaceAll(i.Fault, "\n", "; "), 0)
+	}
+	return Replace(r.Disk, r.Path(InputFile), []byte(text+"\n"))
+}
+
+// ReadInput returns how far the input was read. It lists the directory first: over NFS,
+// open may not find a file that another machine has created.
+func (r *Run) ReadInput() (Input, error) {
+	names, err := r.Disk.Names(r.Dir)
+	if err != nil {
+		return Input{}, err
+	}
+	for _, name := range names {
+		if name != InputFile {
+			continue
+		}
+		b, err := ReadFile(r.Disk, r.Path(InputFile))
+		if err != nil {
+			return Input{}, err
+		}
+		state, fault, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+		again := r.Asked.Options[OptionSource] != nil
+		switch i := (Input{InputState(state), fault, again}); i.State {
+		case InputDone, InputOpen, InputBad:
+			return i, nil
+		}
+		return Input{State: InputOpen, Again: again}, nil // an unknown state proves no end
+	}
+	return Input{}, nil
+}
+
+// InventoryFile holds the inventory of the last resume, as read, if it differs from
+// that of run.toml. Later commands that reach hosts need the hosts that were added.
+const InventoryFile = "inventory.toml"
+
+// KeepInventory makes text the inventory of the run. An empty text means this machine
+// alone.
+func (r *Run) KeepInventory(text string) error {
+	b := fmt.Appendf(nil, "%s%08x%s%s", sumPrefix, crc32.Checksum([]byte(text), castagnoli), sumSuffix, text)
+	if err := Replace(r.Disk, r.Path(InventoryFile), b); err != nil {
+		return fmt.Errorf("cannot keep the inventory in the run directory: %w", err)
+	}
+	return nil
+}
+
+// Inventory returns the text of the run's inventory, and the file name to use in
+// messages. The text is empty for this machine alone.
+func (r *Run) Inventory() (text, file string, err error) {
+	names, err := r.Disk.Names(r.Dir)
+	if err != nil {
+		return "", "", fmt.Errorf("cannot list the run directory: %w", err)
+	}
+	if !slices.Contains(names, InventoryFile) {
+		return r.Asked.InventoryText, r.Asked.InventoryFile, nil
+	}
+	path := r.Path(InventoryFile)
+	b, err := ReadFile(r.Disk, path)
+	if err == nil && len(b) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err == nil {
+		err = checkAsked(b)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w (remove it, and the inventory of run.toml counts)", path, err)
+	}
+	if bytes.HasPrefix(b, []byte(sumPrefix)) {
+		_, b, _ = bytes.Cut(b, []byte("\n"))
+	}
+	return string(b), path, nil
+}
+
+// HostDirSuffix ends the name of a file hosts/<host>.dir. It holds the directory in which
+// a host that does not share the run directory keeps its attempts, as "host:directory".
+// It tells readers where the outputs are while nobody is connected to the host.
+const HostDirSuffix = ".dir"
+
+// maxHostDir bounds the size of such a file, in bytes.
+const maxHostDir = 8192
+
+// WriteHostDir stores the directory in which a host keeps its attempts.
+func (r *Run) WriteHostDir(host, dir string) error {
+	return Replace(r.Disk, r.Path(HostsDir, host+HostDirSuffix), []byte(host+":"+dir+"\n"))
+}
+
+// HostDirs returns "host:directory" for each host that keeps its attempts itself.
+func (r *Run) HostDirs() map[string]string {
+	found := map[string]string{}
+	names, err := r.Disk.Names(r.Path(HostsDir))
+	if err != nil {
+		return found
+	}
+	for _, name := range names {
+		if host, ok := strings.CutSuffix(name, HostDirSuffix); ok {
+			if b, err := r.readListed(r.Path(HostsDir, name), maxHostDir); err == nil {
+				found[host] = strings.TrimSuffix(string(b), "\n")
+			}
+		}
+	}
+	return found
 }

@@ -1,4 +1,4 @@
-// Package rundir makes, finds and opens run directories (DESIGN section 6): the
+// Package rundir makes, finds and opens run directories: the
 // directory dcs-runs/<name> that holds everything a run was asked and did.
 //
 //	nonce        random hex; a host that reads it there sees the same directory
@@ -11,6 +11,6 @@
 //	attempts/    claims, outputs and sentinels, written by the hosts
 //	hosts/       what each host's helper said
 //
-// It knows names, modes and durability, and nothing of what jobs mean or who may
+// It knows names, modes and durability, and nothing about what jobs mean or who may
 // dispatch: use jobs/journal.Take before writing to a run that exists.
 package rundir

@@ -51,7 +51,7 @@ func TestAppendSpecsFaults(t *testing.T) {
 	}
 }
 
-// A run that could not be made for want of a disk leaves nothing behind that
+// A run that could not be made for lack of a disk leaves nothing behind that
 // looks like one, says why, and its name can be used again.
 func TestCreateFaults(t *testing.T) {
 	for n := 1; ; n++ {

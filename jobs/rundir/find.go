@@ -2,13 +2,18 @@ package rundir
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Entry is one run found below a base directory.
@@ -63,7 +68,7 @@ func namesOf(d Disk, dir string) ([]string, error) {
 	return names, err
 }
 
-// isRun says whether dir is a whole run directory: it lists a run.toml.
+// isRun reports whether dir is a whole run directory: it lists a run.toml.
 func isRun(d Disk, dir string) (made time.Time, ok bool) {
 	names, err := namesOf(d, dir)
 	if err != nil || !slices.Contains(names, AskedFile) {
@@ -169,4 +174,220 @@ func open(d Disk, dir string) (*Run, error) {
 		return nil, fmt.Errorf("%s: it is damaged: it has %d bytes of %d", filepath.Join(dir, NonceFile), len(bytes.TrimSpace(nonce)), nonceLen)
 	}
 	return &Run{Dir: dir, Nonce: strings.TrimSpace(string(nonce)), Asked: asked, Disk: d}, nil
+}
+
+// MaxName is the longest name of a run, in bytes.
+const MaxName = 64
+
+// CheckName returns what is wrong with a run's name, nil if nothing. A name is one
+// directory below dcs-runs and is shown on screens.
+func CheckName(name string) error {
+	why := ""
+	switch {
+	case name == "":
+		why = "it is empty"
+	case len(name) > MaxName:
+		why = fmt.Sprintf("it is longer than %d bytes", MaxName)
+	case strings.ContainsRune(name, '/'):
+		why = "it has a slash (use --run-dir to choose the directory)"
+	case strings.Trim(name, ".") == "":
+		why = "it consists of dots only"
+	case name[0] == '-':
+		why = "it begins with a dash and would be read as an option"
+	case !utf8.ValidString(name):
+		why = "it is not valid UTF-8"
+	case strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0:
+		why = "it has a control character"
+	}
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("%q cannot be the name of a run: %s", name, why)
+}
+
+// DefaultName makes a name from the jobs file and the time: "sweep-20260314-1502".
+func DefaultName(jobsFile string, now time.Time) string {
+	base := filepath.Base(jobsFile)
+	if jobsFile == "" || jobsFile == "-" {
+		base = "stdin"
+	}
+	if ext := filepath.Ext(base); ext != base {
+		base = strings.TrimSuffix(base, ext)
+	}
+	var b strings.Builder
+	for _, r := range base {
+		switch {
+		case b.Len() >= 40:
+		case r < utf8.RuneSelf && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._+", r)):
+			b.WriteRune(r)
+		case b.Len() > 0: // never first: a name does not begin with a dash
+			b.WriteByte('-')
+		}
+	}
+	if strings.Trim(b.String(), ".-") == "" {
+		b.Reset()
+		b.WriteString("run")
+	}
+	return b.String() + now.Format("-20060102-1504")
+}
+
+// uidLetters leaves out 0, 1, l and o, which people mix up; 32 of them, so that
+// a random byte maps onto them evenly.
+const uidLetters = "abcdefghijkmnpqrstuvwxyz23456789"
+
+// newUID returns 12 random letters: file-name safe, 60 bits.
+func newUID(random io.Reader) (string, error) {
+	b, err := randomBytes(random, 12)
+	for i := range b {
+		b[i] = uidLetters[b[i]%32]
+	}
+	return string(b), err
+}
+
+func randomHex(random io.Reader, n int) (string, error) {
+	b, err := randomBytes(random, n)
+	return hex.EncodeToString(b), err
+}
+
+func randomBytes(random io.Reader, n int) ([]byte, error) {
+	b := make([]byte, n)
+	if _, err := io.ReadFull(random, b); err != nil { // never with crypto/rand
+		return nil, fmt.Errorf("no random bytes: %w", err)
+	}
+	return b, nil
+}
+
+// LostError is the error of a run that was started in Dir and has lost its run.toml.
+// The first line of its message says what is wrong, the others what can be done.
+type LostError struct{ Dir string }
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf(`the run in %[1]s has lost its file %[2]s; keep the directory: it holds the results of its jobs
+no command can open the run without that file: restore it from a backup (it is never changed after the start), then resume, cancel and results work again
+outputs are in %[3]s, jobs in %[4]s, the journal in %[5]s
+a live dispatcher goes on without it: create a file %[6]s in the directory to drain the run, or %[7]s to cancel it`,
+		e.Dir, AskedFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
+}
+
+// lost returns a *LostError if dir lists no run.toml and something shows that a run was
+// started there, otherwise nil. A journal or attempts that cannot be listed count as
+// showing it: nobody should remove a directory because it could not be read.
+func lost(d Disk, dir string) error {
+	names, err := namesOf(d, dir)
+	if err != nil {
+		return nil
+	}
+	return lostAmong(d, dir, names)
+}
+
+// lostAmong is lost for a directory that contains these names.
+func lostAmong(d Disk, dir string, names []string) error {
+	if slices.Contains(names, AskedFile) {
+		return nil
+	}
+	begun := slices.Contains(names, OwnerFile) && slices.Contains(names, JournalDir)
+	for _, sub := range []string{JournalDir, AttemptsDir} {
+		if !slices.Contains(names, sub) || !slices.Contains(names, NonceFile) && !slices.Contains(names, SpecsFile) {
+			continue // a directory of that name may belong to anything
+		}
+		list, err := d.Names(filepath.Join(dir, sub))
+		begun = begun || len(list) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+	}
+	if !begun {
+		return nil
+	}
+	return &LostError{Dir: dir}
+}
+
+// HasAttempts reports whether the run directory has files of any attempt. If it cannot
+// be listed, HasAttempts returns true.
+func (r *Run) HasAttempts() bool {
+	list, err := r.Disk.Names(r.Path(AttemptsDir))
+	return len(list) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+// Location records where a run directory was. It tells a directory that was deleted
+// from one that cannot be seen at the moment.
+type Location struct {
+	run  *Run
+	dirs []located // the run directory, then each of its parents
+}
+
+// located is a directory and what it was.
+type located struct {
+	path string
+	id   dirID
+	err  error // id is not known
+}
+
+// dirID identifies a directory on this machine.
+type dirID struct{ dev, ino uint64 }
+
+// Locate records the identity of the run directory and of each of its parents.
+func (r *Run) Locate() *Location {
+	l := &Location{run: r}
+	for dir := r.Dir; ; dir = filepath.Dir(dir) {
+		id, err := l.identify(dir)
+		l.dirs = append(l.dirs, located{dir, id, err})
+		if dir == filepath.Dir(dir) {
+			return l
+		}
+	}
+}
+
+func (l *Location) identify(dir string) (dirID, error) {
+	info, err := l.run.Disk.Stat(dir)
+	if err != nil {
+		return dirID{}, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return dirID{}, errors.ErrUnsupported
+	}
+	return dirID{uint64(st.Dev), st.Ino}, nil
+}
+
+// Deleted reports whether the run directory was deleted, moved away, replaced, or
+// emptied. It returns false while that is not certain: the file system may not be
+// mounted, and a server may not answer or may not know the directory at the moment. The
+// proof is a directory that is still the same one and lists without what it held.
+func (l *Location) Deleted() bool {
+	run := l.dirs[0]
+	switch id, err := l.identify(run.path); {
+	case run.err != nil:
+		return false
+	case err == nil && id == run.id:
+		return l.lacks(run.path, JournalDir)
+	case err == nil && id.dev != run.id.dev: // another file system is mounted there
+		return false
+	case err == nil:
+		return l.isOtherRun()
+	case !errors.Is(err, fs.ErrNotExist):
+		return false
+	}
+	for i, above := range l.dirs[1:] {
+		switch id, err := l.identify(above.path); {
+		case err == nil:
+			return above.err == nil && id == above.id && l.lacks(above.path, filepath.Base(l.dirs[i].path))
+		case !errors.Is(err, fs.ErrNotExist):
+			return false
+		}
+	}
+	return false
+}
+
+// isOtherRun reports whether the directory in place of the run directory certainly does
+// not hold the run. Its inode number alone does not show that: on FUSE it changes.
+func (l *Location) isOtherRun() bool {
+	if l.lacks(l.run.Dir, NonceFile) {
+		return true
+	}
+	nonce, err := ReadFile(l.run.Disk, l.run.Path(NonceFile))
+	return err == nil && strings.TrimSpace(string(nonce)) != l.run.Nonce
+}
+
+// lacks reports whether a directory lists without a name.
+func (l *Location) lacks(dir, name string) bool {
+	names, err := l.run.Disk.Names(dir)
+	return err == nil && !slices.Contains(names, name)
 }

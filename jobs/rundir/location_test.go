@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -117,5 +118,170 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 		if got := l.Deleted(); got != c.deleted {
 			t.Errorf("%s: deleted %v", c.what, got)
 		}
+	}
+}
+
+// A directory without run.toml in which anything was started may never be removed,
+// whatever else of it is gone. A directory in which nothing was started is a run that
+// was not completely created.
+func TestARunWithoutAskedIsKept(t *testing.T) {
+	file := func(r *Run, elem ...string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(r.Path(elem...)), 0o700), os.WriteFile(r.Path(elem...), []byte("x"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		what   string
+		change func(r *Run)
+		lost   bool
+	}{
+		{"nothing was started", func(*Run) {}, false},
+		{"a journal", func(r *Run) { file(r, JournalDir, "1.jsonl") }, true},
+		{"attempts", func(r *Run) { file(r, AttemptsDir, "000", "1.1.status") }, true},
+		{"an owner", func(r *Run) { file(r, OwnerFile) }, true},
+		{"attempts and no journal", func(r *Run) { file(r, AttemptsDir, "000", "1.1.out"); os.Remove(r.Path(JournalDir)) }, true},
+		{"a journal and no nonce", func(r *Run) { file(r, JournalDir, "1.jsonl"); os.Remove(r.Path(NonceFile)) }, true},
+		{"what cannot be listed", func(r *Run) { os.Remove(r.Path(AttemptsDir)); file(r, AttemptsDir) }, true},
+	} {
+		base := filepath.Join(t.TempDir(), Base)
+		older, err := Create(base, "older", Asked{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Create(base, "sweep", Asked{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(r)
+		if err := os.Remove(r.Path(AskedFile)); err != nil {
+			t.Fatal(err)
+		}
+		ask := map[string]func() error{
+			"Open":    func() error { _, err := Open(r.Dir); return err },
+			"Find":    func() error { _, err := Find(base, "sweep"); return err },
+			"newest":  func() error { _, err := Find(base, ""); return err },
+			"by path": func() error { _, err := Find(base, r.Dir); return err },
+			"Create":  func() error { _, err := Create(base, "sweep", Asked{Cwd: "/"}); return err },
+		}
+		if !c.lost {
+			delete(ask, "newest") // is the older one
+		}
+		for how, f := range ask {
+			var lost *LostError
+			err := f()
+			if err == nil || errors.As(err, &lost) != c.lost || c.lost && strings.Contains(err.Error(), "remove") {
+				t.Errorf("%s, %s: %v", c.what, how, err)
+			}
+			if how == "Create" && !errors.Is(err, fs.ErrExist) {
+				t.Errorf("%s, %s: %v is no fs.ErrExist", c.what, how, err)
+			}
+		}
+		found, err := List(base)
+		listed := 0
+		for _, e := range found {
+			if e.Name == "sweep" && e.Lost != nil && !e.Made.IsZero() {
+				listed++
+			}
+		}
+		if err != nil || (listed == 1) != c.lost || older == nil {
+			t.Errorf("%s: listed %+v, %v", c.what, found, err)
+		}
+	}
+}
+
+// A run with attempts that has lost its journal is kept as well.
+func TestARunWithoutJournalIsKept(t *testing.T) {
+	r, err := Create(filepath.Join(t.TempDir(), Base), "sweep", Asked{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.Remove(r.Path(JournalDir)), os.MkdirAll(r.Path(AttemptsDir, "000"), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), "has no journal; keep it") || !strings.Contains(err.Error(), "restore journal from a backup") {
+		t.Error(err)
+	}
+}
+
+// A directory that is not a run, but has a journal in it, is not a run that has lost
+// its run.toml.
+func TestNoRunIsNotLost(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, JournalDir), 0o700), os.WriteFile(filepath.Join(dir, JournalDir, "diary"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := lost(OS, dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// staleDisk shows nothing of what was made, by name, until the directory in which it
+// stands has been listed: an NFS client that had looked for the name too early.
+type staleDisk struct {
+	Disk
+	top   string // what stands below it is hidden at first
+	shown map[string]bool
+}
+
+func (d staleDisk) hidden(path string) bool {
+	for p := filepath.Clean(path); p != d.top; p = filepath.Dir(p) {
+		if p == filepath.Dir(p) {
+			return false
+		}
+		if !d.shown[filepath.Dir(p)] {
+			return true
+		}
+	}
+	return false
+}
+
+func (d staleDisk) Names(dir string) ([]string, error) {
+	if d.hidden(dir) {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
+	}
+	d.shown[filepath.Clean(dir)] = true
+	return d.Disk.Names(dir)
+}
+
+func (d staleDisk) Stat(path string) (fs.FileInfo, error) {
+	if d.hidden(path) {
+		return nil, &fs.PathError{Op: "stat", Path: path, Err: fs.ErrNotExist}
+	}
+	return d.Disk.Stat(path)
+}
+
+func (d staleDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
+	if d.hidden(path) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return d.Disk.OpenFile(path, flag, perm)
+}
+
+// a run that another machine has made is found and opened on one that had
+// looked for it, and for the directory of runs, before they existed.
+func TestRunMadeElsewhereIsFound(t *testing.T) {
+	top := t.TempDir()
+	base := filepath.Join(top, Base)
+	made, err := Create(base, "sweep", Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale := func() staleDisk { return staleDisk{OS, top, map[string]bool{}} }
+	if _, err := stale().Names(made.Dir); err == nil {
+		t.Fatal("this disk is not stale")
+	}
+	if found, err := list(stale(), base); err != nil || len(found) != 1 {
+		t.Errorf("list: %v %v", found, err)
+	}
+	if _, ok := isRun(stale(), made.Dir); !ok {
+		t.Error("it is not taken for a run")
+	}
+	if r, err := open(stale(), made.Dir); err != nil || r.UID() != made.UID() {
+		t.Errorf("open: %v", err)
+	}
+	if _, ok := isRun(stale(), filepath.Join(base, "other")); ok {
+		t.Error("a run that is not there is found")
 	}
 }

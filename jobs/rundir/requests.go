@@ -55,7 +55,7 @@ type Request struct {
 	Epoch   int    `json:"epoch,omitempty"`   // drain, stop: of the dispatcher that is asked; another one refuses
 }
 
-// RefusedError says that a request will never be carried out as it stands.
+// RefusedError reports that a request will never be carried out as it stands.
 type RefusedError struct {
 	Name string
 	Why  string
@@ -96,7 +96,7 @@ func (r *Run) FileRequestAs(name string, q *Request) error {
 	path := r.Path(RequestsDir, name+requestSuffix)
 	if err := Replace(r.Disk, path, append(text, '\n')); err != nil {
 		// It may be there, and not durable: what was not promised is not asked for.
-		return fmt.Errorf("the request cannot be left in the run directory: %w", errors.Join(err, removeIfThere(r.Disk, path)))
+		return fmt.Errorf("the request cannot be written to the run directory: %w", errors.Join(err, removeIfThere(r.Disk, path)))
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (r *Run) MakeRequestsDir() error {
 		err = r.Disk.SyncDir(r.Dir)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot make the directory for requests: %w", err)
+		return fmt.Errorf("cannot create the directory for requests: %w", err)
 	}
 	return nil
 }
@@ -272,4 +272,58 @@ func readUpTo(f File, most int64) ([]byte, error) {
 		err = nil
 	}
 	return b[:n], err
+}
+
+// MaxSubmit bounds the jobs of one request, in bytes of JobsText: what it becomes in
+// the file, quoted once more, stays below MaxRequest.
+const MaxSubmit = 6 << 20
+
+// JobsText writes the jobs of a request to submit them: a line each as in jobs.jsonl,
+// without checksum. Their numbers are 1, 2, 3 …; those that they come after are among
+// them.
+func JobsText(specs []*jobs.Spec) string {
+	var b []byte
+	for _, s := range specs {
+		b = append(jobs.AppendSpecJSON(b, s), '\n')
+	}
+	return string(b)
+}
+
+// NewJobs returns the jobs to submit.
+func (q *Request) NewJobs() ([]*jobs.Spec, error) {
+	var reader jobs.SpecReader
+	var specs []*jobs.Spec
+	for line := range strings.Lines(q.Specs) {
+		s, err := reader.Read([]byte(strings.TrimSuffix(line, "\n")))
+		n := jobs.ID(len(specs) + 1)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("its job %d cannot be read: %w", n, err)
+		case s.ID != n:
+			return nil, fmt.Errorf("its job %d has the number %d", n, s.ID)
+		case strings.TrimSpace(s.Command) == "" || strings.IndexByte(s.Command, 0) >= 0:
+			return nil, fmt.Errorf("its job %d has no command that a shell can be given", n)
+		case s.Damage != "":
+			return nil, fmt.Errorf("its job %d is damaged", n)
+		}
+		for _, dep := range s.After {
+			if dep < 1 || dep >= n {
+				return nil, fmt.Errorf("its job %d comes after job %d, which is not before it in the request", n, dep)
+			}
+		}
+		specs = append(specs, s)
+	}
+	return specs, nil
+}
+
+// checkSubmit returns why no dispatcher could submit the jobs.
+func checkSubmit(q *Request) string {
+	specs, err := q.NewJobs()
+	switch {
+	case err != nil:
+		return shorten(err.Error())
+	case len(specs) == 0:
+		return "it has no jobs"
+	}
+	return ""
 }

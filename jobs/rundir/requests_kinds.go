@@ -56,7 +56,7 @@ type kind struct {
 	takes field                   // fields that it may have, beside those for people
 	needs field                   // one of these must be there
 	check func(q *Request) string // what else is wrong with the fields; nil: nothing can be
-	text  func(q *Request) string // what is asked for, in words
+	text  func(q *Request) string // what is requested, in words
 }
 
 var kinds = map[string]kind{
@@ -181,7 +181,7 @@ func checkEpoch(q *Request) string {
 	return ""
 }
 
-// Text returns what is asked for and by whom, for people. It is not clean yet.
+// Text returns what is requested and by whom, for people. It is not clean yet.
 func (q *Request) Text() string {
 	what := q.Do
 	if k, ok := kinds[q.Do]; ok {
@@ -202,7 +202,7 @@ func textHost(format string) func(*Request) string {
 	return func(q *Request) string { return fmt.Sprintf(format, q.Host) }
 }
 
-// textJobs returns the text of what is asked for jobs: "cancel job 3".
+// textJobs returns the text of what is requested jobs: "cancel job 3".
 func textJobs(what string) func(*Request) string {
 	return func(q *Request) string {
 		switch {

@@ -118,7 +118,7 @@ func TestRequestsNotLeft(t *testing.T) {
 	}
 }
 
-// Every kind of request says in words what is asked for, takes its own fields and no
+// Every kind of request says in words what is requested, takes its own fields and no
 // others.
 func TestRequestKinds(t *testing.T) {
 	for _, c := range []struct {

@@ -132,7 +132,7 @@ func makeBase(d Disk, base string) error {
 		err = syncParent(d, base)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot make %s for the run: %w (start in a directory you can write to, or use --run-dir)", base, err)
+		return fmt.Errorf("cannot create %s for the run: %w (start in a directory you can write to, or use --run-dir)", base, err)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	}
 	r := &Run{Dir: dir, Nonce: nonce, Asked: a, Disk: d}
 	if err := d.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("cannot make the run directory: %w", err)
+		return nil, fmt.Errorf("cannot create the run directory: %w", err)
 	}
 	if err := checkDir(d, dir); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func taken(dir string, names []string) error {
 	case slices.Contains(names, AskedFile):
 		name := filepath.Base(dir)
 		ref := (&Run{Dir: dir, Asked: &Asked{Name: name}}).Ref()
-		return fmt.Errorf("the run %s exists (%s): choose another --name, or carry it on with `dcs-tui resume %s`: %w", name, dir, ref, fs.ErrExist)
+		return fmt.Errorf("the run %s exists (%s): choose another --name, or continue it with `dcs-tui resume %s`: %w", name, dir, ref, fs.ErrExist)
 	case slices.Contains(names, NonceFile):
 		return fmt.Errorf("%w: %w", halfMade(dir), fs.ErrExist)
 	}
@@ -220,17 +220,17 @@ func taken(dir string, names []string) error {
 
 // halfMade is the error for a directory that holds the beginning of a run.
 func halfMade(dir string) error {
-	return fmt.Errorf("%s is no run yet: a dcs-tui is just making it, or was cut off while it was made (then nothing in it was started: remove it and run again)", dir)
+	return fmt.Errorf("%s is not a run yet: it is being created, or its creation was interrupted (then nothing was started: remove it and run again)", dir)
 }
 
 // unmade takes away what was made before err, as far as that goes.
 func unmade(d Disk, r *Run, err error) error {
 	for _, name := range []string{AskedFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
 		if e := d.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
-			return fmt.Errorf("cannot make the run directory %s: %w (remove what is left of it)", r.Dir, err)
+			return fmt.Errorf("cannot create the run directory %s: %w (remove what is left of it)", r.Dir, err)
 		}
 	}
-	return fmt.Errorf("cannot make the run directory %s: %w", r.Dir, err)
+	return fmt.Errorf("cannot create the run directory %s: %w", r.Dir, err)
 }
 
 // checkDir refuses a run directory that others could change or read: it decides
@@ -238,7 +238,7 @@ func unmade(d Disk, r *Run, err error) error {
 func checkDir(d Disk, dir string) error {
 	info, err := d.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("cannot look at the run directory: %w", err)
+		return fmt.Errorf("cannot inspect the run directory: %w", err)
 	}
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a directory", dir)

@@ -84,7 +84,7 @@ func TestCreateIsExclusive(t *testing.T) {
 		switch {
 		case err == nil:
 			won++
-		case !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "resume "+filepath.Join(dir, "x")) && !strings.Contains(err.Error(), "just making it"):
+		case !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "resume "+filepath.Join(dir, "x")) && !strings.Contains(err.Error(), "being created"):
 			t.Errorf("the loser is told: %v", err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestHalfMade(t *testing.T) {
 	_, again := Create(base, "half", Asked{})
 	_, inIt := CreateAt(dir, "", Asked{})
 	for _, err := range []error{byName, byDir, again, inIt} {
-		if err == nil || !strings.Contains(err.Error(), "cut off while it was made") || !strings.Contains(err.Error(), "remove it") {
+		if err == nil || !strings.Contains(err.Error(), "its creation was interrupted") || !strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -1,8 +1,10 @@
 package rundir
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -15,7 +17,7 @@ import (
 // dispatcher has added in a file of its own, jobs-000002.jsonl: a write of an earlier
 // one that a server sees only when the next one has gone on, because a link was cut
 // or a machine slept, then changes nothing. Such a file says after how many
-// specifications it goes on, and what earlier files hold beyond is no part of the run.
+// specifications it continues, and what earlier files hold beyond is no part of the run.
 
 // specsFile names the file to which an epoch's dispatcher adds.
 func specsFile(epoch int) string {
@@ -46,50 +48,147 @@ func (r *Run) specsFiles() ([]string, error) {
 	return files, nil
 }
 
+// StoredSpecs is what the files with specifications hold.
+type StoredSpecs struct {
+	Specs  []*jobs.Spec // Specs[i].ID == i+1; a damaged one has Options.Damage
+	Damage []string     // what could not be read, a line each: "jobs.jsonl:7: …"
+}
+
 // ReadSpecs reads the specifications of the run. A last line that a crash cut off is
 // left out, and a damaged line is one job that cannot be run. An error means that a
 // file cannot be read, or is another version's.
-func (r *Run) ReadSpecs() (jobs.StoredSpecs, error) {
+func (r *Run) ReadSpecs() (StoredSpecs, error) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
 	return r.readSpecs()
 }
 
-func (r *Run) readSpecs() (all jobs.StoredSpecs, err error) {
-	files, err := r.specsFiles()
-	if err != nil {
-		return all, err
-	}
+func (r *Run) readSpecs() (all StoredSpecs, err error) {
 	l := &r.specs
 	ours := specLog{dirty: specsFile(l.epoch) != SpecsFile}
-	for i, name := range files {
-		data, err := ReadFile(r.Disk, r.Path(name))
-		if err != nil {
-			return all, fmt.Errorf("cannot read the jobs of the run %s: %w", r.Name(), err)
-		}
-		all.Size, all.Good = int64(len(data)), 0
-		if len(data) == 0 {
-			continue
-		}
-		var have []*jobs.Spec
-		if i > 0 {
-			have = slices.Clip(slices.Concat([]*jobs.Spec{}, all.Specs)) // never nil: there are earlier files
-		}
-		stored, err := jobs.DecodeMoreSpecs(name, data, have)
-		if err != nil {
-			return all, fmt.Errorf("the jobs of the run %s cannot be read: %w", r.Name(), err)
-		}
-		all.Specs, all.Damage, all.Good = stored.Specs, append(all.Damage, stored.Damage...), stored.Good
-		if name == specsFile(l.epoch) {
-			ours.end, ours.unended, ours.dirty = stored.Good, stored.Unended, stored.Good < int64(len(data))
+	t := r.SpecTail()
+	t.read = func() {
+		if t.file == specsFile(l.epoch) {
+			ours.end, ours.unended, ours.dirty = t.end, t.unended, t.end < t.size
 		}
 	}
-	if l.known && l.guard != nil {
-		return all, nil // it is ours, and we know better than what others may write late
+	all.Damage, err = t.More(0, func(n int, specs []*jobs.Spec) { all.Specs = append(all.Specs[:n], specs...) })
+	if err != nil || l.known && l.guard != nil {
+		return all, err // it is ours, and we know better than what others may write late
 	}
 	l.known, l.count = true, len(all.Specs)
 	l.end, l.unended, l.dirty = ours.end, ours.unended, ours.dirty
 	return all, nil
+}
+
+// SpecTail reads the specifications of a run and then those that are added. It writes
+// nothing and is for one goroutine.
+type SpecTail struct {
+	run     *Run
+	file    string            // that was read last; "": none
+	size    int64             // of that file when it was read
+	end     int64             // length of what has been read of it
+	unended bool              // the newline before end is damaged
+	dec     *jobs.SpecDecoder // of that file
+	read    func()            // called when a file has been read; may be nil
+}
+
+// SpecTail returns a SpecTail at the beginning of the run.
+func (r *Run) SpecTail() *SpecTail { return &SpecTail{run: r} }
+
+// More reads the specifications that were stored since the last call. It calls set for each
+// piece: specs are those after the first n. n is less than have, how many set has been given,
+// where a later epoch's file does not count them all or everything is read again because
+// what was added is damaged. damage is as in StoredSpecs.
+func (t *SpecTail) More(have int, set func(n int, specs []*jobs.Spec)) (damage []string, err error) {
+	files, err := t.run.specsFiles()
+	if err != nil {
+		return nil, err
+	}
+	if t.file != "" && t.dec.Ended && t.file != files[len(files)-1] {
+		t.file = ""
+	}
+	for i := max(0, slices.Index(files, t.file)); i < len(files) && err == nil; i++ {
+		if files[i] != t.file {
+			if t.file == "" {
+				have = 0
+				set(0, nil)
+			}
+			t.file, t.size, t.end, t.dec = files[i], 0, 0, jobs.NewSpecDecoder(files[i], have)
+		}
+		if have, err = t.readFile(have, set); errors.Is(err, errChanged) {
+			t.file, i, err = "", -1, nil
+			continue
+		}
+		damage, t.dec.Damage = append(damage, t.dec.Damage...), nil
+		if t.read != nil {
+			t.read()
+		}
+	}
+	if err != nil {
+		t.file = "" // from the beginning again
+		return damage, fmt.Errorf("cannot read the jobs of the run %s: %w", t.run.Name(), err)
+	}
+	return damage, nil
+}
+
+// errChanged reports that everything must be read again: the last file is shorter than it
+// was, or has changed after damage.
+var errChanged = errors.New("changed")
+
+// readFile reads what follows t.end, and returns how many specifications there are then.
+func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err error) {
+	f, err := t.run.Disk.OpenFile(t.run.Path(t.file), os.O_RDONLY, 0)
+	if err != nil {
+		return have, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil || size == t.size {
+		return have, err
+	}
+	if size < t.end || t.dec.Ended {
+		return have, errChanged
+	}
+	buf := make([]byte, min(size-t.end, specBlock))
+	for {
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), size-t.end)], t.end)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return have, err
+		}
+		rest := buf[:n]
+		var specs []*jobs.Spec
+		from := have
+		for {
+			line, more, whole := bytes.Cut(rest, []byte{'\n'})
+			if !whole {
+				break
+			}
+			after, add, err := t.dec.Line(line)
+			if err != nil {
+				return have, err
+			}
+			if after < from+len(specs) { // the first line
+				from, specs = after, nil
+			}
+			specs = append(specs, add...)
+			rest = more
+		}
+		t.end += int64(n - len(rest))
+		set(from, specs)
+		have = from + len(specs)
+		switch {
+		case t.end+int64(len(rest)) >= size || n == 0:
+			after, add, used, err := t.dec.End(rest)
+			if err == nil {
+				t.end, t.size, t.unended, have = t.end+int64(used), size, used > 0, after+len(add)
+				set(after, add)
+			}
+			return have, err
+		case len(rest) == n: // no line ends in it: it is longer than buf
+			buf = make([]byte, 2*len(buf))
+		}
+	}
 }
 
 // SyncSpecs makes durable what the files with specifications hold, whoever wrote it:

@@ -26,7 +26,7 @@ type specLog struct {
 	guard   func() error
 }
 
-// Guard says that the run is ours in this epoch, and what tells whether it still is:
+// Guard records that the run is ours in this epoch, and what tells whether it still is:
 // an error stops an append before it has changed anything. Package journal calls it,
 // with 0 and nil before it reads what is there.
 func (r *Run) Guard(epoch int, owned func() error) {
@@ -42,7 +42,7 @@ func (r *Run) Guard(epoch int, owned func() error) {
 	}
 }
 
-// MissingSpecs says that the run has n jobs, though jobs.jsonl may have lost the
+// MissingSpecs records that the run has n jobs, though jobs.jsonl may have lost the
 // lines of the last ones: what is added gets higher numbers.
 func (r *Run) MissingSpecs(n int) {
 	r.specs.mu.Lock()
@@ -113,7 +113,7 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	var b []byte
 	switch {
 	case end == 0:
-		b = append(b, jobs.SpecsHeaderAfter(before(name, max(l.count, l.missing)))...)
+		b = append(b, jobs.SpecsHeader(before(name, max(l.count, l.missing)))...)
 	case l.unended:
 		b = append(b, '\n')
 		end--

@@ -3,9 +3,11 @@ package runview
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
 )
 
 // maxLines bounds the events of each kind that are shown; twice as many are kept.
@@ -126,7 +128,7 @@ func eventField(name string) (*query.Field[*eventLine], error) {
 	return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, []string{"host", "job"}))
 }
 
-// Notable says whether a person wants to hear of a record without asking: what
+// Notable reports whether a person wants to hear of a record without asking: what
 // happened to hosts and the run, losses, failures, retries, what people asked for. What
 // goes well, and what is done to each of very many jobs, is not notable; nor that a
 // request was carried out, which an event announced in words. One that was refused is.
@@ -148,7 +150,7 @@ func Notable(r *jobs.Record) bool {
 	return false
 }
 
-// Bad says whether a record is of a failure or a loss: worth a warning sign.
+// Bad reports whether a record is of a failure or a loss: worth a warning sign.
 func Bad(r *jobs.Record) bool {
 	switch r.Kind {
 	case jobs.KindLost, jobs.KindDamaged:
@@ -163,4 +165,283 @@ func Bad(r *jobs.Record) bool {
 		return r.How == jobs.ClosedNoHosts
 	}
 	return false
+}
+
+// Text describes a record in a sentence for people, not yet cleaned. It is "" for
+// records that are none of their business.
+func Text(r *jobs.Record) string {
+	switch r.Kind {
+	case jobs.KindEpoch:
+		return fmt.Sprintf("%s dispatches the run (epoch %d)", unknown(r.Owner, "a dispatcher"), r.Epoch)
+	case jobs.KindAccepted:
+		if r.Count == 1 {
+			return fmt.Sprintf("job %d is part of the run", r.Job)
+		}
+		return fmt.Sprintf("%d jobs are part of the run: %s", r.Count, acceptedJobs(r))
+	case jobs.KindLaunching:
+		return fmt.Sprintf("%s is sent to %s", r.Attempt(), r.Host)
+	case jobs.KindRunning:
+		text := fmt.Sprintf("%s has started on %s", r.Attempt(), unknown(r.Host, "its host"))
+		if r.Slot != 0 {
+			text += fmt.Sprintf(", slot %d", r.Slot)
+		}
+		return text + because(r.Reason)
+	case jobs.KindExited:
+		return endText(r, "has ended") + becameText(r)
+	case jobs.KindLost:
+		return fmt.Sprintf("%s is lost%s", r.Attempt(), because(r.Reason)) + becameText(r)
+	case jobs.KindSuperseded:
+		if r.Outcome == nil {
+			return fmt.Sprintf("%s does not run%s", r.Attempt(), because(r.Reason)) + becameText(r)
+		}
+		return endText(r, "has ended, too late to count") + becameText(r)
+	case jobs.KindCanceled:
+		if r.Outcome == nil {
+			return fmt.Sprintf("%s was taken back%s", r.Attempt(), because(r.Reason)) + becameText(r)
+		}
+		return endText(r, "was ended") + becameText(r)
+	case jobs.KindJob:
+		return fmt.Sprintf("job %d %s%s", r.Job, stateText(r.Next), because(r.Reason))
+	case jobs.KindCanceling:
+		return fmt.Sprintf("job %d is being ended%s", r.Job, because(r.Reason))
+	case jobs.KindRequest:
+		return requestText(r)
+	case jobs.KindRound:
+		return fmt.Sprintf("job %d begins a new round%s", r.Job, because(r.Reason))
+	case jobs.KindEdited:
+		text := fmt.Sprintf("job %d is changed", r.Job)
+		if r.Spec != nil {
+			text += ": " + r.Spec.Title()
+		}
+		return text
+	case jobs.KindPriority:
+		return fmt.Sprintf("job %d has priority %d", r.Job, r.Priority)
+	case jobs.KindForgiven:
+		return fmt.Sprintf("%s uses up no try after all%s", r.Attempt(), because(r.Reason))
+	case jobs.KindEvent:
+		return r.Reason
+	case jobs.KindHost:
+		return hostText(r)
+	case jobs.KindMachine:
+		return r.Host + " is the machine " + r.Reason
+	case jobs.KindInventory:
+		return inventoryText(r)
+	case jobs.KindPause:
+		if r.Count == 0 {
+			return "launching continues"
+		}
+		return "launching is paused until a person continues it"
+	case jobs.KindInstance:
+		return r.InstanceText()
+	case jobs.KindVoters:
+		return "launching needs more than half of these hosts: " + r.Reason
+	case jobs.KindMirror:
+		if r.Reason == "" {
+			return "no standby protects the run"
+		}
+		return "a standby on " + r.Host + " protects the run"
+	case jobs.KindEnded:
+		return "the run is over" + because(r.Reason)
+	case jobs.KindClosed:
+		return "the dispatcher " + closedText(r.How) + because(r.Reason)
+	case jobs.KindDamaged:
+		return "records of the journal are missing" + because(r.Reason)
+	case jobs.KindAcked:
+		return ""
+	}
+	return string(r.Kind) + because(r.Reason)
+}
+
+// inventoryText returns how a person changed the set of hosts.
+func inventoryText(r *jobs.Record) string {
+	switch r.Count {
+	case jobs.HostAdded:
+		if r.Reason != "" {
+			return fmt.Sprintf("%s (%s) is added to the hosts of the run on request", r.Host, r.Reason)
+		}
+		return r.Host + " is added to the hosts of the run on request"
+	case jobs.HostRemoved:
+		return r.Host + " is removed from the hosts of the run on request"
+	}
+	return r.Host + " is part of the run if the inventory file says so"
+}
+
+// requestText returns what came of a request.
+func requestText(r *jobs.Record) string {
+	switch {
+	case r.Reason != "":
+		return fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)
+	case r.Count == 0 && r.N == 0:
+		return "the request " + r.Request + " is carried out"
+	}
+	return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Request, jobs.Plural(r.Count, "job"), r.N)
+}
+
+// closedText returns how a dispatcher ended, to follow "the dispatcher".
+func closedText(how string) string {
+	switch how {
+	case jobs.ClosedDrained:
+		return "has drained the run and ended"
+	case jobs.ClosedStopped:
+		return "was stopped"
+	case jobs.ClosedNoHosts:
+		return "gave up because no host could be used"
+	}
+	return "has ended"
+}
+
+// hostText describes what a person asked of a host.
+func hostText(r *jobs.Record) string {
+	text := "is in use"
+	switch jobs.HostUse(r.Count) {
+	case jobs.HostDrained:
+		text = "is drained"
+	case jobs.HostStopped:
+		text = "is stopped"
+	}
+	if r.Slot > 0 {
+		text += ", with " + jobs.Plural(r.Slot, "slot")
+	}
+	return fmt.Sprintf("%s %s from now on, as a person asked", r.Host, text)
+}
+
+// endText describes how an attempt with an outcome ended.
+func endText(r *jobs.Record, verb string) string {
+	text := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, unknown(r.Host, "its host"))
+	o := r.Outcome
+	if o == nil {
+		return text + because(r.Reason)
+	}
+	if o.Started != 0 {
+		text += " after " + results.HumanDuration(o.Elapsed())
+	}
+	text += ": " + results.Cause(jobs.Failed, "", o) + ExitMeaning(o)
+	if o.LastLine != "" {
+		text += ", “" + o.LastLine + "”"
+	}
+	if o.LeftChildren > 0 {
+		text += fmt.Sprintf(", %s left behind", jobs.Plural(int(o.LeftChildren), "process"+map[bool]string{true: "e"}[o.LeftChildren > 1]))
+	}
+	return text
+}
+
+// becameText describes what the end of an attempt made of its job.
+func becameText(r *jobs.Record) string {
+	why := ""
+	if r.Outcome != nil {
+		why = because(r.Reason) // otherwise it was said
+	}
+	switch {
+	case r.Seq != 0:
+		return fmt.Sprintf("; job %d %s%s", r.Job, stateText(r.Next), why)
+	case r.Next == jobs.Running:
+		return "; another attempt of the job continues" + why
+	case r.Next != jobs.Queued:
+		return why // its job was over before
+	}
+	text := "; the job is queued again" + why
+	if r.Charged {
+		text += ", a try is used up"
+	}
+	if wait := r.Retry.Sub(r.At); r.Retry > 0 && wait > 0 {
+		text += ", next in " + results.HumanDuration(wait)
+	}
+	return text
+}
+
+// stateText describes what happened to a job, to follow its name.
+func stateText(s jobs.JobState) string {
+	switch s {
+	case jobs.Succeeded, jobs.Failed:
+		return "has " + s.String()
+	case jobs.TimedOut:
+		return "has timed out"
+	case jobs.Queued:
+		return "is queued again"
+	case jobs.Running:
+		return "runs"
+	}
+	return "is " + s.String()
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+func unknown(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+// acceptedJobs names the jobs that a record accepts: "3-6".
+func acceptedJobs(r *jobs.Record) string {
+	return fmt.Sprintf("%d-%d", r.Job, r.Job+jobs.ID(r.Count)-1)
+}
+
+// ExitMeaning explains the exit codes that a POSIX shell gives of its own
+// (sh(1), 2.8.2), " (command not found)" for 127: they are what people look up. Of a job
+// that exceeded its memory limit it says what the job used. "" for others.
+func ExitMeaning(o *jobs.Outcome) string {
+	if o != nil && o.Memory == jobs.MemoryLimit {
+		return " (it used " + results.HumanBytes(o.MaxRSSBytes) + ")"
+	}
+	if o == nil || o.Memory != "" || o.Signal != "" || o.Error != "" || o.TimedOut || o.Stopped {
+		return ""
+	}
+	switch {
+	case o.Exit == 126:
+		return " (not executable)"
+	case o.Exit == 127:
+		return " (command not found)"
+	case o.Exit > 128:
+		if name := jobs.SignalName(o.Exit - 128); name != "" {
+			return " (" + name + " in its shell)"
+		}
+	}
+	return ""
+}
+
+// EventJSON is what `events --json` prints of a record. Text is for people, and not
+// cleaned: JSON quotes it.
+type EventJSON struct {
+	V       int            `json:"v"`
+	At      time.Time      `json:"at"`
+	Epoch   int            `json:"epoch"` // the dispatcher that recorded it
+	Kind    jobs.Kind      `json:"kind"`
+	Job     jobs.ID        `json:"job,omitempty"`
+	Attempt string         `json:"attempt,omitempty"`
+	Host    string         `json:"host,omitempty"`
+	State   *jobs.JobState `json:"state,omitempty"`   // what the job became
+	Count   int            `json:"count,omitempty"`   // jobs, of kinds accepted and request
+	Request string         `json:"request,omitempty"` // name of the request that caused it
+	Refused string         `json:"refused,omitempty"` // why that request was not carried out
+	Text    string         `json:"text"`
+}
+
+// EventOf returns the event of a record that the dispatcher epoch wrote.
+func EventOf(epoch int, r *jobs.Record) *EventJSON {
+	e := &EventJSON{V: 1, At: r.At.Time().UTC(), Epoch: epoch, Kind: r.Kind, Job: r.Job, Host: r.Host, Count: r.Count, Request: r.Request, Text: Text(r)}
+	if r.Kind == jobs.KindRequest {
+		e.Refused = r.Reason
+	}
+	switch r.Kind {
+	case jobs.KindLaunching, jobs.KindRunning:
+		state := jobs.Running
+		e.State, e.Attempt = &state, r.Attempt().String()
+	case jobs.KindForgiven:
+		e.Attempt = r.Attempt().String()
+	case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:
+		e.State, e.Attempt = &r.Next, r.Attempt().String()
+	case jobs.KindJob:
+		e.State = &r.Next
+	case jobs.KindRound, jobs.KindEdited:
+		state := jobs.Queued
+		e.State = &state
+	}
+	return e
 }

@@ -135,7 +135,7 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 	}
 	states, err := results.States(word)
 	if err != nil {
-		return nil, query.Unknown("state", word, append(known, "open", "done", "bad", "running", "queued", "succeeded", "failed", "timed_out", "cancelled", "skipped"))
+		return nil, query.Unknown("state", word, append(known, "open", "done", "bad", "running", "queued", "succeeded", "failed", "timed_out", "canceled", "skipped"))
 	}
 	for p := range Phases {
 		set[p] = slices.Contains(states, stateOf[p])
@@ -147,7 +147,7 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 var stateOf = [Phases]jobs.JobState{
 	Ending: jobs.Running, Running: jobs.Running, Away: jobs.Running, Handed: jobs.Running,
 	Retry: jobs.Queued, Queued: jobs.Queued, Waits: jobs.Queued,
-	Succeeded: jobs.Succeeded, Failed: jobs.Failed, TimedOut: jobs.TimedOut, Cancelled: jobs.Cancelled, Skipped: jobs.Skipped,
+	Succeeded: jobs.Succeeded, Failed: jobs.Failed, TimedOut: jobs.TimedOut, Canceled: jobs.Canceled, Skipped: jobs.Skipped,
 }
 
 // paramOf returns the values of a parameter.

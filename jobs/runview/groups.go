@@ -2,21 +2,26 @@ package runview
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
-// groups are the failures by cause and last line of stderr (X7), kept as rows change.
+// groups are the failures by cause and last line of stderr. Rows have the numbers of their
+// groups; members are counted when they are shown.
 type groups struct {
-	byKey   map[[2]string]uint16
-	list    []*group // index 0 is nobody's
-	free    []uint16
-	edition uint64 // grows with each change
+	numberOf map[[2]string]uint16
+	keys     [][2]string // by number; 0 is nobody's
 
-	// When members of the groups were worked out last, and of which edition.
-	shown   uint64
+	// The groups to show as of shownAt and an edition of the list, and how long that took.
+	shown   []*group
+	edition uint64
 	shownAt time.Time
 	took    time.Duration
 }
@@ -30,102 +35,77 @@ var otherCauses = [2]string{"other causes", ""}
 type group struct {
 	key   [2]string
 	count int
-	tries int // jobs that are being tried again
-	hosts map[string]int
+	tries int            // jobs that are being tried again
+	hosts map[uint16]int // failures by number of the host
 
-	// Members, as of the last settle; which is nil if the group was not shown then.
 	which  jobs.Ranges
 	newest []uint32
 	rows   []Row
 }
 
 func (g *groups) init() {
-	g.byKey = map[[2]string]uint16{}
-	g.list = []*group{nil}
+	g.numberOf = map[[2]string]uint16{}
+	g.keys = make([][2]string, 1)
 }
 
 // of returns the number of the group of a cause; now is that of the row so far.
 func (g *groups) of(now uint16, cause, last string) uint16 {
 	key := [2]string{cause, last}
-	if now > 0 && g.list[now].key == key {
+	if now > 0 && g.keys[now] == key {
 		return now
 	}
-	n, ok := g.byKey[key]
-	if !ok && len(g.byKey) >= maxGroups {
+	n, ok := g.numberOf[key]
+	if !ok && len(g.keys) > maxGroups {
 		key = otherCauses
-		n, ok = g.byKey[key]
+		n, ok = g.numberOf[key]
 	}
-	if ok {
-		return n
+	if !ok {
+		n = uint16(len(g.keys))
+		g.keys, g.numberOf[key] = append(g.keys, key), n
 	}
-	if k := len(g.free); k > 0 {
-		n, g.free = g.free[k-1], g.free[:k-1]
-	} else {
-		n = uint16(len(g.list))
-		g.list = append(g.list, nil)
-	}
-	g.list[n] = &group{key: key, hosts: map[string]int{}}
-	g.byKey[key] = n
 	return n
 }
 
 func counts(p Phase) bool { return p == Failed || p == TimedOut }
 
-func (g *groups) enter(r *row, host string) { g.count(r, host, 1) }
-func (g *groups) leave(r *row, host string) { g.count(r, host, -1) }
-
-func (g *groups) count(r *row, host string, n int) {
-	if r.group == 0 {
-		return
-	}
-	x := g.list[r.group]
-	g.edition++
-	if !counts(r.phase) {
-		x.tries += n
-		return
-	}
-	x.count += n
-	if host == "" {
-		return
-	}
-	if x.hosts[host] += n; x.hosts[host] <= 0 {
-		delete(x.hosts, host)
-	}
-}
-
-// tidy forgets a group that nobody is in any more.
-func (g *groups) tidy(n uint16) {
-	if n == 0 {
-		return
-	}
-	if x := g.list[n]; x != nil && x.count == 0 && x.tries == 0 {
-		delete(g.byKey, x.key)
-		g.list[n] = nil
-		g.free = append(g.free, n)
-	}
-}
-
 // top returns the groups to show, most frequent first; what stands behind MaxGroups
 // is gathered in the last.
-func (g *groups) top(rows []row, now time.Time) []*group {
-	all := make([]*group, 0, len(g.byKey))
-	for _, x := range g.list {
-		if x != nil && x.count+x.tries > 0 {
-			all = append(all, x)
+func (g *groups) top(l *list, now time.Time) []*group {
+	if g.shownAt.IsZero() || g.edition != l.edition && now.Sub(g.shownAt) >= pace(g.took) {
+		began := time.Now()
+		g.settle(l.rows)
+		g.edition, g.shownAt, g.took = l.edition, now, time.Since(began)
+	}
+	return g.shown
+}
+
+// settle counts the members of the groups, and lists those of the groups to show.
+func (g *groups) settle(rows []row) {
+	in := make([]*group, len(g.keys)) // the one that each is shown in
+	for n, key := range g.keys {
+		in[n] = &group{key: key, hosts: map[uint16]int{}}
+	}
+	for i := range rows {
+		r := &rows[i]
+		switch x := in[r.group]; {
+		case !counts(r.phase):
+			x.tries++
+		default:
+			x.count++
+			if r.host != 0 {
+				x.hosts[r.host]++
+			}
 		}
 	}
+	all := slices.DeleteFunc(slices.Clone(in[1:]), func(x *group) bool { return x.count+x.tries == 0 })
 	slices.SortFunc(all, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.tries, a.tries),
 			cmp.Compare(a.key[0], b.key[0]), cmp.Compare(a.key[1], b.key[1]))
 	})
-	in := make(map[*group]*group, len(all)) // the one that each is shown in
-	for _, x := range all {
-		in[x] = x
-	}
 	if len(all) > MaxGroups {
-		rest := &group{key: otherCauses, hosts: map[string]int{}}
+		rest := &group{key: otherCauses, hosts: map[uint16]int{}}
 		for _, x := range all[MaxGroups-1:] {
-			x.which, in[x] = nil, rest
+			in[g.numberOf[x.key]] = rest
 			rest.count += x.count
 			rest.tries += x.tries
 			for h, n := range x.hosts {
@@ -134,32 +114,13 @@ func (g *groups) top(rows []row, now time.Time) []*group {
 		}
 		all = append(all[:MaxGroups-1:MaxGroups-1], rest)
 	}
-	known := g.shown == g.edition || now.Sub(g.shownAt) < pace(g.took)
-	for _, x := range all {
-		known = known && x.which != nil
-	}
-	if !known {
-		g.settle(all, in, rows, now)
-	}
-	return all
-}
-
-// settle works out the members of the groups that are shown, and the newest of them.
-func (g *groups) settle(all []*group, in map[*group]*group, rows []row, now time.Time) {
-	began := time.Now()
-	for _, x := range all {
-		x.which, x.newest, x.rows = jobs.Ranges{}, nil, nil
-	}
-	shownIn := make([]*group, len(g.list))
-	for n, x := range g.list {
-		shownIn[n] = in[x]
-	}
 	later := func(a, b uint32) int { return cmp.Or(cmp.Compare(rows[b-1].seq, rows[a-1].seq), cmp.Compare(b, a)) }
 	for i := range rows {
-		x, id := shownIn[rows[i].group], uint32(i+1)
-		if x == nil || !counts(rows[i].phase) {
+		n, id := rows[i].group, uint32(i+1)
+		if n == 0 || !counts(rows[i].phase) {
 			continue
 		}
+		x := in[n]
 		x.which.Add(jobs.ID(id))
 		if n := len(x.newest); n == MaxGroupRows && later(x.newest[n-1], id) < 0 {
 			continue
@@ -168,18 +129,115 @@ func (g *groups) settle(all []*group, in map[*group]*group, rows []row, now time
 		x.newest = slices.Insert(x.newest, at, id)
 		x.newest = x.newest[:min(len(x.newest), MaxGroupRows)]
 	}
-	g.shown, g.shownAt, g.took = g.edition, now, time.Since(began)
+	g.shown = all
 }
 
 // maxGroupHosts bounds Group.Hosts.
 const maxGroupHosts = 5
 
-func (x *group) view() Group {
-	names := make([]string, 0, len(x.hosts))
-	for h := range x.hosts {
-		names = append(names, h)
+// view returns the group as it is shown; names are those of hosts.
+func (x *group) view(names []string) Group {
+	hosts := slices.SortedFunc(maps.Keys(x.hosts), func(a, b uint16) int {
+		return cmp.Or(cmp.Compare(x.hosts[b], x.hosts[a]), cmp.Compare(names[a], names[b]))
+	})
+	shown := make([]string, min(len(hosts), maxGroupHosts))
+	for i := range shown {
+		shown[i] = names[hosts[i]]
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(x.hosts[b], x.hosts[a]), cmp.Compare(a, b)) })
 	return Group{Cause: x.key[0], Last: x.key[1], Count: x.count, Tries: x.tries,
-		Hosts: names[:min(len(names), maxGroupHosts)], Jobs: x.rows, Which: x.which}
+		Hosts: shown, Jobs: x.rows, Which: x.which}
+}
+
+// HostText is something that was said of a host, such as why it cannot be used.
+type HostText struct {
+	Host, Text string
+	At         time.Time // may be zero
+}
+
+// HostGroup is a set of hosts of which the same was said. Nothing of it is cleaned.
+type HostGroup struct {
+	Hosts []string // in the order given
+	// Text is without the name of the host before it. Where texts differ only in names,
+	// addresses, and fingerprints, HOST and … stand for these.
+	Text string
+	At   time.Time // when it was said of the first
+
+	first string // the whole text of the first
+}
+
+// GroupHosts groups hosts by cause, in the order of the first host of each group.
+func GroupHosts(texts []HostText) []HostGroup {
+	var list []HostGroup
+	at := map[string]int{}
+	for _, t := range texts {
+		own := WithoutSubject(t.Text, t.Host)
+		cause := causeOf(t.Host, own)
+		i, ok := at[cause]
+		if !ok {
+			i, at[cause] = len(list), len(list)
+			list = append(list, HostGroup{Text: own, At: t.At, first: t.Text})
+		}
+		g := &list[i]
+		if g.Hosts = append(g.Hosts, t.Host); g.Text != own {
+			g.Text = cause
+		}
+	}
+	return list
+}
+
+// Name names the hosts of a group, with ranges: "ws[01-30], here".
+func (g *HostGroup) Name() string {
+	const maxPatterns = 6
+	patterns := hosts.Fold(g.Hosts)
+	if more := len(patterns) - maxPatterns; more > 1 {
+		patterns = append(patterns[:maxPatterns], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(patterns, ", ")
+}
+
+// Title is the name, and the number of hosts if there are several: "ws[01-30] (30 hosts)".
+func (g *HostGroup) Title() string {
+	if len(g.Hosts) == 1 {
+		return g.Hosts[0]
+	}
+	return g.Name() + " (" + jobs.Plural(len(g.Hosts), "host") + ")"
+}
+
+// Sentence is the text with its subject: that of the host itself if there is only one.
+func (g *HostGroup) Sentence() string {
+	switch {
+	case len(g.Hosts) == 1:
+		return g.first
+	case strings.HasPrefix(g.first, g.Hosts[0]+" "):
+		return g.Title() + " " + g.Text
+	}
+	return g.Title() + ": " + g.Text
+}
+
+var (
+	addressPort = regexp.MustCompile(`(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(\d+\b)`)
+	address     = regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`)
+	fingerprint = regexp.MustCompile(`\b(SHA256|MD5):[A-Za-z0-9+/=:]+`)
+)
+
+// causeOf returns a text that is the same for all hosts with the same trouble: without what
+// differs from host to host.
+func causeOf(name, text string) string {
+	text = fingerprint.ReplaceAllString(text, "$1:…")
+	text = addressPort.ReplaceAllString(text, "HOST:$2")
+	text = address.ReplaceAllString(text, "HOST")
+	// The name as a word, and as the first label of a domain name.
+	named, err := regexp.Compile(`(^|[^A-Za-z0-9_.-])` + regexp.QuoteMeta(name) + `(\.[A-Za-z0-9.-]*[A-Za-z0-9])?($|[^A-Za-z0-9_-])`)
+	if err != nil { // never: the name is quoted
+		return text
+	}
+	return named.ReplaceAllString(text, "${1}HOST${3}")
+}
+
+// WithoutSubject cuts the name of a host, or "job 7", off the beginning of a text.
+func WithoutSubject(text, subject string) string {
+	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) { // not the address ws01:22
+		return strings.TrimLeft(rest, ": ")
+	}
+	return text
 }

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// X7: failures by cause, kept as rows change.
+// X7: failures by cause.
 func TestGroups(t *testing.T) {
 	x := newTab()
 	for i := range 60 {
@@ -33,7 +33,7 @@ func TestGroups(t *testing.T) {
 		j.State, j.Round, j.Failures = jobs.Queued, 2, 0
 		k.renew(id)
 	}
-	if g := b.groups.top(b.rows, time.Now()); len(g) != 0 || len(b.groups.byKey) != 0 {
+	if g := b.groups.top(&b.list, time.Now().Add(time.Hour)); len(g) != 0 {
 		t.Errorf("%d groups are left", len(g))
 	}
 	for id := jobs.ID(1); id <= 60; id++ {
@@ -43,8 +43,8 @@ func TestGroups(t *testing.T) {
 		k.renew(id)
 	}
 	sum := 0
-	for _, x := range b.groups.top(b.rows, time.Now().Add(time.Hour)) {
-		v := x.view()
+	for _, x := range b.groups.top(&b.list, time.Now().Add(2*time.Hour)) {
+		v := x.view(b.names)
 		sum += v.Which.Count()
 		if v.Count != 20 || v.Which.Count() != 20 {
 			t.Errorf("%+v", v)
@@ -55,7 +55,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Very many causes do not make a picture grow without end.
+// Very many causes do not make a picture grow forever.
 func TestManyCauses(t *testing.T) {
 	x := newTab()
 	for i := range 3000 {

@@ -15,7 +15,7 @@ func TestGroupHosts(t *testing.T) {
 		name := fmt.Sprintf("ws%03d", i)
 		texts = append(texts,
 			HostText{Host: name, Text: fmt.Sprintf("%s: 10.0.%d.%d:22 refuses connections (does sshd run there, on port 22?)", name, i/100, i%100), At: time.Unix(int64(i), 0)},
-			HostText{Host: "n" + name, Text: fmt.Sprintf("n%s: no machine is called n%s.lab.example.org (look for a slip in its address)", name, name)},
+			HostText{Host: "n" + name, Text: fmt.Sprintf("n%s: no machine is called n%s.lab.example.org (check its address for a typing error)", name, name)},
 			HostText{Host: "k" + name, Text: fmt.Sprintf("k%s: its host key SHA256:abc%d+/= is not known", name, i)},
 			HostText{Host: "u" + name, Text: "u" + name + " is up"},
 		)
@@ -26,7 +26,7 @@ func TestGroupHosts(t *testing.T) {
 	texts = append(texts, HostText{Host: "here", Text: "here: the disk is full"}, HostText{Host: "port", Text: "port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)"})
 	want := []string{
 		"ws[001-300] (300 hosts): HOST:22 refuses connections (does sshd run there, on port 22?)",
-		"nws[001-300] (300 hosts): no machine is called HOST (look for a slip in its address)",
+		"nws[001-300] (300 hosts): no machine is called HOST (check its address for a typing error)",
 		"kws[001-300] (300 hosts): its host key SHA256:… is not known",
 		"uws[001-300] (300 hosts) is up",
 		"a[1-2] (2 hosts): HOST:22 does not answer",
@@ -47,7 +47,7 @@ func TestGroupHosts(t *testing.T) {
 	}
 }
 
-// A summary names all hosts that were of no use, in one line for each cause.
+// A summary names all hosts that were useless, in one line for each cause.
 func TestHostsOfNoUseAreGrouped(t *testing.T) {
 	words := map[string]HostWord{}
 	for i := 1; i <= 30; i++ {

@@ -24,7 +24,7 @@ type list struct {
 	edition    uint64 // grows with each change of a row
 	generation int    // of the rows: grows when all are made anew
 
-	runs     map[uint32]struct{}  // jobs that run or are handed over
+	runs     map[uint32]struct{}  // jobs that run or are sent to a host
 	retries  retries              // jobs that wait for their next try
 	ripened  jobs.Stamp           // when retries were last looked through
 	children map[uint32][]uint32  // by the job that they come after
@@ -117,9 +117,6 @@ func (l *list) put(c *change) {
 	}
 	l.rows[i] = c.row
 	l.enter(uint32(c.id), &c.row)
-	if old.group != c.row.group {
-		l.groups.tidy(old.group)
-	}
 	if !fresh && old.phase != c.row.phase && (old.phase.Terminal() || c.row.phase.Terminal()) {
 		for _, kid := range l.children[uint32(c.id)] {
 			l.again[jobs.ID(kid)] = struct{}{}
@@ -151,7 +148,6 @@ func (l *list) leave(id uint32, r *row) {
 	if runs(r.phase) {
 		delete(l.runs, id)
 	}
-	l.groups.leave(r, l.names[r.host])
 }
 
 func (l *list) enter(id uint32, r *row) {
@@ -165,13 +161,12 @@ func (l *list) enter(id uint32, r *row) {
 	if r.phase == Retry {
 		heap.Push(&l.retries, retry{r.when, id})
 	}
-	l.groups.enter(r, l.names[r.host])
 }
 
-// runs says that a job runs or may do so any moment.
+// runs reports whether a job runs or may do so any moment.
 func runs(p Phase) bool { return p <= Handed }
 
-// rerun has all rows that depend on links made anew.
+// rerun has all rows that depend on links made again.
 func (l *list) rerun() {
 	for id := range l.runs {
 		l.again[jobs.ID(id)] = struct{}{}
@@ -201,7 +196,7 @@ func (r *retries) Pop() any {
 // be a million.
 type row struct {
 	when     jobs.Stamp // running: since when (sent: when it was sent); Retry: until when; finished: its CPU time
-	took     float32    // it is over: seconds that the attempt that counts has run
+	took     float32    // it has ended: seconds that the attempt that counts has run
 	seq      uint32     // number of its result, 0: none
 	mem      uint32     // peak, KiB
 	priority int32
@@ -239,7 +234,7 @@ type change struct {
 	outcome *jobs.Outcome
 }
 
-// phase says where a job stands, and which attempt that rests on, nil if none.
+// phase returns the phase of a job and the attempt that determines it, nil if none.
 func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	_, ending := v.table.Cancels[id]
 	switch j.State {
@@ -266,8 +261,8 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 		return Failed, results.Counted(j)
 	case jobs.TimedOut:
 		return TimedOut, results.Counted(j)
-	case jobs.Cancelled:
-		return Cancelled, results.Counted(j)
+	case jobs.Canceled:
+		return Canceled, results.Counted(j)
 	}
 	return Skipped, nil
 }
@@ -295,7 +290,7 @@ func (v *View) open(j *jobs.Job) (Phase, *jobs.Attempt) {
 	return best, at
 }
 
-// waits says whether a queued job waits for others.
+// waits reports whether a queued job waits for others.
 func (v *View) waits(j *jobs.Job) bool {
 	if j.Spec.Options == nil {
 		return false

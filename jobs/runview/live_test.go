@@ -21,7 +21,7 @@ func phasesOf(p *Picture) (s string) {
 	return strings.Join(words, " ")
 }
 
-// TUI.md: the first order; counts, rows and hosts of one picture agree.
+// the first order; counts, rows and hosts of one picture agree.
 func TestAPictureOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a", "b")

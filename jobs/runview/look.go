@@ -1,12 +1,15 @@
 package runview
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 )
 
 // Look returns a picture of the run with what was asked for.
@@ -49,7 +52,7 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 	if v.pending() && now.Sub(v.madeAt) >= wakeInterval {
 		v.take(now)
 	}
-	if x := v.page.of(ask.Jobs); x != nil && x.edition != v.edition && !now.Before(x.due()) {
+	if x := v.kept(ask.Jobs); x != nil && x.edition != v.edition && !now.Before(x.due()) {
 		x.make(&v.list, v.now())
 		v.version++
 	}
@@ -72,7 +75,7 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 	if len(v.retries) > 0 {
 		soon(later(now.Add(v.retries[0].at.Time().Sub(v.now())), v.madeAt.Add(wakeInterval)))
 	}
-	if x := v.page.of(ask.Jobs); x != nil && x.edition != v.edition {
+	if x := v.kept(ask.Jobs); x != nil && x.edition != v.edition {
 		soon(x.due())
 	}
 	return nil, news, due, nil
@@ -90,7 +93,7 @@ func (v *View) pending() bool {
 	return v.dirty || v.version == 0 || len(v.again) > 0 || len(v.marks.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
 
-// take makes the rows of what has changed anew: a new version.
+// take makes the rows of what has changed again: a new version.
 func (v *View) take(now time.Time) {
 	if len(v.rows) > v.total() { // specifications that were shown are gone
 		v.restart(v.table, &harvest{events: v.events})
@@ -133,7 +136,7 @@ func (v *View) job(id jobs.ID) *jobs.Job {
 	return &jobs.Job{Spec: s, Round: 1, Priority: int32(s.Priority)}
 }
 
-// renew makes the row of a job anew.
+// renew makes the row of a job again.
 func (v *View) renew(id jobs.ID) {
 	j := v.reader.Job(v.table, id)
 	if j == nil {
@@ -143,7 +146,7 @@ func (v *View) renew(id jobs.ID) {
 	v.put(&c)
 }
 
-// ripe has the rows made anew whose wait for the next try is over.
+// ripe has the rows made again whose wait for the next try is over.
 func (v *View) ripe(now jobs.Stamp) {
 	v.ripened = now
 	for len(v.retries) > 0 && v.retries[0].at <= now {
@@ -161,7 +164,7 @@ func (v *View) picture(ask *Ask) *Picture {
 	v.fill(p)
 	if w := ask.Jobs; w != nil {
 		v.learnHardness(now)
-		x := v.page.get(&v.list, keyOf(w), now)
+		x := v.order(keyOf(w), now)
 		first, n, cursor := window(x, w)
 		p.Jobs = &Page{Filter: w.Filter, Wrong: x.wrong, Sort: w.Sort, Reverse: w.Reverse, Matched: len(x.ids), First: first, Cursor: cursor,
 			Rows: make([]Row, 0, n)}
@@ -177,13 +180,13 @@ func (v *View) picture(ask *Ask) *Picture {
 		p.Detail = v.detail(v.focus)
 	}
 	if ask.Groups {
-		for _, g := range v.groups.top(v.list.rows, now) {
+		for _, g := range v.groups.top(&v.list, now) {
 			if g.rows == nil {
 				for _, id := range g.newest {
 					g.rows = append(g.rows, v.row(jobs.ID(id)))
 				}
 			}
-			p.Groups = append(p.Groups, g.view())
+			p.Groups = append(p.Groups, g.view(v.names))
 		}
 	}
 	if ask.Table != nil {
@@ -200,8 +203,185 @@ func (v *View) explain(ctx context.Context, p *Picture) {
 	if p.Detail == nil || p.Detail.Row.Phase.Terminal() || p.Status != StatusRunning {
 		return
 	}
-	why, ok := call(ctx, v.dispatcher(), func(ctx context.Context, c Conn) (string, error) { return c.Why(ctx, p.Detail.Row.ID) })
-	if ok {
+	conn := v.dispatcher()
+	if conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if why, err := conn.Why(ctx, p.Detail.Row.ID); err == nil {
 		p.Detail.Why, p.Detail.Asked = why, true
 	}
+}
+
+// Match returns all jobs that a filter matches, and what it would cost to end them.
+func (v *View) Match(ctx context.Context, text string) (jobs.Ranges, Weight, error) {
+	if err := v.Ready(ctx); err != nil {
+		return nil, Weight{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.take(time.Now())
+	f, err := parseFilter(text, v.known)
+	if err != nil {
+		return nil, Weight{}, &Refused{Why: err.Error()}
+	}
+	which := jobs.Ranges{}
+	for _, id := range v.matching(f) {
+		which.Add(jobs.ID(id))
+	}
+	return which, v.weight(which), nil
+}
+
+// Weigh returns what it would cost to end these jobs.
+func (v *View) Weigh(ctx context.Context, which jobs.Ranges) (Weight, error) {
+	if err := v.Ready(ctx); err != nil {
+		return Weight{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.take(time.Now())
+	return v.weight(which), nil
+}
+
+func (v *View) weight(which jobs.Ranges) Weight {
+	var w Weight
+	now := jobs.StampOf(v.now())
+	for _, x := range which {
+		for id := max(1, x.First); id <= x.Last && int(id) <= len(v.rows); id++ {
+			switch r := &v.rows[id-1]; {
+			case r.phase.Terminal():
+				w.Over++
+			case r.phase == Handed:
+				w.Handed++
+			case runs(r.phase):
+				w.Running++
+				if r.when > 0 {
+					w.Lost += max(0, now.Sub(r.when)) * time.Duration(max(1, v.options[r.options].Slots))
+				}
+			default:
+				w.Queued++
+			}
+		}
+	}
+	return w
+}
+
+// row makes the whole row of a job.
+func (v *View) row(id jobs.ID) Row {
+	j := v.job(id)
+	p, a := v.phase(id, j)
+	r := Row{
+		ID: id, Phase: p, Title: j.Spec.Title(), Params: j.Spec.Params, Priority: int(j.Priority), Place: -1,
+		Failures: int(j.Failures), Tries: v.triesOf(j), Round: int(j.Round), Attempt: len(j.Attempts), Copies: Copies(j), Progress: -1,
+	}
+	if j.Spec.Options != nil {
+		r.Queue = j.Spec.Queue
+	}
+	r.Straggler = v.straggles(id, p)
+	if p == Retry {
+		r.Retry = j.Retry.Time()
+	}
+	if a != nil {
+		r.Host, r.Slot = a.Host, int(a.Slot)
+		r.Started = v.startOf(a).Time()
+		if o := a.Outcome; o != nil {
+			r.Started, r.Ended = o.Started.Time(), o.Ended.Time()
+			r.CPU, r.MaxRSS = o.CPU, o.MaxRSSBytes
+		}
+	}
+	r.Cause, r.Last = v.cause(p, j, a)
+	if v.state != nil && p <= Away {
+		if text, ok := v.state.Progress[jobs.AttemptID{Job: id, N: r.Attempt}.String()]; ok {
+			r.Progress, r.Said = jobs.ReadProgress(text)
+		}
+	}
+	return r
+}
+
+// cause explains why a job failed, or why its last try did.
+func (v *View) cause(p Phase, j *jobs.Job, a *jobs.Attempt) (cause, last string) {
+	state, reason := j.State, j.Reason
+	switch {
+	case p == Succeeded:
+		return "", ""
+	case p.Terminal():
+	case j.Failures > 0 || p == Retry:
+		if a = lastTry(j); a == nil {
+			return reason, ""
+		}
+		state, reason = jobs.Failed, cmp.Or(a.Reason, reason)
+	default:
+		return "", ""
+	}
+	var o *jobs.Outcome
+	if a != nil {
+		o = a.Outcome
+	}
+	if o != nil {
+		last = o.LastLine
+	}
+	return results.Cause(state, reason, o), last
+}
+
+// detail makes all that is known of a job.
+func (v *View) detail(id jobs.ID) *Detail {
+	j := v.job(id)
+	if j == nil {
+		return nil
+	}
+	s := j.Spec
+	d := &Detail{Row: v.row(id), Command: s.Command, Line: s.Line, Slots: 1, Why: v.why(id, j)}
+	if o := s.Options; o != nil {
+		d.Cwd, d.Setup, d.Env, d.Tags, d.Slots, d.GPUs, d.MemBytes, d.Tokens = o.Cwd, o.Setup, o.Env, o.Tags, s.SlotCount(), o.GPUs, o.MemBytes, o.TokenText()
+		d.Timeout, d.Deadline, d.Estimate, d.After, d.File = o.Timeout, o.Deadline, o.Estimate, o.AfterText(), o.File
+	}
+	if d.Estimate == 0 && v.state != nil {
+		for _, q := range v.state.Queues {
+			if q.Name == d.Row.Queue {
+				d.Estimate = q.Mean + 2*q.Deviation
+			}
+		}
+	}
+	for _, a := range lastAttempts(j) {
+		d.Attempts = append(d.Attempts, v.attempt(a))
+	}
+	return d
+}
+
+func (v *View) attempt(a *jobs.Attempt) Attempt {
+	x := Attempt{
+		ID: a.ID, Host: a.Host, Slot: int(a.Slot), Round: int(a.Round), State: a.State.String(), Reason: a.Reason,
+		Launched: a.Launched.Time(), Started: v.startOf(a).Time(), Charged: a.Charged,
+	}
+	if o := a.Outcome; o != nil {
+		x.Started, x.Ended = o.Started.Time(), o.Ended.Time()
+		x.CPU, x.MaxRSS, x.Last = o.CPU, o.MaxRSSBytes, o.LastLine
+		x.Result = results.Cause(jobs.Failed, "", o)
+	}
+	if a.Outcome != nil || a.Started != 0 {
+		x.Out, x.Err = v.fileOf(a, jobs.FileOut), v.fileOf(a, jobs.FileErr)
+	}
+	return x
+}
+
+// why explains why a job is not running, or what it is doing, as far as the table proves it.
+func (v *View) why(id jobs.ID, j *jobs.Job) string {
+	become := "nobody dispatches the run now, so what has become of it is not known"
+	waits := "nobody dispatches the run now"
+	if v.facts.dispatched {
+		who := fmt.Sprintf("the run's dispatcher on %s knows why: dcs-tui why, typed there, says it", v.facts.owner.Host)
+		become, waits = "the run's dispatcher on "+v.facts.owner.Host+" knows what has become of it: dcs-tui why, typed there, says it", who
+	}
+	_, a := v.phase(id, j)
+	switch {
+	case j.State == jobs.Queued:
+		return fmt.Sprintf("Job %d waits; %s.", id, waits)
+	case j.State == jobs.Running && a != nil:
+		return fmt.Sprintf("Job %d was sent to %s; %s.", id, a.Host, become)
+	case j.State == jobs.Succeeded:
+		return fmt.Sprintf("Job %d has succeeded.", id)
+	}
+	cause, _ := v.cause(Canceled, j, results.Counted(j))
+	return fmt.Sprintf("Job %d is over (%s): %s.", id, j.State, cause)
 }

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TUI.md rule 3: a million jobs are to cost a screen no more than 64 bytes each.
+// a million jobs are to cost a screen no more than 64 bytes each.
 func TestRowsAreSmall(t *testing.T) {
 	if n := unsafe.Sizeof(row{}); n > 48 {
 		t.Errorf("a row has %d bytes; with one order and the line it is 56", n)
@@ -72,7 +72,7 @@ func TestSlots(t *testing.T) {
 }
 
 // A long list is sorted so seldom that it costs little, its page says how old the
-// order is, and whoever waits is woken when it has been made anew.
+// order is, and whoever waits is woken when it has been made again.
 func TestALongListIsSortedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -83,11 +83,11 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 		if p.Jobs.Settled != 0 {
 			t.Errorf("settled %v", p.Jobs.Settled)
 		}
-		x := l.v.page.of(w)
+		x := l.v.kept(w)
 		x.took, x.made = 100*time.Millisecond, time.Now() // as of a million jobs
 		l.do(Cancel.Jobs(3))
 		p = l.look(Ask{Jobs: w})
-		if got := phasesOf(p); got != "run run cancel queue queue" || p.Phases[Cancelled] != 1 {
+		if got := phasesOf(p); got != "run run cancel queue queue" || p.Phases[Canceled] != 1 {
 			t.Errorf("%s: the row is as it is, its place as it was", got)
 		}
 		time.Sleep(2 * time.Second)
@@ -107,7 +107,7 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 	})
 }
 
-// A selection of very many jobs is cancelled by one action, and undone by one.
+// A selection of very many jobs is canceled by one action, and undone by one.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 30_000
@@ -122,10 +122,10 @@ func TestManyAtOnce(t *testing.T) {
 		if ans.Done != w.Queued || len(ans.Changed) != 1 || ans.Changed.Count() != ans.Done {
 			t.Errorf("%d done, %d changed in %d ranges", ans.Done, ans.Changed.Count(), len(ans.Changed))
 		}
-		for p := l.look(Ask{}); p.Phases[Cancelled] != ans.Done; {
+		for p := l.look(Ask{}); p.Phases[Canceled] != ans.Done; {
 			q := l.look(Ask{After: p.Version, Wait: time.Second})
 			if q.Version == p.Version {
-				t.Fatalf("%d of %d are cancelled, and nothing more comes", q.Phases[Cancelled], ans.Done)
+				t.Fatalf("%d of %d are canceled, and nothing more comes", q.Phases[Canceled], ans.Done)
 			}
 			p = q
 		}
@@ -161,7 +161,7 @@ func TestProgressOfOthersIsNotHeard(t *testing.T) {
 	})
 }
 
-// TUI.md: what a job said of its progress stands while its host is away, and until the
+// what a job said of its progress stands while its host is away, and until the
 // first beat of a host that is back.
 func TestProgressOfAwayJobsStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TUI.md: the event lines that show by themselves are what a person wants to know:
+// the event lines that show by themselves are what a person wants to know:
 // hosts, losses, failures, retries, requests.
 func TestNotable(t *testing.T) {
 	failed, good := &jobs.Outcome{Exit: 1}, &jobs.Outcome{}
@@ -21,7 +21,7 @@ func TestNotable(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindExited, Next: jobs.Queued, Outcome: failed}, true, true},
 		{jobs.Record{Kind: jobs.KindExited, Next: jobs.Failed, Outcome: failed}, true, true},
 		{jobs.Record{Kind: jobs.KindLost}, true, true},
-		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Cancelled}, false, false},
+		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Canceled}, false, false},
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Failed}, true, true},
 		{jobs.Record{Kind: jobs.KindEvent, Host: "a", Reason: "a is up"}, true, false},
 		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 2}, false, false}, // the event before it says who asked what
@@ -29,7 +29,7 @@ func TestNotable(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedDone}, false, false},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedStopped, Reason: "Ctrl-C"}, true, false},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedNoHosts}, true, true},
-		{jobs.Record{Kind: jobs.KindCancelling, Job: 1, Reason: "by a person"}, false, false},
+		{jobs.Record{Kind: jobs.KindCanceling, Job: 1, Reason: "by a person"}, false, false},
 		{jobs.Record{Kind: jobs.KindAcked}, false, false},
 		{jobs.Record{Kind: jobs.KindEnded}, true, false},
 		{jobs.Record{Kind: jobs.KindEnded, Reason: "a may have some left"}, true, true},

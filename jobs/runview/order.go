@@ -1,15 +1,19 @@
 package runview
 
 import (
+	"cmp"
+	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 // An order is the list of jobs that match a filter, sorted. Making one takes time
-// where there are very many jobs, so a few are kept, and made anew only so often that
-// it costs little.
+// where there are very many jobs, so it is made again only so often that it costs little.
 type order struct {
 	key     orderKey
 	filter  *filter
@@ -18,7 +22,6 @@ type order struct {
 	edition uint64 // of the rows that it was made of
 	made    time.Time
 	took    time.Duration
-	used    uint64
 	at      int // where the cursor was found last
 	params  int // that the filter was read with
 }
@@ -29,45 +32,19 @@ type orderKey struct {
 	reverse bool
 }
 
-// orders are the few that are kept.
-type orders struct {
-	kept []*order
-	uses uint64
-}
-
-// maxOrders bounds the orders that are kept: two screens with two views each.
-const maxOrders = 4
-
 // pace is how long after it was made something waits that took so long to make:
 // making it again and again then costs 2 % of a core.
 func pace(took time.Duration) time.Duration { return 50 * took }
 
-// get returns the order asked for, made now unless a kept one is good enough.
-func (o *orders) get(l *list, key orderKey, now time.Time) *order {
-	o.uses++
-	var x *order
-	for _, k := range o.kept {
-		if k.key == key {
-			x = k
-		}
-	}
-	if x == nil {
+// order returns the order asked for, made now unless the kept one is good enough. A view keeps
+// one, that of its screen.
+func (v *View) order(key orderKey, now time.Time) *order {
+	x, l := v.page, &v.list
+	if x == nil || x.key != key {
 		x = &order{key: key}
-		x.read(l)
-		if len(o.kept) < maxOrders {
-			o.kept = append(o.kept, x)
-		} else {
-			oldest := 0
-			for i, k := range o.kept {
-				if k.used < o.kept[oldest].used {
-					oldest = i
-				}
-			}
-			o.kept[oldest] = x
-		}
+		v.page = x
 	}
-	x.used = o.uses
-	if x.params != len(l.known.params) {
+	if x.made.IsZero() || x.params != len(l.known.params) {
 		x.read(l)
 	}
 	if x.made.IsZero() || x.edition != l.edition && !now.Before(x.due()) {
@@ -85,7 +62,7 @@ func (x *order) read(l *list) {
 	}
 }
 
-// due is when the order may be made anew.
+// due is when the order may be made again.
 func (x *order) due() time.Time { return x.made.Add(pace(x.took)) }
 
 func (x *order) make(l *list, now time.Time) {
@@ -164,7 +141,7 @@ func (l *list) matching(f *filter) []uint32 {
 	return all
 }
 
-// window says which part of a list of n is shown: the first position, how many, and
+// window returns which part of a list of n is shown: the first position, how many, and
 // that of the cursor in the list (-1: it is not in it).
 func window(x *order, w *JobsWindow) (first, rows, cursor int) {
 	cursor = -1
@@ -186,17 +163,12 @@ func placeWindow(n, at int, w *JobsWindow) (first, rows int) {
 	return min(max(at-above, 0), n-rows), rows
 }
 
-// of returns the kept order of a window, nil if there is none.
-func (o *orders) of(w *JobsWindow) *order {
-	if w == nil {
+// kept returns the kept order if it is that of a window, nil otherwise.
+func (v *View) kept(w *JobsWindow) *order {
+	if w == nil || v.page == nil || v.page.key != keyOf(w) {
 		return nil
 	}
-	for _, x := range o.kept {
-		if x.key == keyOf(w) && !x.made.IsZero() {
-			return x
-		}
-	}
-	return nil
+	return v.page
 }
 
 func keyOf(w *JobsWindow) orderKey {
@@ -205,4 +177,336 @@ func keyOf(w *JobsWindow) orderKey {
 		by = SortAge
 	}
 	return orderKey{w.Filter, by, w.Reverse}
+}
+
+// keyed is a job with what it is sorted by, and its position before that.
+type keyed[T uint64 | string] struct {
+	key T
+	at  uint32
+	id  uint32
+}
+
+// sortIDs sorts ids, which are ascending, and uses their memory. Equal ones stay in
+// the order of their ids, whatever reverse says. Times, progress, memory and tries are
+// shown highest first, what has none of them last; the others lowest first.
+func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint32 {
+	switch by {
+	case SortID:
+		if reverse {
+			slices.Reverse(ids)
+		}
+		return ids
+	case SortName:
+		return sortByName(l, ids, reverse)
+	}
+	if by == SortAge && len(l.hard.order) > 0 { // of those that are equal otherwise
+		sortBy(l, ids, reverse, func(r *row) uint64 { return uint64(l.hardnessOf(r)) })
+	}
+	sortBy(l, ids, reverse, l.keyOf(by, now))
+	return ids
+}
+
+// sortBy sorts ids by a key, and equal ones by their position.
+func sortBy(l *list, ids []uint32, reverse bool, key func(*row) uint64) {
+	list := make([]keyed[uint64], len(ids))
+	for i, id := range ids {
+		k := key(&l.rows[id-1])
+		if reverse && k != none {
+			k = none - 1 - k
+		}
+		list[i] = keyed[uint64]{k, uint32(i), id}
+	}
+	slices.SortFunc(list, func(a, b keyed[uint64]) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
+	for i := range list {
+		ids[i] = list[i].id
+	}
+}
+
+// none is the key of what stands last in either direction.
+const none = math.MaxUint64
+
+// keyOf returns what makes the key of a row, none excepted below 1<<63.
+func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
+	switch by {
+	case SortState:
+		return func(r *row) uint64 { return uint64(r.phase) }
+	case SortHost:
+		rank := ranks(l.names)
+		return func(r *row) uint64 {
+			if r.host == 0 {
+				return none
+			}
+			return uint64(rank[r.host])
+		}
+	case SortTry:
+		return func(r *row) uint64 { return uint64(math.MaxUint16 + 1 - r.try()) }
+	case SortTime:
+		at := jobs.StampOf(now)
+		return func(r *row) uint64 {
+			switch {
+			case r.phase <= Away && r.when > 0:
+				return 1<<62 - uint64(max(0, at.Sub(r.when)))
+			case r.took > 0:
+				return 1<<62 - uint64(min(float64(r.took)*1e9, 1<<61))
+			}
+			return none
+		}
+	case SortProgress:
+		return func(r *row) uint64 {
+			if r.progress == noProgress {
+				return none
+			}
+			return uint64(noProgress - r.progress)
+		}
+	case SortPriority:
+		return func(r *row) uint64 { return uint64(int64(r.priority) - math.MinInt32) }
+	case SortQueue:
+		rank := l.queueRanks()
+		return func(r *row) uint64 { return rank[r.options] }
+	case SortMemory:
+		return func(r *row) uint64 {
+			if r.mem == 0 {
+				return none
+			}
+			return uint64(math.MaxUint32 - r.mem)
+		}
+	}
+	return l.ageKey
+}
+
+// ageKey is the first order: running, waiting to retry, failed, queued in the
+// order in which they start, then what is over, newest first.
+func (l *list) ageKey(r *row) uint64 {
+	newest := uint64(math.MaxUint32 - r.seq)
+	switch r.phase {
+	case Ending, Running, Away, Handed, Retry:
+		return uint64(r.phase)<<59 | uint64(max(0, r.when))>>4
+	case Failed, TimedOut:
+		return 5<<59 | newest
+	case Queued:
+		return 6<<59 | l.startKey(r)
+	case Waits:
+		return 7 << 59
+	}
+	return 8<<59 | newest
+}
+
+// startKey is the order in which ready jobs start, as sched's rank has it: urgent,
+// priority, deadline, in 59 bits.
+func (l *list) startKey(r *row) uint64 {
+	k := uint64(int64(r.priority)-math.MinInt32) << 26
+	if r.flags&urgent == 0 {
+		k |= 1 << 58
+	}
+	late := uint64(1<<26 - 1)
+	if o := l.options[r.options]; !o.Deadline.IsZero() {
+		const unit = 8 // seconds; 2^26 of them are 17 years
+		late = uint64(min(max((o.Deadline.Unix()-1_767_225_600)/unit, 0), 1<<26-2))
+	}
+	return k | late
+}
+
+// ranks numbers texts by their order.
+func ranks(names []string) []int {
+	byName := make([]int, len(names))
+	for i := range byName {
+		byName[i] = i
+	}
+	slices.SortFunc(byName, func(a, b int) int { return strings.Compare(names[a], names[b]) })
+	rank := make([]int, len(names))
+	for i, n := range byName {
+		rank[n] = i
+	}
+	return rank
+}
+
+// queueRanks numbers the queues by name, by the options that name them.
+func (l *list) queueRanks() []uint64 {
+	var names []string
+	for _, o := range l.options {
+		names = append(names, o.Queue)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	ranks := make([]uint64, len(l.options))
+	for i, o := range l.options {
+		n, _ := slices.BinarySearch(names, o.Queue)
+		ranks[i] = uint64(n)
+	}
+	return ranks
+}
+
+// sortByName sorts by title.
+func sortByName(l *list, ids []uint32, reverse bool) []uint32 {
+	list := make([]keyed[string], len(ids))
+	for i, id := range ids {
+		list[i] = keyed[string]{l.spec(id).Title(), uint32(i), id}
+	}
+	slices.SortFunc(list, func(a, b keyed[string]) int {
+		c := strings.Compare(a.key, b.key)
+		if reverse {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(a.at, b.at))
+	})
+	for i := range list {
+		ids[i] = list[i].id
+	}
+	return ids
+}
+
+// line is the queue in the order in which its jobs start, by order alone. It is made
+// as seldom as an order; those that have left its front since are not counted.
+type line struct {
+	ids     []uint32
+	mixed   bool // who comes next is not settled by order alone
+	edition uint64
+	made    time.Time
+	took    time.Duration
+}
+
+// hardness is the order of jobs that run from the easiest to the hardest.
+type hardness struct {
+	order map[*jobs.Options]uint32
+	all   []*jobs.Options // of jobs that have a hardness, in the order of their first jobs
+	had   map[*jobs.Options]bool
+	known int // of all: those that are in order
+	made  time.Time
+	took  time.Duration
+}
+
+// learn handles the options of a job.
+func (h *hardness) learn(o *jobs.Options) {
+	if o == nil || len(o.Hardness) == 0 || h.had[o] {
+		return
+	}
+	if h.had == nil {
+		h.had = map[*jobs.Options]bool{}
+	}
+	h.had[o] = true
+	h.all = append(h.all, o)
+}
+
+// hardnessOf is where a queued job stands among those that nothing else tells apart.
+func (l *list) hardnessOf(r *row) uint32 {
+	h := &l.hard
+	if len(h.order) == 0 || r.phase != Queued {
+		return 0
+	}
+	return h.order[l.options[r.options]]
+}
+
+// maxHardnesses bounds how many are put in order. With more nobody is told a place.
+const maxHardnesses = 20_000
+
+// sort numbers the options from 1 for the easiest, batch by batch, as sched starts their
+// jobs; those that are as hard as each other have one number.
+func (h *hardness) sort() {
+	type batch struct {
+		queue, file string
+		n           int
+	}
+	type tuple struct {
+		o     *jobs.Options
+		batch int
+		at    []jobs.Hardness
+	}
+	batches := map[batch]int{}
+	list := make([]tuple, len(h.all))
+	for i, o := range h.all {
+		b := batch{o.Queue, o.File, len(o.Hardness)}
+		if _, ok := batches[b]; !ok {
+			batches[b] = len(batches)
+		}
+		list[i] = tuple{o: o, batch: batches[b]}
+		for _, s := range o.Hardness {
+			list[i].at = append(list[i].at, jobs.ParseHardness(s))
+		}
+	}
+	compare := func(a, b tuple) int {
+		if c := cmp.Compare(a.batch, b.batch); c != 0 {
+			return c
+		}
+		if c := slices.CompareFunc(a.at, b.at, jobs.Hardness.Compare); c != 0 {
+			return c
+		}
+		return cmp.Compare(uint64(b.o.Timeout-1), uint64(a.o.Timeout-1)) // none is the most
+	}
+	slices.SortStableFunc(list, compare)
+	h.order = make(map[*jobs.Options]uint32, len(list))
+	n := uint32(0)
+	for i, t := range list {
+		if i == 0 || compare(list[i-1], t) != 0 {
+			n++
+		}
+		h.order[t.o] = n
+	}
+}
+
+// learnHardness brings the order of hardness up to date, as seldom as an order.
+func (v *View) learnHardness(now time.Time) {
+	h := &v.hard
+	switch {
+	case len(h.all) > maxHardnesses:
+		h.order = nil
+		return
+	case len(h.all) == h.known, now.Sub(h.made) < pace(h.took):
+		return
+	}
+	start := time.Now()
+	h.sort()
+	h.known, h.made, h.took = len(h.all), now, time.Since(start)
+	v.edition++ // orders are to be made anew
+}
+
+// stand makes the line.
+func (v *View) stand(l *line, now time.Time) {
+	start := time.Now()
+	ids := l.ids[:0]
+	var queue string
+	var last *jobs.Options
+	l.mixed = len(v.hard.all) > maxHardnesses
+	for i := range v.rows {
+		r := &v.rows[i]
+		if r.phase != Queued {
+			continue
+		}
+		if o := v.options[r.options]; o != last || len(ids) == 0 {
+			// Whose turn it is among queues changes with what they use, and who takes a short job with where a slot is free.
+			l.mixed = l.mixed || len(ids) > 0 && o.Queue != queue || v.state != nil && v.state.Hybrid && o.Estimate > 0
+			queue, last = o.Queue, o
+		}
+		ids = append(ids, uint32(i+1))
+	}
+	l.ids = sortIDs(&v.list, ids, SortAge, false, now)
+	l.edition, l.made, l.took = v.edition, now, time.Since(start)
+}
+
+// placeRows says of queued rows how many start before them, where that is known.
+func (v *View) placeRows(rows []Row) {
+	queued := func(r Row) bool { return r.Phase == Queued }
+	if !slices.ContainsFunc(rows, queued) {
+		return
+	}
+	l := &v.queue
+	if now := v.now(); l.ids == nil || l.edition != v.edition && now.Sub(l.made) >= pace(l.took) {
+		v.stand(l, now)
+	}
+	if l.mixed {
+		return
+	}
+	for len(l.ids) > 0 && v.rows[l.ids[0]-1].phase != Queued {
+		l.ids = l.ids[1:]
+	}
+	for i := range rows {
+		r := &rows[i]
+		if !queued(*r) || int(r.ID) > len(v.rows) {
+			continue
+		}
+		mine := &v.rows[r.ID-1]
+		r.Place, _ = slices.BinarySearchFunc(l.ids, uint32(r.ID), func(id, me uint32) int {
+			other := &v.rows[id-1]
+			return cmp.Or(cmp.Compare(v.startKey(other), v.startKey(mine)), cmp.Compare(v.hardnessOf(other), v.hardnessOf(mine)), cmp.Compare(id, me))
+		})
+	}
 }

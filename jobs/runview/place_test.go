@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TUI.md: #N of a queued job is how many start before it, also where the easiest goes
+// #N of a queued job is how many start before it, also where the easiest goes
 // first (E2), and rows stand in that order; where turns of several queues decide (B4) no
 // number is made up.
 func TestPlaces(t *testing.T) {

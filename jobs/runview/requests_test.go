@@ -40,7 +40,6 @@ func TestRequests(t *testing.T) {
 		{Action{Do: Cancel, Jobs: three, Waiting: true}, "cancel jobs 1-3 spare=started epoch=0"},
 		{Action{Do: Cancel, Jobs: jobs.Ranges{{First: 5, Last: 9}}}, "cancel job 5 spare= epoch=0"},
 		{Action{Do: Cancel, Jobs: jobs.One(9)}, "the run has no such job"},
-		{Action{Do: Requeue, Jobs: jobs.Ranges{{First: 3, Last: 1}}}, "the jobs are not in ascending order"},
 		{Action{Do: Priority, Jobs: three, Number: -1}, "priority -1 for jobs 1-3 spare= epoch=0"},
 		{Action{Do: Priority, Jobs: three, Number: -1, Relative: true}, "priority -1 for jobs 1,3 spare= epoch=0; priority 3 for job 2 spare= epoch=0"},
 		{Action{Do: Edit, Jobs: three}, "nothing is to be changed"},

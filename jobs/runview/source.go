@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 )
 
 // Source is a run to look at. Its methods may be called from any goroutine; each
@@ -17,7 +18,7 @@ type Source interface {
 	Look(ctx context.Context, ask Ask) (*Picture, error)
 	// Match returns all jobs that a filter matches, and what it would cost to end them.
 	Match(ctx context.Context, filter string) (jobs.Ranges, Weight, error)
-	// Weigh says what it would cost to end these jobs.
+	// Weigh returns what it would cost to end these jobs.
 	Weigh(ctx context.Context, which jobs.Ranges) (Weight, error)
 	// Read returns a piece of what an attempt has printed.
 	Read(ctx context.Context, r Read) (*Piece, error)
@@ -28,7 +29,7 @@ type Source interface {
 // ErrGone is returned by a Source that was closed.
 var ErrGone = errors.New("the view of the run was closed")
 
-// Ask says what a screen wants to see. What is nil or zero is not looked up.
+// Ask describes what a screen wants to see. What is nil or zero is not looked up.
 type Ask struct {
 	After  uint64        // Picture.Version that the screen has; 0: any picture will do, at once
 	Wait   time.Duration // how long to wait for a newer one
@@ -43,7 +44,7 @@ type Ask struct {
 // of Sort. The window follows the job Cursor, with Above rows before it; when that
 // is 0, or not in the list, it is placed round position At.
 type JobsWindow struct {
-	Filter  string // filter.go of jobs/runview has its language; "" matches all
+	Filter  string // the package query has its language; "" matches all
 	Sort    Sort
 	Reverse bool
 	Cursor  jobs.ID
@@ -142,7 +143,7 @@ type Action struct {
 	Why      string // for the event log; "": by a person
 }
 
-// Answer says what came of an action.
+// Answer describes what came of an action.
 type Answer struct {
 	Done    int         // jobs, hosts … it was carried out for
 	Left    int         // left alone
@@ -155,3 +156,214 @@ type Refused = socket.RefusedError
 
 // Jobs returns the action for one job.
 func (v Verb) Jobs(id jobs.ID) Action { return Action{Do: v, Jobs: jobs.One(id)} }
+
+// Phase is where a job stands for a person: its state, and what it waits for.
+type Phase uint8
+
+// The phases, in the order in which the list shows them at first.
+const (
+	Ending  Phase = iota // runs, and a cancel of it is under way
+	Running              // an attempt has started, as far as we know
+	Away                 // runs on a host that cannot be reached now
+	Handed               // handed to a host and not known to have started
+	Retry                // failed or lost, waits for its next try
+	Failed
+	TimedOut
+	Queued
+	Waits // for other jobs to succeed
+	Succeeded
+	Canceled
+	Skipped
+	Phases // how many there are
+)
+
+var phaseNames = [...]string{"ending", "run", "away", "handed", "retry", "fail", "timeout", "queue", "waits", "ok", "cancel", "skip"}
+
+// String is the word in the list, at most seven letters.
+func (p Phase) String() string {
+	if int(p) < len(phaseNames) {
+		return phaseNames[p]
+	}
+	return "?"
+}
+
+// Terminal reports whether the job is over.
+func (p Phase) Terminal() bool { return p == Failed || p == TimedOut || p >= Succeeded }
+
+// Picture is the run at one instant.
+type Picture struct {
+	Version uint64 // grows with each change
+	At      time.Time
+	Run     Run
+	Status  RunStatus
+	Over    string // how it ended, in a sentence; "" while it lasts
+	// Trouble is what hosts were to a run that nobody dispatches: useless, and where
+	// something may still be alive; a sentence each, not cleaned.
+	Trouble []string
+
+	Total      int  // accepted jobs
+	More       bool // more may come: standard input is open
+	Phases     [Phases]int
+	Stragglers int // running far longer than others of their queue
+	Tries      int // of a job that says nothing itself
+
+	SlotsBusy, Slots int
+	Usable           float64       // slots of hosts that take new jobs now, less what others use there
+	Rate             float64       // finished jobs per second over the last minute
+	Rates            []float64     // the same of the last minutes, oldest first: a sparkline
+	ETA              time.Duration // until the queue is done; 0: not known
+	Spread           time.Duration // about two times in three it ends within ETA ± Spread; 0: not known
+
+	Paused   bool   // by a person
+	Draining string // why nothing more is launched; "": it is
+	Problem  string // the journal cannot be written, …; "": all is well
+	Stuck    string // why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may
+	Question *live.Question
+
+	Hosts  []live.Host
+	Jobs   *Page
+	Table  *Table
+	Groups []Group // failures, most frequent first, at most MaxGroups
+	Events *Events
+	Detail *Detail
+}
+
+// MaxGroups bounds Picture.Groups; the last stands for all further ones.
+const MaxGroups = 200
+
+// Run names the run and anyone who dispatches it.
+type Run struct {
+	Name, UID, Dir string
+	Lab            string // the inventory's name for people: its file, or "this machine"
+	Created        time.Time
+	Epoch          int
+	Owner          string // user, machine and process; "": nobody
+	Machine        string // of the dispatcher; "": nobody
+	Standby        string // the machines on which a standby dispatcher watches
+	Best           string // what a search looks for, COLUMN:max or COLUMN:min; "": it is none
+}
+
+// Page is a piece of the list of jobs.
+type Page struct {
+	Filter  string
+	Wrong   string // what is wrong with the filter; it then matches nothing
+	Sort    Sort
+	Reverse bool
+	Matched int // rows in the whole list
+	First   int // position of Rows[0]
+	Cursor  int // position of JobsWindow.Cursor; -1: not in the list
+	Rows    []Row
+	Settled time.Duration // age of the order: long lists are sorted less often than they change
+}
+
+// Row is a line of the list of jobs.
+type Row struct {
+	ID        jobs.ID
+	Phase     Phase
+	Title     string // name, or command
+	Queue     string
+	Params    []jobs.Param
+	Priority  int
+	Place     int // queued: how many start before it, by order alone; 0: the next. -1: not known
+	Host      string
+	Slot      int
+	Copies    int // further attempts that are open, of a speculative copy
+	Attempt   int // number of the newest; 0: none yet
+	Failures  int // tries used up
+	Tries     int // it may have in all
+	Round     int
+	Started   time.Time // of the attempt that runs, or that counted
+	Ended     time.Time
+	Retry     time.Time // Phase Retry: when
+	Progress  float64   // 0 to 1; -1: it has said nothing
+	Said      string    // its DCS_PROGRESS as written, when that is no fraction
+	Cause     string    // "exit 137", "timeout", …: why it failed, or why its last try did
+	Last      string    // the last line of stderr of that try
+	Straggler bool
+	CPU       time.Duration
+	MaxRSS    int64 // bytes, of its largest process; up to jobs.MemoryFloor: no more than that
+}
+
+// Group are failed jobs with one cause.
+type Group struct {
+	Cause string // exit 137, SIGSEGV, timeout …
+	Last  string // last line of stderr
+	Count int
+	Tries int         // failed tries of jobs that are being tried again, not in Count
+	Hosts []string    // where, most frequent first, at most five
+	Jobs  []Row       // some of them, newest first, at most MaxGroupRows
+	Which jobs.Ranges // all of Count
+}
+
+// MaxGroupRows bounds Group.Jobs.
+const MaxGroupRows = 20
+
+// Events is a piece of the event log.
+type Events struct {
+	Total int // lines that match, of those kept
+	Back  int // lines after Lines
+	Wrong string
+	Cut   bool // older ones are not kept
+	Lines []Event
+}
+
+// Event is something that happened.
+type Event struct {
+	Seq  uint64
+	At   time.Time
+	Host string
+	Job  jobs.ID
+	Text string
+	Bad  bool // a failure, a loss: worth a warning sign
+}
+
+// Detail is all that is known of one job.
+type Detail struct {
+	Row      Row
+	Command  string
+	Cwd      string
+	Setup    string
+	Env      []jobs.EnvVar // names and the values that are stored
+	Tags     []string
+	Tokens   string
+	Slots    int
+	GPUs     jobs.GPUs
+	MemBytes int64
+	Timeout  time.Duration
+	Deadline time.Time
+	Estimate time.Duration // how long such a job takes: the user's guess, or mean + 2 deviations; 0: not known
+	After    string        // as a jobs file says it
+	File     string        // where it was read from
+	Line     int
+	Why      string // one sentence: why it is not running, or what it is doing
+	Asked    bool   // the dispatcher said so
+	Attempts []Attempt
+}
+
+// Attempt is one execution.
+type Attempt struct {
+	ID       jobs.AttemptID
+	Host     string
+	Slot     int
+	Round    int
+	State    string
+	Result   string // exit 0, SIGKILL, timeout …; "" if there is none
+	Reason   string
+	Launched time.Time
+	Started  time.Time
+	Ended    time.Time
+	CPU      time.Duration
+	MaxRSS   int64  // as in Row
+	Last     string // last line of stderr
+	Charged  bool   // it used up a try
+	Out, Err string // paths; host:path where only the host has them
+}
+
+// Weight is what it would cost to end some jobs.
+type Weight struct {
+	Queued  int           // of them, waiting
+	Running int           // of them, running
+	Handed  int           // of them, handed to a host and not known to have started
+	Over    int           // of them, over already
+	Lost    time.Duration // time of slots spent so far by what runs
+}

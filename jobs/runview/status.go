@@ -23,7 +23,7 @@ const (
 	StatusFinished                  // every job is over
 	StatusStopped                   // jobs are left, and its dispatcher has ended or is ending
 	StatusCrashed                   // jobs are left, and its dispatcher died
-	StatusSilent                    // jobs are left, and its dispatcher on another machine gives no sign of life
+	StatusSilent                    // jobs are left, and its dispatcher on another machine gives no heartbeat
 )
 
 // Live reports whether somebody dispatches the run and is not ending.
@@ -93,7 +93,7 @@ func (v *View) removed(err error) error {
 	return err
 }
 
-// status returns how the run stands and, unless it goes on, a sentence that says so. mu is
+// status returns how the run stands and, unless it continues, a sentence that says so. mu is
 // held.
 func (v *View) status() (RunStatus, string) {
 	f, t := &v.facts, v.table
@@ -122,7 +122,7 @@ func (v *View) status() (RunStatus, string) {
 		over = "no job came"
 	case left == 0 && t.Counts[jobs.Succeeded] == v.total():
 		over = "all jobs succeeded"
-	case left == 0 && t.Counts[jobs.Cancelled] > 0:
+	case left == 0 && t.Counts[jobs.Canceled] > 0:
 		over = "over: " + Counts(t, false)
 	case left == 0:
 		over = "some jobs did not succeed"
@@ -132,9 +132,9 @@ func (v *View) status() (RunStatus, string) {
 			over = overText(closed) + "; " + jobs.Plural(left, "job") + " left"
 		}
 	case f.life == journal.Dead:
-		status, over = StatusCrashed, f.owner.String()+" has died; what it started runs on"
+		status, over = StatusCrashed, f.owner.String()+" has died; the jobs that it started continue"
 	default:
-		status, over = StatusSilent, f.owner.String()+" gives no sign of life any more; what it started runs on"
+		status, over = StatusSilent, f.owner.String()+" sends no heartbeat; the jobs that it started continue"
 	}
 	if f.left != "" {
 		over += "; " + f.left
@@ -162,9 +162,9 @@ func andLeft(why string) string {
 	return "; " + why
 }
 
-// LeftBehind says of a run whose jobs are all over, and which nobody dispatches any
-// more, what its journal does not show to have been ended: a run ends only when every
-// host has been left clean. "" if it has ended, or goes on.
+// LeftBehind describes what the journal of a run does not show to have been ended, though all of its
+// jobs are over and nobody dispatches it: a run ends only when every host has been left clean. It is
+// "" if the run has ended or is not over.
 func LeftBehind(t *jobs.Table) string {
 	if t.Ended || t.NumJobs() == 0 || t.Unfinished() > 0 {
 		return ""
@@ -188,15 +188,15 @@ func LeftBehind(t *jobs.Table) string {
 	return "processes that jobs left behind may still be alive on " + where + ": resume ends them"
 }
 
-// StoppedText says how a stopped owner is continued.
+// StoppedText describes how a stopped owner is continued.
 func StoppedText(o *journal.Owner) string {
-	return fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", o.PID)
+	return fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d continues it", o.PID)
 }
 
 // now is the dispatcher's clock, as far as that is known. mu is held.
 func (v *View) now() time.Time { return time.Now().Add(v.ahead) }
 
-// setState takes in what the dispatcher published; nil: nobody dispatches the run. mu is held.
+// setState handles what the dispatcher published; nil: nobody dispatches the run. mu is held.
 func (v *View) setState(s *live.State) {
 	old := v.state
 	if old == s {

@@ -1,16 +1,155 @@
 package runview
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
+
+// QueueCount is what a run has of a queue.
+type QueueCount struct {
+	Name     string         `json:"name"` // "": the queue of jobs that name none
+	Jobs     map[string]int `json:"jobs"` // by state, those that there are
+	Total    int            `json:"total"`
+	Seconds  float64        `json:"run_seconds"` // of all finished attempts, times their slots
+	Share    int            `json:"share"`
+	Priority int            `json:"priority"`
+	Slots    int            `json:"slots,omitempty"` // that its jobs occupy at most; 0: there is no limit
+
+	Counts [jobs.Skipped + 1]int `json:"-"` // the same as Jobs
+	Busy   time.Duration         `json:"-"` // the same as Seconds
+}
+
+// CountQueues counts the queues of a run, in the order of their first jobs.
+func CountQueues(t *jobs.Table) []*QueueCount {
+	list := []*QueueCount{}
+	byName := map[string]*QueueCount{}
+	var last *jobs.Options
+	var q *QueueCount
+	for j := range t.Rows() {
+		o := j.Spec.Options
+		if o == nil {
+			o = jobs.NoOptions
+		}
+		if o != last {
+			if last, q = o, byName[o.Queue]; q == nil {
+				q = &QueueCount{Name: o.Queue, Share: 1, Jobs: map[string]int{}}
+				byName[o.Queue], list = q, append(list, q)
+			}
+			if o.Share > 0 { // the newest job counts, as when they are dispatched
+				q.Share = o.Share
+			}
+			if o.QueuePriority != nil {
+				q.Priority = *o.QueuePriority
+			}
+			q.Slots = cmp.Or(o.QueueSlots, q.Slots)
+		}
+		q.Total++
+		q.Counts[j.State]++
+		for _, a := range j.Attempts {
+			if a.Outcome != nil && a.Outcome.Started != 0 {
+				q.Busy += a.Outcome.Elapsed() * time.Duration(j.Spec.SlotCount())
+			}
+		}
+	}
+	for _, q := range list {
+		q.Seconds = q.Busy.Seconds()
+		for st, n := range q.Counts {
+			if n > 0 {
+				q.Jobs[jobs.JobState(st).String()] = n
+			}
+		}
+	}
+	return list
+}
+
+// DeadlineCounts describes how many jobs have met their deadlines.
+type DeadlineCounts struct {
+	Met    int
+	Missed int // also by jobs that ended without success
+	Late   int // cannot be met any more
+	Open   int
+}
+
+// CountDeadlines counts what happened to deadlines.
+func CountDeadlines(t *jobs.Table, now time.Time) (n DeadlineCounts) {
+	for j := range t.Rows() {
+		if j.Spec.Options == nil || j.Spec.Deadline.IsZero() {
+			continue
+		}
+		left, ran := j.Spec.Deadline.Sub(now), time.Duration(0)
+		if a := j.Last(); a != nil && a.State == jobs.AttemptRunning {
+			ran = max(0, now.Sub(a.Launched.Time()))
+		}
+		switch o := LastOutcome(j); {
+		case j.State == jobs.Succeeded && (o == nil || !o.Ended.Time().After(j.Spec.Deadline)):
+			n.Met++
+		case j.State.Terminal() || left <= 0:
+			n.Missed++
+		case j.Spec.Estimate-ran > left:
+			n.Late++
+		default:
+			n.Open++
+		}
+	}
+	return n
+}
+
+// LastOutcome returns the newest outcome of a job; nil if there is none.
+func LastOutcome(j *jobs.Job) *jobs.Outcome {
+	for _, a := range slices.Backward(j.Attempts) {
+		if a.Outcome != nil {
+			return a.Outcome
+		}
+	}
+	return nil
+}
+
+// HostCount is what a host has had of a run.
+type HostCount struct {
+	Running int `json:"running"`     // open attempts
+	Handed  int `json:"handed_over"` // of Running, those that are not known to have started
+	Ended   int `json:"ended"`       // attempts with an outcome
+	Failed  int `json:"failed"`      // of Ended, those that failed; one that was ended on request did not fail
+}
+
+// CountHosts returns what each host has had of a run, by its name.
+func CountHosts(t *jobs.Table) map[string]*HostCount {
+	counts := map[string]*HostCount{}
+	for j := range t.Rows() {
+		for _, a := range j.Attempts {
+			if a.Host == "" {
+				continue // a number left free after damage to the journal
+			}
+			h := counts[a.Host]
+			if h == nil {
+				h = new(HostCount)
+				counts[a.Host] = h
+			}
+			switch {
+			case a.State.Open():
+				h.Running++
+				if a.State == jobs.AttemptLaunching {
+					h.Handed++
+				}
+			case a.Outcome != nil:
+				h.Ended++
+				if a.Failed() {
+					h.Failed++
+				}
+			}
+		}
+	}
+	return counts
+}
 
 // HostWord is the last event of a host.
 type HostWord struct {
@@ -24,7 +163,7 @@ func (w HostWord) After(host string, at jobs.Stamp, text string) HostWord {
 	return HostWord{at, text, w.Up || text == host+" is up"}
 }
 
-// Hear enters what a record says of a host.
+// Hear applies what a record contains about a host.
 func Hear(words map[string]HostWord, r *jobs.Record) {
 	switch {
 	case r.Kind == jobs.KindEpoch:
@@ -34,14 +173,14 @@ func Hear(words map[string]HostWord, r *jobs.Record) {
 	}
 }
 
-// maxTrouble bounds the sentences about hosts that were of no use.
+// maxTrouble bounds the sentences about hosts that were useless.
 const maxTrouble = 5
 
 // minFailures is how many attempts must have failed on a host before it is compared
 // with the others.
 const minFailures = 3
 
-// HostsOfNoUse says in a sentence each which hosts were of no use to a run: those that
+// HostsOfNoUse describes, in a sentence each, which hosts were useless to a run: those that
 // were never up, and those where attempts failed much more often than on the others. A
 // run that went well in the end hides both, and took longer. Texts are not cleaned.
 func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
@@ -74,7 +213,7 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 	return lines
 }
 
-// InputText says what is missing of the input of a run.
+// InputText describes what is missing of the input of a run.
 func InputText(i rundir.Input, t *jobs.Table) string {
 	const maxFault = 60
 	why := "its input was not read to its end"
@@ -87,7 +226,7 @@ func InputText(i rundir.Input, t *jobs.Table) string {
 	return why + ": " + Came(t) + "; feed the rest to a new run"
 }
 
-// Came says how many jobs of an input are part of the run.
+// Came describes how many jobs of an input are part of the run.
 func Came(t *jobs.Table) string {
 	n := t.NumSpecs()
 	switch n {
@@ -130,7 +269,10 @@ func OpenAttempt(j *jobs.Job) *jobs.Attempt {
 	return a
 }
 
-// RunningText says how many jobs run and how many are only handed over. Of a run that
+// Copies returns how many attempts of a job are open beside the one that OpenAttempt returns.
+func Copies(j *jobs.Job) int { return max(0, len(j.Open())-1) }
+
+// RunningText describes how many jobs run and how many are only sent to a host. Of a run that
 // nobody dispatches nobody knows.
 func RunningText(running, handed int, dispatched bool) string {
 	switch {
@@ -139,12 +281,12 @@ func RunningText(running, handed int, dispatched bool) string {
 	case handed == 0:
 		return fmt.Sprintf("%d running", running)
 	case handed >= running:
-		return fmt.Sprintf("%d handed over", handed)
+		return fmt.Sprintf("%d sent", handed)
 	}
-	return fmt.Sprintf("%d running, %d handed over", running-handed, handed)
+	return fmt.Sprintf("%d running, %d sent", running-handed, handed)
 }
 
-// Counts says how many jobs are in each state, of a run that somebody dispatches or
+// Counts describes how many jobs are in each state, of a run that somebody dispatches or
 // nobody.
 func Counts(t *jobs.Table, dispatched bool) string {
 	rest := t.Counts
@@ -156,7 +298,7 @@ func Counts(t *jobs.Table, dispatched bool) string {
 // StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no
 // job is in are left out.
 func StateCounts(counts [jobs.Skipped + 1]int, handed int, dispatched bool) (parts []string) {
-	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
+	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
 		switch n := counts[st]; {
 		case n == 0:
 		case st == jobs.Running:

@@ -13,7 +13,7 @@ import (
 )
 
 // newTableLab is a lab whose jobs run for a second each and print acc, ten times their
-// number plus that of the attempt. One more goes on and on, and so does the run.
+// number plus that of the attempt. One more continues and on, and so does the run.
 func newTableLab(t *testing.T, n int) *lab {
 	l := newReadingLab(t)
 	l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
@@ -48,7 +48,7 @@ func figuresOf(tb *Table) string {
 	return strings.Join(all, " ")
 }
 
-// X5: the table grows while the run goes on, and a Look that waits is woken by it; a
+// X5: the table grows while the run continues, and a Look that waits is woken by it; a
 // job that is run again leaves it and comes back with what it then printed.
 func TestTableIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestTableIsLive(t *testing.T) {
 	})
 }
 
-// What is not there when it is looked for is looked for again; a note says so meanwhile.
+// What is not there when it is looked for is looked for again; a note says so in the meantime.
 func TestTableOfLateOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newReadingLab(t)

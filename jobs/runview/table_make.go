@@ -30,7 +30,7 @@ type made struct {
 // make makes a table of what is known now.
 func (t *tables) make(ask *TableAsk) *made {
 	start := time.Now()
-	f, d := t.figures(ask.Figures), &t.done
+	f, d := t.figuresOf(ask.Figures), &t.done
 	for len(f.values) < len(d.list) {
 		f.values = append(f.values, nil)
 	}
@@ -158,7 +158,7 @@ func columnsOf(s *results.Table) (list []TableColumn, cut []string) {
 	return list, cut
 }
 
-// varies says that a column has several values.
+// varies reports whether a column has several values.
 func varies(s *results.Table, column int) bool {
 	first := query.Value{}
 	for row := range s.Len() {

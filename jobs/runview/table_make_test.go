@@ -304,7 +304,7 @@ func TestTableOfAWrongAsk(t *testing.T) {
 	}
 }
 
-// A run with neither parameters nor figures has no table, until a figure is asked for.
+// A run with neither parameters nor figures has no table, until a figure is requested.
 func TestPlainTable(t *testing.T) {
 	x, dir := newTab(), t.TempDir()
 	x.add(jobs.Spec{Command: "c"}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))

@@ -83,7 +83,7 @@ func small() tab {
 	t.add(jobs.Spec{Command: "sleep 9", Params: param("kernel", "rbf"), Options: gpu}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, ran("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second), func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
 	t.add(jobs.Spec{Command: "sleep 7", Options: &jobs.Options{After: []jobs.ID{3}}}, jobs.Queued)
-	t.add(jobs.Spec{Command: "sleep 6"}, jobs.Cancelled)
+	t.add(jobs.Spec{Command: "sleep 6"}, jobs.Canceled)
 	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut, ran("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true, CPU: 2 * time.Second}, time.Minute))
 	t.add(jobs.Spec{Command: "sleep 5", Options: &jobs.Options{Priority: -1}}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 4"}, jobs.Running, handed("ws02"))
@@ -126,7 +126,7 @@ func idsOf(p *Picture) string {
 	return strings.Join(ids, " ")
 }
 
-// TUI.md, key s: the orders, equal ones by id in both directions. Nobody dispatches
+// the orders, equal ones by id in both directions. Nobody dispatches
 // the table: what runs is away.
 func TestOrders(t *testing.T) {
 	b := boardOf(t, small())
@@ -175,7 +175,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TUI.md rule 4: the window follows the job under the cursor.
+// the window follows the job under the cursor.
 func TestWindow(t *testing.T) {
 	x := newTab()
 	for range 100 {
@@ -220,7 +220,7 @@ func TestATableIsReadOnly(t *testing.T) {
 	if _, err := b.Do(t.Context(), Requeue.Jobs(2)); err == nil || !strings.Contains(err.Error(), "looked at") {
 		t.Error(err)
 	}
-	for id, want := range map[jobs.ID]string{3: "was handed to ws01", 4: "nobody dispatches", 2: "exit 137", 7: "cancelled"} {
+	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches", 2: "exit 137", 7: "canceled"} {
 		d := lookAt(t, b, Ask{Focus: id}).Detail
 		if d == nil || !strings.Contains(d.Why, want) {
 			t.Errorf("%d: %+v", id, d)
@@ -229,7 +229,7 @@ func TestATableIsReadOnly(t *testing.T) {
 	// A dispatcher that was not asked is not said to be none (X7).
 	unasked := boardOf(t, small())
 	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
-	for id, want := range map[jobs.ID]string{3: "was handed to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
+	for id, want := range map[jobs.ID]string{3: "was sent to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
 		if d := lookAt(t, unasked, Ask{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {
 			t.Errorf("%d: %s", id, d.Why)
 		}

@@ -1,3 +1,12 @@
+// Package runview is what everybody sees of a run who does not dispatch it: the screen
+// and the commands that observe. Source is the interface that they use.
+//
+// It keeps a short row of each job (list.go) and computes outside the goroutine that owns
+// the table what people ask of a list: phases, orders, filters (filter.go), failures by
+// cause. Whole rows, details and attempts are made for the jobs that are shown.
+//
+// It decides nothing (sched does) and draws nothing (tui does). Texts are as they came
+// from jobs and hosts: whoever shows them cleans them.
 package runview
 
 import (
@@ -54,7 +63,7 @@ type Conn interface {
 // View follows a run and is a Source. Its methods may be called from any goroutine.
 //
 // Only its own goroutines read the run directory and wait for the dispatcher, and they
-// hold no lock meanwhile: a Look is answered also while the disk hangs.
+// hold no lock in the meantime: a Look is answered also while the disk hangs.
 type View struct {
 	run   *rundir.Run
 	opt   Options
@@ -68,7 +77,7 @@ type View struct {
 
 	follower follower // of the goroutine follow
 
-	mu sync.Mutex // guards what follows; not held while the disk or a connection is waited for
+	mu sync.Mutex // guards what follows; not held while the disk or a connection is awaited
 	list
 	table   *jobs.Table // changes only while mu is held
 	reader  jobs.RowReader
@@ -82,7 +91,7 @@ type View struct {
 	place   *results.Place // where files of attempts are
 	marks   marks          // jobs whose rows are to be made anew
 	events  eventLog
-	page    orders
+	page    *order
 	queue   line
 	tables  tables
 	version uint64
@@ -165,7 +174,7 @@ func (v *View) Close() {
 	}
 }
 
-// changed notes that something has changed. mu is held.
+// changed records that something has changed. mu is held.
 func (v *View) changed() {
 	v.dirty = true
 	v.notify()
@@ -341,7 +350,7 @@ func (v *View) initList() {
 	v.spec = v.specs()
 }
 
-// restart shows a table that was built anew. mu is held.
+// restart shows a table that was built again. mu is held.
 func (v *View) restart(t *jobs.Table, h *harvest) {
 	v.table, v.events, v.marks, v.stored = t, h.events, marks{}, 0
 	edition := v.edition
@@ -349,7 +358,7 @@ func (v *View) restart(t *jobs.Table, h *harvest) {
 	v.initList()
 	v.edition = edition + 1
 	v.generation++
-	v.page, v.queue = orders{}, line{}
+	v.page, v.queue = nil, line{}
 }
 
 // farAttempts returns the attempts in the focus whose files may have been brought from

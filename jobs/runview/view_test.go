@@ -298,7 +298,7 @@ func TestSilentOwner(t *testing.T) {
 			}
 		}
 		time.Sleep(journal.StaleAfter + 3*time.Second)
-		if p := lookAt(t, v, Ask{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no sign of life") || p.Total != 1 {
+		if p := lookAt(t, v, Ask{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no heartbeat") || p.Total != 1 {
 			t.Errorf("status %v, %q, %d jobs", p.Status, p.Over, p.Total)
 		}
 		beats()
@@ -310,7 +310,7 @@ func TestSilentOwner(t *testing.T) {
 }
 
 // What a fenced dispatcher wrote too late disappears when the record that fixes its file
-// shows: everything is built anew.
+// shows: everything is built again.
 func TestRestart(t *testing.T) {
 	d := &disk{Disk: rundir.OS, hide: "000002.jsonl"}
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
@@ -343,7 +343,7 @@ func TestRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(old, jobs.Record{Kind: jobs.KindJob, At: 2, Job: 1, Next: jobs.Cancelled, Seq: 1, Reason: "too late"})
+	write(old, jobs.Record{Kind: jobs.KindJob, At: 2, Job: 1, Next: jobs.Canceled, Seq: 1, Reason: "too late"})
 	after, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -358,7 +358,7 @@ func TestRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(next, jobs.Record{Kind: jobs.KindJob, At: 3, Job: 2, Next: jobs.Cancelled, Seq: 1, Reason: "in time"})
+	write(next, jobs.Record{Kind: jobs.KindJob, At: 3, Job: 2, Next: jobs.Canceled, Seq: 1, Reason: "in time"})
 	if err := next.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestRestart(t *testing.T) {
 		d.mu.Unlock()
 		time.Sleep(3 * time.Second)
 		p := lookAt(t, v, Ask{Jobs: page(5), Events: &EventsWindow{All: true, Rows: 50}})
-		if got := states(); got != "queue cancel queue" || p.Phases[Cancelled] != 1 || p.Version <= version || p.Run.Epoch != 2 {
+		if got := states(); got != "queue cancel queue" || p.Phases[Canceled] != 1 || p.Version <= version || p.Run.Epoch != 2 {
 			t.Errorf("%s, %v, version %d after %d", got, p.Phases, p.Version, version)
 		}
 		for _, e := range p.Events.Lines {

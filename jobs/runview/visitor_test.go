@@ -9,7 +9,7 @@ import (
 )
 
 // Rule 9: a cancel of jobs that waited when it was asked about ends nothing that has
-// started meanwhile, and says how many it has left alone.
+// started in the meantime, and says how many it has left alone.
 func TestCancelOfWhatStillWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -17,7 +17,7 @@ func TestCancelOfWhatStillWaits(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		ans := l.do(Action{Do: Cancel, Waiting: true, Jobs: jobs.Ranges{{First: 1, Last: 4}}})
 		p := l.look(Ask{})
-		if ans.Done+ans.Left != 4 || ans.Left < 2 || p.Phases[Running] != 2 || p.Phases[Ending] != 0 || p.Phases[Cancelled] != ans.Done || ans.Changed.Count() != ans.Done {
+		if ans.Done+ans.Left != 4 || ans.Left < 2 || p.Phases[Running] != 2 || p.Phases[Ending] != 0 || p.Phases[Canceled] != ans.Done || ans.Changed.Count() != ans.Done {
 			t.Errorf("%+v, %v", ans, p.Phases)
 		}
 		if ans = l.do(Action{Do: Cancel, Waiting: true, Jobs: jobs.One(1)}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {

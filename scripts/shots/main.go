@@ -1,5 +1,5 @@
 // Command shots makes a real run to be photographed: a lab of sshd servers on loopback,
-// the program in tmux. It keeps what the terminals show, with their colours.
+// the program in tmux. It keeps what the terminals show, with their colors.
 // scripts/screenshots draws the pictures.
 package main
 
@@ -18,23 +18,7 @@ import (
 func main() {
 	bin := flag.String("bin", "./dcs-tui", "the program")
 	out := flag.String("o", "shots", "where the captures go")
-	shrink := flag.String("shrink", "", "make the pictures of this directory smaller, and nothing else")
-	frames := flag.String("animate", "", "make run.gif of the frames in this directory, in the directory -o, and nothing else")
 	flag.Parse()
-	if *frames != "" {
-		if err := animate(*frames, filepath.Join(*out, "run.gif")); err != nil {
-			fmt.Fprintln(os.Stderr, "shots:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if *shrink != "" {
-		if err := shrinkAll(*shrink); err != nil {
-			fmt.Fprintln(os.Stderr, "shots:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	if err := run(*bin, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "shots:", err)
 		os.Exit(1)

@@ -201,32 +201,20 @@ func mapFile(fd int, path string, bytes int) (mem []byte, err error) {
 	return mem, err
 }
 
-// lockFile takes an OFD write lock on the whole file without waiting. It returns EAGAIN
-// if another open file holds a lock on it.
-func lockFile(fd int, path string) error { return lockRange(fd, path, 0, 0) }
-
-// lockRange is lockFile for n bytes of the file from an offset; 0: to the end.
+// lockRange takes an OFD write lock on n bytes of a file from an offset (0: to the end)
+// without waiting. It returns EAGAIN if another open file holds a lock there.
 func lockRange(fd int, path string, from, n int64) error {
 	return call("lock", path, func() error {
 		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: from, Len: n})
 	})
 }
 
-// unlockFile releases such a lock, even if other processes have inherited the open
+// unlockRange releases such a lock, even if other processes have inherited the open
 // file.
-func unlockFile(fd int, path string) error { return unlockRange(fd, path, 0, 0) }
-
 func unlockRange(fd int, path string, from, n int64) error {
 	return call("unlock", path, func() error {
 		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK, Start: from, Len: n})
 	})
-}
-
-// writeLocked reports whether another open file holds a write lock on the file. It
-// takes no lock.
-func writeLocked(fd int, path string) (bool, error) {
-	_, n, err := lockedRange(fd, path, 0, 0)
-	return n > 0, err
 }
 
 // lockedRange returns one of the ranges that other open files have locked for writing

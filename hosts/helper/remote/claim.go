@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// errClaimed says that somebody else made the claim first.
+// errClaimed reports that somebody else made the claim first.
 var errClaimed = errors.New("already claimed")
 
 func statusName(id jobs.AttemptID) string { return id.String() + "." + string(jobs.FileStatus) }
@@ -56,7 +56,7 @@ func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
 
 // openOurs opens the status file that could not be created because of err, if its content
 // is ours: a server's reply can be lost, its repeat then says "exists", and only the token
-// inside tells that it was us.
+// inside reports that it was us.
 func openOurs(dirfd int, name string, content []byte, err error) (int, error) {
 	fd, oerr := openat(dirfd, name, unix.O_RDWR|unix.O_NONBLOCK, 0)
 	if oerr != nil {
@@ -89,7 +89,7 @@ func bury(dirfd int, c attempts.Claim) error {
 	})
 }
 
-// entomb sees to it that an attempt of which the caller has made claim c, or has
+// entomb makes sure that an attempt of which the caller has made claim c, or has
 // tried to, is never started. It reports whether that is certain: false when it was
 // claimed by another, or when the file system does not let us know.
 func entomb(dirfd int, temp string, c attempts.Claim) bool {

@@ -1,17 +1,17 @@
 // Package remote is the far side of hosts/helper, what runs on a host: the
 // helper (`__host`), one for as long as one channel lives, which takes jobs over
-// into a spool and reports what becomes of them; the supervisors (`__slot`), which
+// into a spool and reports what happens to them; the supervisors (`__slot`), which
 // run one job after the other and outlive the helper; and `__sum`, the hash of
 // the executable, for the bootstrap.
 //
-// It promises, whatever dies and whenever (DESIGN 1): an attempt starts at most
+// It promises, whatever dies and whenever: an attempt starts at most
 // once (its claim), never after its lease or after it was withdrawn; no outcome
 // is known but from a whole sentinel or the supervisor that wrote it; and what is
 // ended is ended whole, children that left the session included.
 //
 // How a job travels. The helper writes a spec into the spool's directory in/ and
-// a ticket into the pipe that all its supervisors read. A ticket is a doorbell: it
-// names a spec. Taking a spec is a rename into taken/, whose name says who took
+// a token into the pipe that all its supervisors read. A token only wakes: it names a
+// spec. Taking a spec is a rename into taken/, whose name says who took
 // it; withdrawing it is an unlink in in/; so exactly one of both happens. The
 // supervisor then creates the status file, which holds the claim and reserved
 // bytes, runs the job, writes the sentinel into these and removes the taken
@@ -23,6 +23,9 @@
 // also those that are stopped or stuck. The end of a run, once begun, is carried
 // through though the link breaks.
 //
+// Files helper*.go belong to the helper and files supervisor*.go to the supervisor; both
+// use the others. The end of helper_owner.go is a third program, which suspends jobs.
+//
 // It decides nothing about jobs, opens no network connection, and must not be
-// used by the dispatcher's side, which speaks to it through hosts/helper/client.
+// used by the dispatcher's side, which speaks to it through hosts/helper.
 package remote

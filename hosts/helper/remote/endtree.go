@@ -3,9 +3,11 @@
 package remote
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +32,24 @@ func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) c
 			if ok(m.cookie) || group.has(t, t[pid], m.cookie == "" && m.bare) {
 				roots = append(roots, pid)
 			}
+		}
+		return t.pick(append(t.under(roots...), roots...), spare)
+	}
+}
+
+// jobTree chooses what carries a cookie or is in a process group, the processes that also
+// accepts, and everything below them.
+func jobTree(mine string, group pgroup, spare map[int]bool, also func(p proc) bool) choose {
+	marked := withCookie(func(s string) bool { return s == mine }, group, spare)
+	return func(t table) []proc {
+		var roots []int
+		for pid, p := range t {
+			if also(p) {
+				roots = append(roots, pid)
+			}
+		}
+		for _, p := range marked(t) {
+			roots = append(roots, p.pid)
 		}
 		return t.pick(append(t.under(roots...), roots...), spare)
 	}
@@ -62,7 +82,7 @@ const (
 )
 
 // endAll ends what pick chooses: TERM and CONT, up to grace for them to go, then
-// KILL, looked up anew each round until nothing is left. It returns what could
+// KILL, looked up again each round until nothing is left. It returns what could
 // not be ended (a process stuck in the kernel).
 func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, nil, grace) }
 
@@ -200,4 +220,106 @@ func name(ps []proc) string {
 		fmt.Fprintf(&b, " %d (%s)", p.pid, strings.TrimSpace(string(procFile(p.pid, "comm"))))
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// A process that hands over to a child and goes is in no picture of all processes,
+// or gone when the signal comes. But as we are a subreaper its child becomes ours,
+// and our own children can be looked up much faster.
+
+const (
+	chaseTime  = 300 * time.Millisecond // how long one chase lasts at most
+	chaseLooks = 8                      // so many in a row must find nothing
+	chasePause = 300 * time.Microsecond
+)
+
+// chaser looks for children of ours that mine accepts.
+type chaser struct {
+	mine func(proc) bool
+	dead map[int]bool // children that have ended and were not waited for: they are not looked up again
+}
+
+// chase ends them with signals, and reports whether it found any, or could not be sure.
+func (c *chaser) chase(signals ...unix.Signal) (found bool) {
+	until := uptime() + chaseTime
+	empty := 0
+	for empty < chaseLooks && uptime() < until {
+		seen, sure := c.look(children())
+		switch {
+		case len(seen) > 0 && len(signals) == 0:
+			return true
+		case len(seen) > 0:
+			found, empty = true, 0
+			signalAll(seen, signals...)
+			continue
+		case sure:
+			empty++
+		}
+		time.Sleep(chasePause)
+	}
+	return found || empty == 0
+}
+
+// children lists the children of our first thread, to which orphans fall. Where the
+// kernel does not tell there are none.
+func children() (pids []int) {
+	for _, w := range bytes.Fields(procFile(os.Getpid(), "task/"+strconv.Itoa(os.Getpid())+"/children")) {
+		pids = append(pids, int(number(w)))
+	}
+	return pids
+}
+
+// look returns those of pids, our children, that are ours to end. It is not sure if one of
+// them has ended since they were listed, because that one's children are ours now.
+func (c *chaser) look(pids []int) (out []proc, sure bool) {
+	known := c.dead
+	c.dead = map[int]bool{} // a pid that is not listed any more may pass to another child
+	pids = slices.DeleteFunc(pids, func(pid int) bool {
+		if known[pid] {
+			c.dead[pid] = true
+		}
+		return known[pid] || hungProcs.has(pid)
+	})
+	answered := hungProcs.procs(pids)
+	sure = len(answered) == len(pids)
+	for _, p := range answered {
+		switch {
+		case !endable(p):
+			c.dead[p.pid], sure = true, false
+		case c.mine(p):
+			out = append(out, p)
+		}
+	}
+	return out, sure
+}
+
+// pgroup is the process group of a job's shell, remembered from when the shell
+// was there. Its number alone proves nothing later: when the last member has
+// gone the kernel gives the number to somebody else, perhaps of the same user.
+type pgroup struct {
+	id     int    // pid of the shell; 0: not known
+	leader uint64 // start of the shell; 0: not known, it had gone when we looked
+	since  uint64 // no member is older: start of the shell, or of its supervisor
+}
+
+// groupOf looks at a shell while it is, or may still be, its supervisor's child.
+func groupOf(pid int, by holder) pgroup {
+	g := pgroup{id: pid, since: by.Start}
+	if p, ok := readProc(pid); ok && p.ppid == by.PID && p.start >= by.Start {
+		g.leader, g.since = p.start, p.start
+	}
+	return g
+}
+
+// has reports whether p, found in t, belongs to the job for no other reason than
+// its group. While the shell itself is there, whether as a zombie, the number
+// cannot have passed on. Without it only such members count as let us see no
+// environment (bare): any other of the job's would show the job's cookie.
+func (g pgroup) has(t table, p proc, bare bool) bool {
+	if g.id <= 0 || p.group != g.id || p.start < g.since {
+		return false
+	}
+	if shell, there := t[g.id]; there && g.leader != 0 {
+		return shell.start == g.leader
+	}
+	return bare
 }

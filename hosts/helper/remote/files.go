@@ -4,11 +4,18 @@ package remote
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs/rundir"
 )
 
 // What is done with whole files, by the calls of calls.go.
@@ -153,4 +160,205 @@ func removeTree(dir string) error {
 		return nil
 	}
 	return err
+}
+
+// A job owns its attempt's files as much as we do and may have replaced any of
+// them: by a pipe on which a reader would wait for ever, a link to anything, a
+// file forever. So they are opened as what they must be, and never read whole.
+
+// openPlain opens a file for reading, if it is an ordinary one.
+func openPlain(path string) (int, error) {
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err = fstat(fd, path, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = &fs.PathError{Op: "read", Path: path, Err: errNotPlain}
+	}
+	if err != nil {
+		closeFile(fd, path)
+		return -1, err
+	}
+	return fd, nil
+}
+
+var errNotPlain = errors.New("not an ordinary file")
+
+// readPlain reads at most n bytes of an ordinary file. What is no such file has
+// no bytes: it says as little as an empty one.
+func readPlain(path string, n int) ([]byte, error) {
+	fd, err := openPlain(path)
+	if errors.Is(err, errNotPlain) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closeFile(fd, path)
+	b := make([]byte, n)
+	n, err = preadAll(fd, path, b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+
+// temps names the files that a process writes beside the shards before it puts
+// them where they belong: .new.HOST.SLOT.PID.START.COUNT. If it dies at that, the
+// name tells the next helper of the host that they are nobody's.
+type temps struct {
+	dir  string // attempts/
+	host string
+	by   holder
+}
+
+const tempPrefix = ".new."
+
+var tempCount atomic.Int64
+
+// path is a name that has not been used before.
+func (t temps) path() string {
+	return filepath.Join(t.dir, tempPrefix+t.host+"."+t.by.String()+"."+strconv.FormatInt(tempCount.Add(1), 10))
+}
+
+// sweep removes what dead processes of this host have left.
+func (t temps) sweep() error {
+	names, err := list(t.dir)
+	for _, n := range names {
+		rest, ok := strings.CutPrefix(n, tempPrefix+t.host+".")
+		i := strings.LastIndexByte(rest, '.')
+		if !ok || i < 0 {
+			continue
+		}
+		if by, ok := parseHolder(rest[:i]); ok && !by.alive() {
+			if e := remove(filepath.Join(t.dir, n)); e != nil && err == nil && !errors.Is(e, fs.ErrNotExist) {
+				err = e
+			}
+		}
+	}
+	return err
+}
+
+// createTemp makes such a file.
+func createTemp(path string) (int, error) {
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
+	fd, err := openat(unix.AT_FDCWD, path, flags, 0o600)
+	if err != nil {
+		remove(path) // the name is ours alone: what is there we have just made
+	}
+	if errors.Is(err, fs.ErrExist) { // and the server's reply was lost
+		fd, err = openat(unix.AT_FDCWD, path, flags, 0o600)
+	}
+	return fd, err
+}
+
+// writeTemp writes such a file, fsynced and closed. On error there is none.
+func writeTemp(path string, b []byte) error {
+	fd, err := createTemp(path)
+	if err != nil {
+		return err
+	}
+	if err = pwrite(fd, path, b, 0); err == nil {
+		err = fsync(fd, path)
+	}
+	if cerr := closeFile(fd, path); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		again(func() error { return remove(path) })
+	}
+	return err
+}
+
+// replace writes the file path whole or not at all: as temp, on the same file
+// system, then renamed.
+func replace(temp, path string, b []byte) error {
+	if err := writeTemp(temp, b); err != nil {
+		return err
+	}
+	err := rename(temp, path)
+	if err != nil {
+		again(func() error { return remove(temp) })
+	}
+	return err
+}
+
+// The pauses between tries of what must not fail for a moment's trouble.
+var pauses = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}
+
+// again does f until it succeeds or there is nothing to do it to, a few times.
+func again(f func() error) (err error) {
+	for _, p := range pauses {
+		if err = f(); err == nil || errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		time.Sleep(p)
+	}
+	return f()
+}
+
+// readDisk is a rundir.Disk for reading alone, by the calls of calls.go.
+type readDisk struct{ rundir.Disk }
+
+var onlyRead = readDisk{rundir.OS}
+
+func (readDisk) Names(dir string) ([]string, error) { return list(dir) }
+
+func (readDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	fd, err := openat(unix.AT_FDCWD, path, flag, uint32(perm))
+	if err != nil {
+		return nil, err
+	}
+	return &readFrom{fd, path}, nil
+}
+
+type readFrom struct {
+	fd   int
+	path string
+}
+
+func (f *readFrom) ReadAt(b []byte, off int64) (n int, err error) {
+	for n < len(b) {
+		k, err := pread(f.fd, f.path, b[n:], off+int64(n))
+		if err != nil {
+			return n, err
+		}
+		if k == 0 {
+			return n, io.EOF
+		}
+		n += k
+	}
+	return n, nil
+}
+
+func (f *readFrom) Size() (int64, error) {
+	var st unix.Stat_t
+	err := fstat(f.fd, f.path, &st)
+	return st.Size, err
+}
+
+func (f *readFrom) Close() error { return closeFile(f.fd, f.path) }
+
+func (f *readFrom) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
+func (f *readFrom) Truncate(int64) error               { return errors.ErrUnsupported }
+func (f *readFrom) Sync() error                        { return errors.ErrUnsupported }
+
+// localTypes are file systems of this machine: close and rename cannot fail
+// late there, and a reserved block stays reserved. Any other is treated like NFS.
+var localTypes = map[int64]bool{
+	unix.EXT4_SUPER_MAGIC:      true,
+	unix.XFS_SUPER_MAGIC:       true,
+	unix.BTRFS_SUPER_MAGIC:     true,
+	unix.TMPFS_MAGIC:           true,
+	unix.OVERLAYFS_SUPER_MAGIC: true,
+	unix.F2FS_SUPER_MAGIC:      true,
+	0x2fc12fc1:                 true, // ZFS
+	0xca451a4e:                 true, // bcachefs
+}
+
+// onNetwork reports whether dir is on a file system that is not known to be local.
+func onNetwork(dir string) bool {
+	var st unix.Statfs_t
+	return statfs(dir, &st) != nil || !localTypes[int64(st.Type)]
 }

@@ -182,7 +182,7 @@ func TestKillsSupervisor(t *testing.T) {
 	}
 }
 
-// A job that kills the helper costs it nothing: its supervisor goes on, and the
+// A job that kills the helper costs it nothing: its supervisor continues, and the
 // next helper hears of its end.
 func TestKillsHelper(t *testing.T) {
 	w := newWorld(t)
@@ -206,7 +206,7 @@ func TestKillsHelper(t *testing.T) {
 	g.bye()
 }
 
-// A supervisor that was stopped goes on by itself: the end of its job is heard of.
+// A supervisor that was stopped is continued, and reports the end of its job.
 func TestStoppedSupervisorGoesOn(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())

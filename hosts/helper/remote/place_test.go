@@ -69,7 +69,7 @@ func TestPlaceStaysOwn(t *testing.T) {
 	g.bye()
 }
 
-// X9: what a check sees says nothing of the next one: a directory may be shared by then,
+// X9: what a check sees says nothing about the next one: a directory may be shared by then,
 // or it is made from another.
 func TestCheckNotesNoPlace(t *testing.T) {
 	w := newWorld(t)

@@ -22,7 +22,7 @@ func (f *far) shares(slots int) *hosts.Sharing {
 }
 
 // Two runs share the slots of a host (K11): the second gets its part as jobs of the first
-// end. When the first is killed, nothing of it is left.
+// end. When the first is killed, nothing is left of it.
 func TestSlotsAreShared(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
@@ -75,6 +75,31 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 }
 
+// What a running job may use of the memory is known to other runs, for as long as it runs or
+// its supervisor lives.
+func TestMemoryIsShared(t *testing.T) {
+	t.Setenv(beatEnv, "100ms")
+	w := newWorld(t)
+	gate := w.fifo("gate")
+	f := w.start(w.open())
+	f.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
+	large := job("1.1", "read x < "+gate)
+	large.Mem = 200 << 20
+	f.launch(large)
+	await(f, func(*hosts.Started) bool { return true })
+	_, o := w.sameHost(t)
+	g := w.start(o)
+	if s := g.hello.Sharing; s == nil || s.Memory != 192<<20 || s.Users[0].Memory != 192<<20 { // whole units of 64 MiB
+		t.Errorf("the hello of another run says %+v, want 192 MiB in use", s)
+	}
+	g.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
+	write(t, gate, "\n")
+	f.exit("1.1")
+	await(g, func(b *hosts.Beat) bool { return b.Sharing == nil || b.Sharing.Memory == 0 })
+	f.bye()
+	g.bye()
+}
+
 // A job of several slots starts only when all of them are free.
 func TestWideJobWaitsForItsSlots(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
@@ -103,6 +128,48 @@ func TestWideJobWaitsForItsSlots(t *testing.T) {
 	g.bye()
 }
 
+// Only root can weight users: the file is his, no link, and nobody else can write it.
+func TestUserWeights(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("makes files of another user, which needs root")
+	}
+	const alice, bob = 4242, 4243
+	const text = "4242 3\nuid 4243 5\n4243 2 extra\n4243 many\n\n"
+	for name, c := range map[string]struct {
+		owner int
+		mode  os.FileMode
+		link  bool
+		want  map[int]int
+	}{
+		"root's":            {0, 0o644, false, map[int]int{alice: 3}},
+		"a user's":          {alice, 0o644, false, nil},
+		"writable by group": {0, 0o664, false, nil},
+		"writable by all":   {0, 0o666, false, nil},
+		"a link to root's":  {0, 0o644, true, nil},
+		"missing":           {-1, 0, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := dir + "/" + weightsFile
+			if c.link {
+				if err := os.Symlink(dir+"/real", path); err != nil {
+					t.Fatal(err)
+				}
+				path = dir + "/real"
+			}
+			if c.owner >= 0 {
+				if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, c.mode), os.Chown(path, c.owner, c.owner)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := userWeights(dir, []hosts.SlotClaim{{User: alice}, {User: bob}})
+			if len(got) != len(c.want) || got[alice] != c.want[alice] {
+				t.Errorf("weights %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 // What a malicious user puts into the shared directory costs nobody the last slot, gives
 // nobody more, and is reported once.
 func TestForgedClaims(t *testing.T) {
@@ -126,7 +193,7 @@ func TestForgedClaims(t *testing.T) {
 		if err == nil {
 			_, err = f.Write(text)
 		}
-		if err = errors.Join(err, f.Truncate(max(size, int64(len(text)))), f.Chown(evil, evil), lockFile(int(f.Fd()), path)); err != nil {
+		if err = errors.Join(err, f.Truncate(max(size, int64(len(text)))), f.Chown(evil, evil), lockRange(int(f.Fd()), path, 0, 0)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
@@ -212,10 +279,10 @@ func TestHeldSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if got := heldSlots(int(f.Fd()), path, 100); got != 20 {
+	if got := countLocked(int(f.Fd()), path, claimSpan, memoryStart, 100); got != 20 {
 		t.Errorf("%d slots are held of 20", got)
 	}
-	if got := heldSlots(int(f.Fd()), path, 4); got != 4 {
+	if got := countLocked(int(f.Fd()), path, claimSpan, memoryStart, 4); got != 4 {
 		t.Errorf("%d slots up to a limit of 4", got)
 	}
 }

@@ -4,6 +4,7 @@ package remote
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,6 +13,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
 )
 
 var (
@@ -23,7 +31,7 @@ var (
 )
 
 // alike is how many of the calls that look the same in one process are let go
-// wrong: what comes with each beat comes again and again.
+// wrong: what comes with each heartbeat comes again and again.
 const alike = 3
 
 // calls plays a scene without a fault and returns what was called, in order.
@@ -69,10 +77,10 @@ func (s scene) plans(t *testing.T, network bool) (all []*plan) {
 	return all
 }
 
-// Promises 1 to 5 (DESIGN 1): whatever single file-system call of a helper or a
+// Promises 1 to 5: whatever single file-system call of a helper or a
 // supervisor fails, or is the last that its process makes, no attempt runs twice,
 // no outcome is made up or lost, the next attempts run, nothing is left, and
-// whoever reads the messages learns which file it was and why.
+// anyone who reads the messages learns which file it was and why.
 func TestSweep(t *testing.T) {
 	for _, network := range []bool{false, true} {
 		for _, s := range scenes {
@@ -131,4 +139,351 @@ func sample(all []*plan, n int) (some []*plan) {
 		some = append(some, all[i])
 	}
 	return some
+}
+
+// scene is what continues while something goes wrong.
+type scene struct {
+	name string
+	play func(d *driver)
+}
+
+func exits(n int) func(o *jobs.Outcome) bool {
+	return func(o *jobs.Outcome) bool { return o.Exit == n && o.Signal == "" && o.Error == "" && !o.Stopped }
+}
+
+var scenes = []scene{
+	// One starts at once and two wait; one fails, and one has a command that is too
+	// long for an argument. Output is read, and all that is there is listed.
+	{"launch", func(d *driver) {
+		d.add("echo out; exit 0", exits(0))
+		d.add("echo oops >&2; exit 3", exits(3))
+		d.add("exit 0"+strings.Repeat("\n# long", maxArgument/6), exits(0))
+		d.until("all are over", d.allDone)
+		var asked *link
+		d.until("all is listed", func() bool {
+			if asked != d.link && !d.listed {
+				asked = d.link
+				d.link.out.Write(&hosts.Read{ID: 7, Attempt: d.jobs[1].last().id, File: jobs.FileErr, Limit: 100},
+					&hosts.Look{Host: "melon1", Attempts: []jobs.AttemptID{d.jobs[0].last().id}}, &hosts.List{Epoch: 1})
+			}
+			return d.listed
+		})
+		d.end()
+	}},
+	// Two jobs need the same device, so they run one after the other.
+	{"gpu", func(d *driver) {
+		d.add("exit 0", exits(0)).gpus = []int{0}
+		d.add("exit 2", exits(2)).gpus = []int{0}
+		d.until("both are over", d.allDone)
+		d.end()
+	}},
+	// The first runs, the second waits and is taken back.
+	{"withdraw", func(d *driver) {
+		gate := d.gate()
+		first := d.add("read x < "+gate, exits(0))
+		second := d.add("exit 4", exits(4))
+		d.add("exit 5", exits(5))
+		d.until("the first runs", func() bool { return first.last().started || second.last().started || first.done() })
+		second.dropped = true
+		d.until("the second is taken back", func() bool {
+			if second.done() {
+				return true
+			}
+			d.link.out.Write(&hosts.Withdraw{Epoch: 1, Attempts: []jobs.AttemptID{second.last().id}})
+			return false
+		})
+		d.pass(gate)
+		d.until("all are over", d.allDone)
+		d.end()
+	}},
+	// The first runs and is killed, with what it started.
+	{"kill", func(d *driver) {
+		first := d.add("sleep 1000 & sleep 1000", func(o *jobs.Outcome) bool { return o.Stopped && !o.OK() })
+		d.add("exit 6", exits(6))
+		d.until("the first runs", func() bool { return first.last().started || first.done() })
+		first.dropped = true
+		var asked *link
+		d.until("the first has ended", func() bool {
+			if !first.done() && asked != d.link {
+				asked = d.link
+				d.link.out.Write(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{first.last().id}, Why: "asked"})
+			}
+			return first.done()
+		})
+		d.until("all are over", d.allDone)
+		d.end()
+	}},
+	// The helper dies, the first ends and the second begins without one, and another
+	// helper comes.
+	{"adopt", func(d *driver) {
+		one, two := d.gate(), d.gate()
+		first := d.add("read x < "+one+"; exit 7", exits(7))
+		second := d.add("read x < "+two+"; exit 8", exits(8))
+		d.add("exit 0", exits(0))
+		d.until("one runs", func() bool { return d.running() || first.done() })
+		d.probes = 0
+		d.probe()
+		d.until("the launch is in the spool", func() bool { return d.probes > 0 || d.allDone() }) // orders are handled in turn
+		if !d.link.over {
+			d.link.cmd.Process.Kill()
+			d.hangUp()
+			d.ends--
+		}
+		d.pass(one)
+		polltest.Within(2*time.Second, func() bool { return d.runs(second.last().id) > 0 }) // nobody reports; with a fault it may never come
+		d.pass(two)
+		d.until("all are over", d.allDone)
+		d.end()
+	}},
+}
+
+// running reports whether some attempt has been started and has not ended.
+func (d *driver) running() bool {
+	for _, k := range d.jobs {
+		if r := k.last(); r.started && !r.settled() {
+			return true
+		}
+	}
+	return false
+}
+
+// gate is a pipe before which a job waits; pass lets every attempt of it continue.
+func (d *driver) gate() string { return d.w.fifo("gate" + string(rune('a'+len(d.gates())))) }
+
+func (d *driver) gates() []string {
+	names, _ := filepath.Glob(filepath.Join(d.w.runDir, "gate*"))
+	return names
+}
+
+func (d *driver) pass(gate string) {
+	for range maxStarts {
+		d.w.say(gate)
+	}
+}
+
+// end asks for every attempt once more, which must change nothing, ends the run,
+// and looks at what is left.
+func (d *driver) end() {
+	d.t.Helper()
+	ids := []jobs.AttemptID{{Job: 9, N: 1}} // never launched
+	for _, k := range d.jobs {
+		for _, r := range k.attempts {
+			ids = append(ids, r.id)
+		}
+	}
+	stray := &task{id: 9, attempts: []*try{{id: ids[0]}}, dropped: true}
+	d.jobs = append(d.jobs, stray)
+	answered := map[jobs.AttemptID]bool{}
+	asked := time.Time{}
+	for end := time.Now().Add(bound); len(answered) < len(ids); {
+		if time.Now().After(end) {
+			d.t.Fatalf("not all are answered: %v; said:\n\t%s", answered, strings.Join(d.said, "\n\t"))
+		}
+		if d.link.over {
+			d.ends++
+			d.connect()
+			asked = time.Time{}
+		}
+		if time.Since(asked) > 300*time.Millisecond {
+			asked = time.Now()
+			d.link.out.Write(&hosts.Probe{Epoch: 1, Attempts: ids})
+		}
+		if m, ok := d.receive(100 * time.Millisecond); ok {
+			if m, ok := m.(*hosts.Probed); ok {
+				for _, p := range m.Jobs {
+					if p.Answer >= hosts.HasExited {
+						answered[p.Attempt] = true
+					}
+				}
+			}
+		}
+	}
+	for {
+		d.link.out.Write(&hosts.Bye{End: true})
+		d.hangUp()
+		if d.link.cmd.ProcessState.Success() {
+			break
+		}
+		d.ends++
+		d.connect()
+	}
+	d.check()
+}
+
+// clean reports whether nothing can be seen of the fault.
+func (d *driver) clean() bool {
+	for _, k := range d.jobs {
+		if len(k.attempts) > 1 || k.id != 9 && !k.dropped && k.last().answer != hosts.HasExited {
+			return false
+		}
+	}
+	return d.ends == 0 && len(d.said) == 0 && len(d.litter()) == 0
+}
+
+// litter names files that are left and should not be.
+func (d *driver) litter() (out []string) {
+	filepath.WalkDir(filepath.Dir(d.w.base), func(path string, e os.DirEntry, err error) error {
+		rel, _ := filepath.Rel(filepath.Dir(d.w.base), path)
+		switch {
+		case err != nil:
+			out = append(out, err.Error())
+		case strings.HasPrefix(rel, "base/runs/") && e.IsDir() && strings.Count(rel, "/") == 3:
+			out = append(out, rel)
+		case strings.HasPrefix(rel, "run/attempts/") && !e.IsDir():
+			if ok := finalFile.MatchString(rel); !ok {
+				out = append(out, rel)
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// Promises 1 to 3 and 5: a disk that is full for a while, or a file system that
+// refuses all writes, costs time and nothing else. What ended while it was so has
+// its outcome, the trouble is said on a line with the reason, and afterwards all
+// continues by itself.
+func TestTroubleForAWhile(t *testing.T) {
+	ways := []string{"ENOSPC", "EDQUOT", "ESTALE", "EIO", "EROFS"}
+	places := []string{"attempts", "spool", ""}
+	for i, how := range ways {
+		for j, where := range places {
+			network := (i+j)%2 == 1
+			if testing.Short() && i != j {
+				continue
+			}
+			t.Run(how+" in "+strings.TrimSpace("all "+where), func(t *testing.T) {
+				p := &plan{Network: network, Call: callKey{Op: how, Path: where}, How: howFull}
+				d := newDriver(t, p)
+				full := filepath.Join(p.Dir, "full")
+				gate := d.gate()
+				first := d.add("read x < "+gate+"; exit 7", exits(7))
+				// A probe calls running what has been claimed and has no files yet: that could still be refused.
+				d.until("the first runs", func() bool { return first.last().started && d.runs(first.last().id) > 0 })
+				write(t, full, "")
+				d.add("exit 0", exits(0))
+				d.add("exit 9", exits(9))
+				d.launch()
+				d.pass(gate)
+				d.until("it is said why", func() bool { return d.hasSaid(errnos[how].Error()) })
+				if err := os.Remove(full); err != nil {
+					t.Fatal(err)
+				}
+				d.until("all are over", d.allDone)
+				if len(first.attempts) > 1 {
+					t.Errorf("what ran through it was run again: %s", d.state())
+				}
+				d.end()
+			})
+		}
+	}
+}
+
+func (d *driver) hasSaid(text string) bool {
+	for _, s := range d.said {
+		if strings.Contains(s, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Promises 1 to 3 under many deaths: helpers are killed in the middle of their
+// work, and supervisors too; each launch is repeated through each helper. In the
+// end every attempt has one answer, none ran twice, and what is said to have
+// exited has run.
+func TestManyDeaths(t *testing.T) {
+	const n, rounds = 150, 6
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld(t)
+	runs := filepath.Join(w.runDir, "runs")
+	o := w.open()
+	o.Slots = 3
+	var all []hosts.LaunchJob
+	var ids []jobs.AttemptID
+	for i := 1; i <= n; i++ {
+		j := job(fmt.Sprintf("%d.1", i), fmt.Sprintf("echo %d >> %s; exit %d", i, runs, i%2))
+		all = append(all, j)
+		ids = append(ids, j.Attempt)
+	}
+	exited := map[jobs.AttemptID]bool{}
+	for range rounds {
+		f := w.start(o)
+		var rest []hosts.LaunchJob
+		for _, j := range all {
+			if !exited[j.Attempt] {
+				rest = append(rest, j)
+			}
+		}
+		f.launch(rest...)
+		for until := len(exited) + 1 + r.IntN(n/rounds); len(exited) < min(until, n*3/4); { // some die, and never exit
+			await(f, func(m *hosts.Exits) bool {
+				for _, e := range m.Jobs {
+					exited[e.Attempt] = true
+				}
+				return true
+			})
+		}
+		if r.IntN(2) == 0 {
+			if taken, err := w.spool().taken(); err == nil {
+				for _, by := range taken {
+					if p, ok := readProc(by.PID); ok && p.start == by.Start {
+						signalAll([]proc{p}, unix.SIGKILL)
+						break
+					}
+				}
+			}
+		}
+		f.kill9()
+	}
+	f := w.start(o)
+	f.mayDie = true
+	answers := map[jobs.AttemptID]hosts.Answer{}
+	for open := ids; len(open) > 0; {
+		f.ping(time.Hour)
+		f.send(&hosts.Probe{Epoch: 1 << 20, Attempts: open})
+		for asked := map[jobs.AttemptID]bool{}; len(asked) < len(open); {
+			await(f, func(m *hosts.Probed) bool {
+				for _, p := range m.Jobs {
+					asked[p.Attempt] = true
+					answers[p.Attempt] = max(p.Answer, answers[p.Attempt])
+				}
+				return true
+			})
+		}
+		open = nil
+		for _, id := range ids {
+			if a := answers[id]; a < hosts.HasExited {
+				answers[id] = 0
+				open = append(open, id)
+			}
+		}
+	}
+	b, err := os.ReadFile(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		count[strings.TrimSpace(line)]++
+	}
+	tally := map[hosts.Answer]int{}
+	for _, id := range ids {
+		ran, a := count[fmt.Sprint(int(id.Job))], answers[id]
+		tally[a]++
+		switch {
+		case ran > 1:
+			t.Errorf("%s ran %d times", id, ran)
+		case a == hosts.HasExited && ran != 1:
+			t.Errorf("%s is said to have exited but ran %d times", id, ran)
+		case a == hosts.NeverStarted && ran != 0:
+			t.Errorf("%s is said never to have started but ran", id)
+		case exited[id] && a != hosts.HasExited:
+			t.Errorf("%s was reported over and is now %v", id, a)
+		}
+	}
+	t.Logf("answers: %v", tally)
+	f.bye()
 }

@@ -1,4 +1,4 @@
-const kinds = ['succeeded', 'failed', 'timed_out', 'cancelled', 'lost', 'superseded', 'running']; // of attempts
+const kinds = ['succeeded', 'failed', 'timed_out', 'canceled', 'lost', 'superseded', 'running']; // of attempts
 const words = s => s.replaceAll('_', ' ');
 const titles = {elapsed_seconds: 'time', cpu_seconds: 'CPU time', max_rss_bytes: 'memory', last_line: 'last line of stderr'};
 const aliases = {time: 'elapsed_seconds', cpu: 'cpu_seconds', mem: 'max_rss_bytes', id: 'job'};
@@ -291,10 +291,14 @@ function load(D) {
   draws(() => plot(one, {...axis, title: 'All hosts', series: together.series}));
   draws(() => plot(two, {...axis, title: 'Attempts over', fy: whole, series: ends}));
   for (const i of attempts) perHost[D.rank[A.host[i]]].push(i);
+  function loads(i) { // of everybody's processes
+    const points = (A.loads[D.byName[i]] || []).filter(p => p[0] <= D.total / 1000);
+    return points.length ? [{name: 'load average', color: colors[3], kind: 'line', points}] : [];
+  }
   function host(i) {
     const used = perHost[i].use ||= use(perHost[i]), slots = new Set(perHost[i].map(k => A.slot[k])).size;
     const note = `${slots} slot${slots === 1 ? '' : 's'}, ${Math.round(100 * used.mean / slots)} % in use`;
-    plot(figures[i], {...axis, height: 110, left: 30, atLeast: slots, title: A.hosts[D.byName[i]], note, series: used.series});
+    plot(figures[i], {...axis, height: 110, left: 30, atLeast: slots, title: A.hosts[D.byName[i]], note, series: [...used.series, ...loads(i)]});
   }
   let count = Math.min(few, figures.length);
   const more = $('#more-hosts'), hosts = () => { $('#load').replaceChildren(...figures.slice(0, count)); range(count).forEach(host); };

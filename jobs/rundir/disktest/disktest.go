@@ -143,7 +143,7 @@ func (d *Disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, e
 }
 
 // PowerLoss takes from the real disk what was never synced: bytes become zero,
-// names vanish. Files must not be used by anyone meanwhile.
+// names vanish. Files must not be used by anyone in the meantime.
 func (d *Disk) PowerLoss() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

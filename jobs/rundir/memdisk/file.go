@@ -41,7 +41,7 @@ func (f Forget) Error() string { return fmt.Sprintf("%v, and the written bytes a
 // Unwrap returns the cause.
 func (f Forget) Unwrap() error { return f.Err }
 
-// file is an open file. It goes on working when its name is removed.
+// file is an open file. It still works when its name is removed.
 type file struct {
 	m      *Mount
 	n      *node

@@ -13,7 +13,7 @@ type Loss struct {
 	Len  int    // bytes of a write; otherwise 1
 }
 
-// Fate is what becomes of it.
+// Fate is what happens to it.
 type Fate struct {
 	Keep  int  // 0: it is lost; Loss.Len or more: it is kept; between: a write is torn there
 	Zeros bool // the lost end of a write that made the file longer reads as zeros; otherwise the file is as if it had not been written

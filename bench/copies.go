@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// copies measures what --speculate saves: with a host that dies, and with one that takes ten
+// times as long for each job. There are four hosts of two slots.
+func copies(l *lab, r *report) error {
+	r.table("80 jobs of 1 s, one host dies after 3 s", "median", "all")
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{{"without copies", nil}, {"--speculate", []string{"--speculate"}}} {
+		var took []float64
+		for range min(l.rounds, 3) {
+			d, err := l.dying(c.flags)
+			if err != nil {
+				return err
+			}
+			took = append(took, d.Seconds())
+		}
+		r.row(c.name, fmt.Sprintf("%.1f s", median(took)), all("%.1f s", took))
+	}
+	r.table("200 jobs of 2 s, 20 s on one host", "time")
+	slow := strings.Repeat("case $DCS_HOST in ws4) sleep 20;; *) sleep 2;; esac\n", 200)
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{{"without copies", nil}, {"--speculate", []string{"--speculate"}}} {
+		run, err := timed(l.dcs(4, 2, l.runDir(), append(c.flags, l.file("slow.txt", slow))...))
+		if err != nil {
+			return err
+		}
+		r.row(c.name, fmt.Sprintf("%.1f s", run.wall.Seconds()))
+	}
+	// In T seconds six slots end T/2 jobs each, and two slots T/20.
+	r.row("ideal", fmt.Sprintf("%.1f s", 200/(6./2+2./20)))
+	return nil
+}
+
+// dying runs 80 jobs of a second, and kills everything on a host after three seconds.
+func (l *lab) dying(flags []string) (time.Duration, error) {
+	cmd := l.dcs(4, 2, l.runDir(), append(flags, l.file("second.txt", strings.Repeat("sleep 1\n", 80)))...)
+	done := make(chan error, 1)
+	time.AfterFunc(3*time.Second, func() { done <- l.killHost(3) })
+	c, err := timed(cmd)
+	return c.wall, errors.Join(err, <-done, l.sshd[3].Start())
+}
+
+// killHost ends the sshd of a host, and whatever runs on it.
+func (l *lab) killHost(i int) error {
+	s := l.sshd[i]
+	s.Stop()
+	for range 3 { // a supervisor may have started something meanwhile
+		if err := l.killAll(s, "DCS_HOST=ws"+strconv.Itoa(i+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lab) killAll(s *hosttest.SSHD, mark string) error {
+	procs, err := filepath.Glob("/proc/[0-9]*")
+	for _, p := range procs {
+		args, _ := os.ReadFile(p + "/cmdline")
+		env, _ := os.ReadFile(p + "/environ")
+		if bytes.Contains(args, []byte(s.Dir)) || bytes.Contains(env, []byte(mark+"\x00")) {
+			if pid, err := strconv.Atoi(filepath.Base(p)); err == nil {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package commit
+
+import (
+	"fmt"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// While the journal cannot be written, or the run directory is not there, nothing is
+// launched and no end given out; what starts nothing continues.
+
+// Obstruct records that there is another reason to launch nothing (err), or none any
+// more (nil). Only a new reason is reported.
+func (r *Loop) Obstruct(now sched.Time, err error) {
+	if r.fenced {
+		return
+	}
+	was := r.blocked()
+	switch {
+	case err != nil && r.obstacle == nil:
+		r.tell(now, fmt.Sprintf("nothing is launched: %v", err))
+	case err == nil && r.obstacle != nil && r.failure == nil && !r.hung:
+		r.tell(now, "the run directory is there again; the run continues")
+	}
+	r.obstacle = err
+	r.block(now, was)
+}
+
+// Paused reports whether a person has paused launching.
+func (r *Loop) Paused() bool { return r.core.Table().Paused }
+
+func (r *Loop) blocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
+
+// block lets the core launch nothing while the journal cannot be written; what it
+// had decided to launch goes back to the queue: it was never sent.
+func (r *Loop) block(now sched.Time, was bool) {
+	switch is := r.blocked(); {
+	case is && !was:
+		r.step(now, sched.Hold{By: sched.HoldJournal, On: true})
+		waiting, held := r.waiting, r.held
+		r.waiting, r.held = nil, nil
+		r.waiting = r.takeBack(now, waiting)
+		held = r.takeBack(now, held)
+		r.held = append(held, r.held...)
+	case was && !is:
+		r.step(now, sched.Hold{By: sched.HoldJournal})
+	}
+}
+
+// takeBack withdraws the launches among these commands, which have not left this
+// place, and returns the others. What follows from it is added to held.
+func (r *Loop) takeBack(now sched.Time, commands []sched.Command) []sched.Command {
+	var kept []sched.Command
+	for _, o := range commands {
+		launch, ok := o.(sched.Launch)
+		if !ok {
+			kept = append(kept, o)
+			continue
+		}
+		ids := make([]jobs.AttemptID, len(launch.Jobs))
+		for k, p := range launch.Jobs {
+			ids[k] = p.Attempt
+		}
+		r.step(now, sched.AttemptsWithdrawn{Host: launch.Host, Msg: &hosts.Withdrawn{
+			Attempts: ids, Why: "the journal could not be written before it was sent"}})
+	}
+	return kept
+}
+
+// harmless releases the commands that start nothing and end nothing. A launch and the end
+// of the run wait until the journal has their records. A stop by a person claims
+// nothing about jobs, so it does not wait for the journal.
+func (r *Loop) harmless() Out {
+	r.out = r.out[:0]
+	for _, list := range []*[]sched.Command{&r.waiting, &r.held} {
+		kept := (*list)[:0]
+		for _, o := range *list {
+			switch c := o.(type) {
+			case sched.SetCopies:
+				if c.First { // the voters must not know of the run before its journal knows of them
+					kept = append(kept, o)
+					continue
+				}
+			case sched.Finish:
+				why, stopped := r.core.Stopped()
+				if !stopped {
+					kept = append(kept, o)
+					continue
+				}
+				// The stop also replaces an end that had to be recorded first: the next
+				// dispatcher reaches that end again.
+				o, r.ended = sched.Finish{How: sched.Stopped, Why: why}, nil
+			case sched.Launch, sched.CreateInstance, sched.TerminateInstance:
+				kept = append(kept, o)
+				continue
+			}
+			r.out = append(r.out, o)
+		}
+		clear((*list)[len(kept):])
+		*list = kept
+	}
+	return Out{Commands: r.out}
+}
+
+// tell says it now and, when that can be written, in the journal.
+func (r *Loop) tell(now sched.Time, text string) {
+	r.Note(jobs.Record{Kind: jobs.KindEvent, At: now.Wall, Reason: text})
+	if r.Tell != nil {
+		r.Tell(text)
+	}
+}
+
+// Problem returns the reason why nothing is launched; nil: there is none.
+func (r *Loop) Problem(now sched.Time) error {
+	switch {
+	case r.failure != nil:
+		return fmt.Errorf("the journal cannot be written: %w", r.failure)
+	case r.hung:
+		return fmt.Errorf("the run directory has not answered for %.0f s", (now.Mono - r.since).Seconds())
+	}
+	return r.obstacle
+}

@@ -1,0 +1,385 @@
+package commit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// paper is a journal in memory.
+type paper struct {
+	err     error
+	pending []jobs.Record
+	durable []jobs.Record
+	syncs   int
+}
+
+func (p *paper) Append(rs []jobs.Record) error {
+	p.pending = append(p.pending, rs...)
+	return p.err
+}
+
+func (p *paper) Sync() error {
+	if p.err != nil {
+		return p.err
+	}
+	p.syncs++
+	p.durable, p.pending = append(p.durable, p.pending...), nil
+	return nil
+}
+
+// desk is a commit loop with one host of two slots.
+type desk struct {
+	t     *testing.T
+	r     *Loop
+	paper *paper
+	at    time.Duration
+	told  []string
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{t: t, paper: &paper{}}
+	h := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Fixed: 2}}
+	core := sched.New(sched.Config{Seed: 1}, &jobs.Table{}, []*hosts.Host{h})
+	d.r = New(core, d.paper)
+	d.r.Tell = func(s string) { d.told = append(d.told, s) }
+	return d
+}
+
+func (d *desk) now() sched.Time { return sched.Time{Mono: d.at, Wall: jobs.Stamp(d.at + 1)} }
+
+func (d *desk) step(evs ...sched.Event) {
+	for _, ev := range evs {
+		d.r.Step(d.now(), ev)
+	}
+}
+
+func (d *desk) commit() string { return words(d.r.Commit(d.now()).Commands) }
+
+// ready brings the host up and submits jobs, without a commit.
+func (d *desk) ready(n int) {
+	d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}},
+		sched.HostBeat{Host: "a", Beat: &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	var specs []*jobs.Spec
+	for i := range n {
+		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
+	}
+	d.step(sched.Submit{Specs: specs, Last: true})
+}
+
+func words(commands []sched.Command) string {
+	var all []string
+	for _, o := range commands {
+		w, _ := strings.CutPrefix(fmt.Sprintf("%T", o), "sched.")
+		if l, ok := o.(sched.Launch); ok {
+			for _, p := range l.Jobs {
+				w += " " + p.Attempt.String()
+			}
+		}
+		all = append(all, w)
+	}
+	return strings.Join(all, ", ")
+}
+
+func (p *paper) has(k jobs.Kind) bool {
+	for _, r := range p.durable {
+		if r.Kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// all that was stepped shares one fsync, and its commands come after it.
+func TestOneSyncATurn(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	if got := d.commit(); got != "Connect, SetLimit, Launch 1.1" {
+		t.Errorf("commands: %s", got)
+	}
+	if d.paper.syncs != 1 || !d.paper.has(jobs.KindLaunching) {
+		t.Errorf("%d syncs, durable %v", d.paper.syncs, d.paper.durable)
+	}
+}
+
+// The launches of a large batch do not stay in memory: the next turn forgets them.
+func TestOrdersAreForgotten(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	if _, ok := d.r.Flush(d.now()); !ok {
+		t.Fatal("nothing to write")
+	}
+	last := d.r.Flushed(d.now(), nil).Commands
+	if !strings.Contains(words(last), "Launch") {
+		t.Fatalf("commands: %s", words(last))
+	}
+	d.step(sched.Tick{})
+	d.r.Idle(d.now())
+	for _, o := range last {
+		if o != nil {
+			t.Errorf("%T is still there", o)
+		}
+	}
+}
+
+// while the journal cannot be written nothing is launched,
+// what is harmless continues, and what was to be launched is withdrawn: it runs when
+// the disk is well again, under the next number.
+func TestNoLaunchWithoutItsRecord(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.paper.err = errors.New("no space left on device")
+	d.ready(1)
+	if got := d.commit(); strings.Contains(got, "Launch") || !strings.Contains(got, "Connect") {
+		t.Errorf("commands: %s", got)
+	}
+	d.at += RetryEvery / 2
+	d.step(sched.Tick{})
+	if got := d.commit(); got != "" || len(d.told) != 1 {
+		t.Errorf("too early: commands %q, told %q", got, d.told)
+	}
+	if at, ok := d.r.Next(); !ok || at != RetryEvery {
+		t.Errorf("next at %v", at)
+	}
+	d.paper.err = nil
+	d.at = RetryEvery
+	if got := d.commit(); !strings.Contains(got, "Launch 1.2") || len(d.told) != 2 {
+		t.Errorf("healed: commands %q, told %q", got, d.told)
+	}
+	if d.r.Problem(d.now()) != nil {
+		t.Error("still a problem")
+	}
+}
+
+// A batch under way holds back what was decided after it, in order.
+func TestOrdersFollowTheirRecords(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.r.Idle(d.now())
+	d.ready(1)
+	batch, ok := d.r.Flush(d.now())
+	if !ok || len(batch) == 0 {
+		t.Fatal("nothing to write")
+	}
+	d.step(sched.Cancel{Jobs: []jobs.ID{1}})
+	if out := d.r.Idle(d.now()); len(out.Commands) > 0 || out.Durable {
+		t.Errorf("released during the write: %s", words(out.Commands))
+	}
+	if _, again := d.r.Flush(d.now()); again {
+		t.Error("two batches at once")
+	}
+	if got := words(d.r.Flushed(d.now(), nil).Commands); got != "SetLimit, Launch 1.1" {
+		t.Errorf("the first batch: %s", got)
+	}
+	if _, ok = d.r.Flush(d.now()); !ok {
+		t.Fatal("the cancel has no record")
+	}
+	if got := words(d.r.Flushed(d.now(), nil).Commands); got != "Kill" {
+		t.Errorf("the second batch: %s", got)
+	}
+}
+
+// a journal that does not answer for 5 s is treated as one that fails.
+func TestAJournalThatHangs(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.r.Idle(d.now())
+	d.ready(1)
+	if _, ok := d.r.Flush(d.now()); !ok {
+		t.Fatal("nothing to write")
+	}
+	if at, ok := d.r.Next(); !ok || at > HungAfter {
+		t.Errorf("next at %v", at)
+	}
+	d.at = HungAfter
+	d.step(sched.Tick{})
+	if got := words(d.r.Idle(d.now()).Commands); strings.Contains(got, "Launch") || !strings.Contains(got, "SetLimit") {
+		t.Errorf("while it hangs: %s", got)
+	}
+	if d.r.Problem(d.now()) == nil || len(d.told) != 1 {
+		t.Errorf("told: %q", d.told)
+	}
+	if got := words(d.r.Flushed(d.now(), nil).Commands); got != "" {
+		t.Errorf("the launch was withdrawn, and yet: %s", got)
+	}
+	d.at += time.Second
+	if got := d.commit(); !strings.Contains(got, "Launch 1.2") || len(d.told) != 2 {
+		t.Errorf("afterwards: %s, told %q", got, d.told)
+	}
+}
+
+// X1: a dispatcher that was fenced off writes nothing more and sends nothing.
+func TestFence(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	d.r.Fence()
+	d.step(sched.Tick{})
+	d.r.Note(jobs.Record{Kind: jobs.KindEvent})
+	if out := d.r.Commit(d.now()); len(out.Commands) > 0 || out.Durable || len(d.paper.durable) > 0 {
+		t.Errorf("after the fence: %v, %v", out, d.paper.durable)
+	}
+	if _, err := d.r.End(d.now(), true, sched.Finish{}); err != nil || len(d.paper.durable) > 0 {
+		t.Errorf("the end: %v, %v", err, d.paper.durable)
+	}
+}
+
+type taken struct{}
+
+func (taken) Error() string { return "another dispatcher has taken the run over" }
+func (taken) FencedBy() int { return 3 }
+
+// X1, promise 1: when the journal finds another dispatcher after the write, nothing of
+// the batch goes out: the other one may not have counted it.
+func TestFencedByTheJournal(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	d.paper.err = taken{}
+	out := d.r.Commit(d.now())
+	if out.FencedBy != 3 || len(out.Commands) > 0 || out.Durable || len(d.told) > 0 {
+		t.Errorf("%+v, told %q", out, d.told)
+	}
+	d.paper.err = nil
+	d.step(sched.Tick{})
+	if got := d.commit(); got != "" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// The end of a run is written only if nothing came after it: a requeue takes it
+// back (promise 1).
+func TestEndIsTakenBack(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	d.commit()
+	id := jobs.AttemptID{Job: 1, N: 1}
+	d.step(sched.AttemptsEnded{Host: "a", Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id}}}})
+	if got := d.commit(); !strings.Contains(got, "Finish") || !d.r.Ended() {
+		t.Errorf("commands: %s", got)
+	}
+	d.step(sched.Requeue{Jobs: []jobs.ID{1}})
+	d.commit()
+	if d.r.Ended() {
+		t.Error("the run has ended, with a job queued")
+	}
+	if _, err := d.r.End(d.now(), true, sched.Finish{How: sched.Stopped, Why: "asked"}); err != nil || d.paper.has(jobs.KindEnded) || !d.paper.has(jobs.KindClosed) {
+		t.Errorf("the end was written (%v)", err)
+	}
+}
+
+// Promise 1: what is shown of a record is how the record left its job, also when the
+// same step opens the next round.
+func TestSeeBeforeTheNextRound(t *testing.T) {
+	d := newDesk(t)
+	d.ready(1)
+	var seen []jobs.JobState
+	d.r.See = func(r *jobs.Record) {
+		if r.Seq > 0 {
+			seen = append(seen, d.r.core.Table().Job(r.Job).State)
+		}
+	}
+	d.step(sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 1}}}}, sched.Pause{On: true})
+	ids := []jobs.ID{1}
+	d.step(sched.HostDown{Host: "a"}, sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 2}}}},
+		sched.Request{Name: "r", Do: []sched.Event{sched.Cancel{Jobs: ids}, sched.Requeue{Jobs: ids}}})
+	if len(seen) != 1 || seen[0] != jobs.Canceled || d.r.core.Table().Job(1).Round != 2 {
+		t.Errorf("seen %v; the job is in round %d", seen, d.r.core.Table().Job(1).Round)
+	}
+}
+
+// A missing run directory is reported once, and its return once, although the journal fails as well.
+func TestOneTroubleOneLine(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	d.r.Obstruct(d.now(), errors.New("it is gone"))
+	d.paper.err = errors.New("no such file or directory")
+	d.commit()
+	d.at += RetryEvery
+	d.r.Obstruct(d.now(), nil)
+	d.commit()
+	if len(d.told) != 1 {
+		t.Errorf("told %q", d.told)
+	}
+	d.paper.err = nil
+	d.at += RetryEvery
+	if got := d.commit(); len(d.told) != 2 || !strings.Contains(got, "Launch") {
+		t.Errorf("told %q, commands %s", d.told, got)
+	}
+}
+
+// A journal that cannot be written does not delay a stop by a person. It does delay an
+// end that claims something about jobs.
+func TestAStopNeedsNoJournal(t *testing.T) {
+	for _, c := range []struct {
+		ev         sched.Event
+		over, goes bool
+	}{{sched.Stop{Why: "SIGTERM"}, false, true}, {sched.Drain{Why: "Ctrl-C"}, false, false}, {sched.Submit{Last: true}, true, true}} {
+		d := newDesk(t)
+		d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}})
+		d.commit()
+		d.paper.err = errors.New("no such file or directory")
+		d.step(c.ev)
+		if c.over { // the core has concluded by then
+			d.step(sched.Stop{Why: "SIGTERM"})
+		}
+		if got := d.commit(); strings.Contains(got, "Finish") != c.goes {
+			t.Errorf("%T: commands %q", c.ev, got)
+		}
+	}
+}
+
+// Records that no idle slot waits for gather for GatherTime after the batch before, so
+// that they share an fsync. A launch for an idle slot takes everything along at once.
+func TestRecordsGather(t *testing.T) {
+	d := newDesk(t)
+	d.at = time.Second
+	d.step(sched.Tick{})
+	d.ready(3)
+	flush := func(want int, when string) {
+		t.Helper()
+		batch, ok := d.r.Flush(d.now())
+		if len(batch) != want || ok != (want > 0) {
+			t.Fatalf("%s: got %d records, %v; want %d", when, len(batch), ok, want)
+		}
+		if ok {
+			d.r.Flushed(d.now(), nil)
+		}
+	}
+	note := func() { d.r.Note(jobs.Record{Kind: jobs.KindEvent, Reason: "hello"}) }
+	batch, ok := d.r.Flush(d.now())
+	if !ok {
+		t.Fatalf("the first batch: got %v, %v; want records", batch, ok)
+	}
+	d.r.Flushed(d.now(), nil)
+
+	began := d.at
+	d.at += GatherTime / 2
+	note()
+	flush(0, "soon after a batch")
+	if at, ok := d.r.Next(); !ok || at != began+GatherTime {
+		t.Errorf("Next: got %v, %v; want %v", at, ok, began+GatherTime)
+	}
+	note()
+	d.at = began + GatherTime
+	flush(2, "when the time is over")
+
+	d.at += time.Millisecond
+	note()
+	d.step(sched.AttemptsEnded{Host: "a", Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Slot: 1, Outcome: jobs.Outcome{Started: 1, Ended: 2}}}}})
+	flush(3, "with a launch for the slot that became free")
+
+	d.at += time.Hour
+	note()
+	flush(1, "after a pause")
+}

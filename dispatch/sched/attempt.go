@@ -1,0 +1,325 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// flight is an open attempt: what the core must remember of it beyond the table.
+type flight struct {
+	id         jobs.AttemptID
+	h          *host
+	spec       *jobs.Spec
+	prev, next *flight // the host's list, in the order of launching
+	slots      int
+	mem        int64
+	gpus       []int
+	wantGPUs   jobs.GPUs     // for more than len(gpus) devices: which it holds is not known (it was taken over)
+	launchedAt time.Duration // Time.Mono
+	startedAt  time.Duration // Time.Mono, when started
+	started    bool
+	undated    bool          // … or only in a supervisor's hands, which may still have to start it
+	withdrawn  bool          // asked back, no answer yet
+	killed     bool          // to be ended, no answer yet
+	warned     bool          // it was sent the warning signal
+	requeue    bool          // killed only to run elsewhere
+	over       bool          // its outcome is here and is being recorded
+	took, cpu  time.Duration // its run time and its CPU time as its host says; 0: not known
+	extra      float64       // CPU seconds charged beyond its slots' time while it runs (share.go)
+	proved     bool          // the host has shown that it has ended
+	straggles  bool          // copies.go
+	stats      *runStats
+	ran        time.Duration // before startedAt, under an earlier dispatcher
+	held       time.Duration // host.suspended when it started; 0 if it was taken over
+	said       progress      // what the job reports about itself
+}
+
+// single reports whether it may share a buffer: it takes a slot and nothing else.
+func (f *flight) single() bool { return f.slots == 1 && f.mem == 0 && f.wantGPUs == 0 }
+
+// waiting reports whether it is sent to a host, not known to have started, and wanted.
+func (f *flight) waiting() bool { return !f.started && !f.withdrawn && !f.killed && !f.over }
+
+// fly enters an attempt into the books; the caller adds h.count(f) when the
+// flight is filled in.
+func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
+	f := &flight{id: id, h: h, spec: s, slots: s.SlotCount(), mem: c.memory(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
+		stats: c.statsOf(s)}
+	c.flights[id] = f
+	if f.prev = h.tail; f.prev != nil {
+		f.prev.next = f
+	} else {
+		h.head = f
+	}
+	h.tail = f
+	h.open++
+	c.use(f, 1)
+	c.takes(f)
+	return f
+}
+
+// land takes an attempt out of the books.
+func (c *Core) land(f *flight) {
+	h := f.h
+	delete(c.flights, f.id)
+	if f.prev != nil {
+		f.prev.next = f.next
+	} else {
+		h.head = f.next
+	}
+	if f.next != nil {
+		f.next.prev = f.prev
+	} else {
+		h.tail = f.prev
+	}
+	h.open--
+	c.use(f, -1)
+	c.leaves(f)
+	if f.straggles {
+		c.straggling--
+	}
+	h.uncount(f)
+}
+
+// count adds what a flight uses to its host's sums.
+func (h *host) count(f *flight) {
+	h.occupied += f.slots
+	h.mem += f.mem
+	if f.started {
+		h.running += f.slots
+	}
+	if !f.single() {
+		h.special++
+	}
+	if f.wantGPUs.Devices() > len(f.gpus) {
+		h.vagueGPUs++
+	}
+	for _, g := range f.gpus {
+		h.gpu(g).ours += halvesOf(f.wantGPUs)
+	}
+}
+
+// uncount takes it off again.
+func (h *host) uncount(f *flight) {
+	h.occupied -= f.slots
+	h.mem -= f.mem
+	if f.started {
+		h.running -= f.slots
+	}
+	if !f.single() {
+		h.special--
+	}
+	if f.wantGPUs.Devices() > len(f.gpus) {
+		h.vagueGPUs--
+	}
+	for _, g := range f.gpus {
+		h.gpu(g).ours -= halvesOf(f.wantGPUs)
+	}
+}
+
+// begins records that a flight has started.
+func (c *Core) begins(f *flight) {
+	f.withdrawn = false // it was too late for that
+	if !f.started {
+		c.moves(f, 0)
+		f.started, f.startedAt, f.held = true, c.now.Mono, f.h.suspended(c.now.Mono)
+		f.h.running += f.slots
+		if c.halt.now { // it was withdrawn too late
+			c.endAttempt(f, runHalted)
+		}
+	}
+}
+
+// otherOpen returns whether another attempt of the job may be alive.
+func otherOpen(j *jobs.Job, n int) bool {
+	for _, a := range j.Attempts {
+		if a.State.Open() && a.ID.N != n {
+			return true
+		}
+	}
+	return false
+}
+
+// launch records an attempt and hands it to the host at the end of the step.
+func (c *Core) launch(id jobs.ID, h *host) {
+	j := c.table.Job(id)
+	a := jobs.AttemptID{Job: id, N: c.nextNumber(j)}
+	c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: a.N, Host: h.spec.Name})
+	f := c.fly(h, a, j.Spec)
+	h.out.urgent = h.out.urgent || h.free() > 0
+	f.gpus = h.takeGPUs(f.wantGPUs)
+	h.count(f)
+	h.out.launch = append(h.out.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
+}
+
+// restarts returns how many attempts of the job ran before its newest in this round.
+func restarts(j *jobs.Job) (n int) {
+	for _, a := range j.Attempts[:len(j.Attempts)-1] {
+		if a.Round == j.Round && !a.NeverRan() {
+			n++
+		}
+	}
+	return n
+}
+
+// progress is what a running job last said of itself, as a heartbeat brought it.
+type progress struct {
+	text  string
+	share float64       // 0: nothing that can be reckoned with
+	age   time.Duration // of the attempt when it said something new
+	at    time.Duration // Time.Mono of that
+}
+
+// hear handles what the jobs of a host say of themselves.
+func (h *host) hear(b *hosts.Beat, now time.Duration) {
+	if len(b.Progress) == 0 {
+		return
+	}
+	for f := h.head; f != nil; f = f.next {
+		if !f.started {
+			continue
+		}
+		if text, ok := b.Progress[f.id.String()]; ok && text != f.said.text {
+			share, _ := jobs.ReadProgress(text)
+			f.said = progress{text, max(0, share), f.age(now), now}
+		}
+	}
+}
+
+// leastShare is how much of it a job must have done before it can be said how long the
+// rest takes.
+const leastShare = 0.01
+
+// left returns the distribution of the remaining run time of a job that has run for age seconds. It
+// assumes that the rest of the work takes as long per part as the reported share did. The smaller
+// that share is, the wider is the distribution. An overdue job is assumed to take as long again.
+func (p *progress) left(age float64) (law, bool) {
+	if p.share < leastShare {
+		return law{}, false
+	}
+	at := p.age.Seconds()
+	whole := at / p.share
+	rest := whole - age
+	mean := max(rest, -rest, whole/20)
+	doubt := 0.2 + 0.8*sqr(1-p.share) // of the whole to come
+	return lawOf(mean, mean*doubt+whole/50), true
+}
+
+// An attempt that was declared lost may come back: its host was only out of
+// reach. What it brings counts if the job has no result in this round yet.
+
+// lateEnd decides about the outcome of a lost attempt.
+func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
+	news := c.astray[a.ID]
+	j := c.table.Job(a.ID.Job)
+	c.correct(a, j, o)
+	c.forget(a.ID)
+	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
+		if news {
+			c.say(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNot(j, a, o))
+		}
+		return
+	}
+	r := jobs.Record{Kind: jobs.KindExited, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Outcome: o}
+	switch {
+	case o.OK():
+		r.Next = jobs.Succeeded
+	case c.canceled(r.Job):
+		if news {
+			c.say(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job is being canceled", a.ID, a.Host)
+		}
+		return
+	default:
+		c.fail(&r, j, true)
+	}
+	c.close(r, c.hostOf(a.Host, a.Machine), o)
+}
+
+// whyNot explains why the outcome of a lost attempt is not taken, to follow "its job".
+func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
+	switch {
+	case j.State.Terminal():
+		return became(j.State) + " already"
+	case a.Round != j.Round:
+		return "was requeued or changed since"
+	}
+	return "has another attempt, and this one was stopped"
+}
+
+// stopReturned ends an attempt that came back and is not wanted; said once.
+func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
+	h.kill(a.ID, why)
+	if !c.unwanted[a.ID] {
+		c.unwanted[a.ID] = true
+		c.say(a.Host, a.ID.Job, "%s is still alive on %s and is stopped: %s", a.ID, a.Host, why)
+	}
+}
+
+// returned decides about an attempt that runs though it is not open: it is kept
+// or stopped, whichever wastes less.
+func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
+	h := c.byName[a.Host]
+	if h == nil {
+		return
+	}
+	j := c.table.Job(a.ID.Job)
+	switch {
+	case a.State == jobs.AttemptExited || a.State == jobs.AttemptCanceled || a.Outcome != nil:
+		return // an old message
+	case a.State != jobs.AttemptLost || j.State.Terminal() || a.Round != j.Round || c.canceled(a.ID.Job):
+		c.stopReturned(h, a, "its job has a result or another attempt")
+		return
+	}
+	at = c.stamp(at)
+	if !c.outlasts(a.ID, j, at) {
+		c.stopReturned(h, a, "a newer attempt has run longer")
+		return
+	}
+	was := c.lostUse[a.ID]
+	c.forget(a.ID)
+	if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Started: at,
+		Reason: "it had been given up as lost"}) {
+		f := c.fly(h, a.ID, j.Spec)
+		f.started, f.startedAt, f.ran = true, c.now.Mono, c.ranBefore(a)
+		c.moves(f, f.ran)
+		f.stats.turn.used = max(0, f.stats.turn.used-was) // until it was given up
+		h.count(f)
+	}
+}
+
+// outlasts reports whether an attempt that has turned up has run for longer than the
+// others of its job, which are then ended.
+func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
+	for _, o := range j.Attempts {
+		f := c.flights[o.ID]
+		if f == nil || !o.State.Open() || o.ID == id {
+			continue
+		}
+		if f.started && o.Started <= at {
+			return false
+		}
+		c.killFlight(f, "an earlier attempt came back that has run longer")
+	}
+	return true
+}
+
+// forget drops a lost attempt whose fate is settled from the list of those to ask about.
+func (c *Core) forget(id jobs.AttemptID) {
+	delete(c.unwanted, id)
+	if !c.astray[id] {
+		return
+	}
+	c.leave(id.Job) // its host may get it again: another class
+	delete(c.astray, id)
+	delete(c.lostUse, id)
+	if a := c.table.Attempt(id); c.hostWith(a.Host, a.Machine) != nil {
+		h := c.hostWith(a.Host, a.Machine)
+		if i := slices.Index(h.missing, id); i >= 0 {
+			h.missing = slices.Delete(h.missing, i, i+1)
+		}
+	}
+	c.enqueue(id.Job)
+}

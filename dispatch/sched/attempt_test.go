@@ -1,0 +1,346 @@
+package sched
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
+)
+
+// The minimal timeouts say of every tuple what all of them say, in whatever order they
+// come; none of them says what another does; and no job that is as hard as another comes
+// before it (E2).
+func TestMinimalTimeouts(t *testing.T) {
+	words := []string{"0", "1", "2", "3.0", "-1", "x", "y"}
+	limits := []time.Duration{0, time.Second, time.Minute}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		h := newTuples()
+		n := 1 + rng.IntN(3)
+		draw := func() *tuple {
+			o := &jobs.Options{}
+			for range n {
+				o.Hardness = append(o.Hardness, words[rng.IntN(len(words))])
+			}
+			return h.intern(o, limits[rng.IntN(len(limits))])
+		}
+		var bars []bar
+		for i := range 60 {
+			if u := draw(); rng.IntN(4) == 0 && u.limit > 0 {
+				b := bar{u.at, u.limit, jobs.ID(i + 1)}
+				bars = append(bars, b)
+				h.add(u.f, b)
+			}
+		}
+		for range 20 {
+			draw() // also what comes when they are known
+		}
+		f := h.list[0]
+		for _, u := range f.list {
+			want := slices.ContainsFunc(bars, func(b bar) bool { return naive(b.at, u.at) && u.limit > 0 && u.limit <= b.limit })
+			if got := u.by != 0; got != want {
+				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.at, u.limit, got, want, bars)
+			}
+		}
+		for i, a := range f.bars {
+			for k, b := range f.bars {
+				if i != k && naive(a.at, b.at) && b.limit <= a.limit {
+					t.Fatalf("seed %d: %v says what %v says", seed, b, a)
+				}
+			}
+		}
+		for _, a := range f.list {
+			for _, b := range f.list {
+				if a != b && naive(a.at, b.at) && naive(b.at, a.at) && a.limit == b.limit {
+					t.Fatalf("seed %d: %v is given twice", seed, a.at)
+				}
+				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 || naive(a.at, b.at) && !naive(b.at, a.at) && d >= 0 {
+					t.Fatalf("seed %d: %v comes %d to %v", seed, a.at, d, b.at)
+				}
+				for _, c := range f.list {
+					if a.compare(b) < 0 && b.compare(c) < 0 && a.compare(c) >= 0 {
+						t.Fatalf("seed %d: %v %v %v go round", seed, a.at, b.at, c.at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// naive reports whether b is at least as hard as a, as E2 has it.
+func naive(a, b []jobs.Hardness) bool {
+	for i := range a {
+		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num > b[i].Num || !a[i].IsNum && a[i].Text != b[i].Text {
+			return false
+		}
+	}
+	return true
+}
+
+// BenchmarkDomino queues 100,000 jobs of as many tuples and has 1,000 of them, none of
+// which is as hard as another, time out one after the other: on the antidiagonal of a
+// square, beyond which the others lie.
+func BenchmarkDomino(b *testing.B) {
+	const side, bars = 317, 1000
+	var all []*jobs.Options
+	for x := range side {
+		for y := range side {
+			all = append(all, &jobs.Options{Hardness: []string{strconv.Itoa(x * 4), strconv.Itoa(y * 4)}, Timeout: time.Minute})
+		}
+	}
+	var hardest []*jobs.Options
+	for i := range bars {
+		hardest = append(hardest, &jobs.Options{Hardness: []string{strconv.Itoa(i), strconv.Itoa(bars - i)}, Timeout: time.Minute, Priority: -1})
+	}
+	for b.Loop() {
+		c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("melon1", bars)})
+		now := Time{Wall: wallStart}
+		var specs []*jobs.Spec
+		for i, o := range slices.Concat(hardest, all) {
+			specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: o})
+		}
+		begin := time.Now()
+		c.Step(now, Submit{Specs: specs, Last: true})
+		submitted := time.Since(begin)
+		c.Step(now, HostUp{Host: "melon1", Hello: &hosts.Hello{Cores: bars + 1, Slots: bars}})
+		c.Step(now, HostBeat{"melon1", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+		begin = time.Now()
+		var longest time.Duration
+		for i := range bars {
+			id := jobs.AttemptID{Job: jobs.ID(i + 1), N: 1}
+			if c.flights[id] == nil {
+				b.Fatal("not launched", id)
+			}
+			was := time.Now()
+			c.Step(now, AttemptsEnded{"melon1", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
+			longest = max(longest, time.Since(was))
+		}
+		if n := len(c.hard.list[0].bars); n != bars || c.Defects > 0 {
+			b.Fatal(n, "minimal timeouts,", c.Defects, "defects")
+		}
+		b.ReportMetric(float64(submitted)/float64(len(specs)), "ns/job-submitted")
+		b.ReportMetric(float64(time.Since(begin))/bars/1e3, "µs/timeout")
+		b.ReportMetric(float64(longest)/1e6, "ms-longest-step")
+		b.ReportMetric(float64(c.table.Counts[jobs.Skipped]), "skipped")
+	}
+}
+
+// TestReadProgress: DCS_PROGRESS is a share, or text that is shown as it is (progress).
+func TestReadProgress(t *testing.T) {
+	for text, want := range map[string]float64{"0.5": 0.5, " 42% \n": 0.42, "21/50": 0.42, "1": 1, "0": 0, "3 / 4": 0.75,
+		"": -1, "x": -1, "120%": -1, "5/0": -1, "NaN": -1, "-1": -1, "epoch 3": -1} {
+		got, said := jobs.ReadProgress(text)
+		if got != want || (got < 0) != (said != "") && text != "" {
+			t.Errorf("%q: %v %q", text, got, said)
+		}
+	}
+	if _, said := jobs.ReadProgress(strings.Repeat("x", 1000)); len(said) > 64 {
+		t.Errorf("%d bytes", len(said))
+	}
+}
+
+// TestETAOfProgress: what a job reports about itself counts. A single job that has done a third has a
+// forecast, which does not grow while the job proceeds as reported, and is not too sure. A job whose
+// report cannot be read has none.
+func TestETAOfProgress(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	s.started("a", "1.1")
+	says := func(text string) {
+		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Uptime: s.at, Progress: map[string]string{"1.1": text}}})
+	}
+	const total = 100 // seconds
+	says("warming up")
+	if _, _, ok := s.c.ETA(s.now()); ok {
+		t.Fatal("known from words")
+	}
+	for i := range total/3 - 1 {
+		s.at += 3 * time.Second
+		done := (i + 1) * 3
+		says(fmt.Sprintf("%d/%d", done, total))
+		eta, spread, ok := s.c.ETA(s.now())
+		left := time.Duration(total-done) * time.Second
+		if off := eta - left; !ok || max(off, -off) > spread || spread < eta/10 || spread < time.Second || spread > left+5*time.Second {
+			t.Errorf("%d %% done: %s ± %s, %v; want %s", done, eta, spread, ok, left)
+		}
+	}
+	s.at += 30 * time.Second // it is stuck at the end
+	says("99/100")
+	if eta, _, ok := s.c.ETA(s.now()); !ok || eta < time.Second {
+		t.Errorf("overdue: %s, %v", eta, ok)
+	}
+}
+
+// Running lists the newest progress of each attempt that runs and when it was new; Queues
+// lists the queues whose run times are known, those that wait first.
+func TestRunningAndQueues(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 3))
+	s.up("a")
+	p, q := &jobs.Options{Queue: "p"}, &jobs.Options{Queue: "q"}
+	s.submit(true, append(slices.Repeat([]*jobs.Options{p}, 5), slices.Repeat([]*jobs.Options{q}, 12)...)...)
+	open := func() []jobs.AttemptID {
+		var list []jobs.AttemptID
+		for f := s.c.hosts[0].head; f != nil; f = f.next {
+			list = append(list, f.id)
+		}
+		return list
+	}
+	for range 13 {
+		s.ranFor("a", open()[0].String(), 2*time.Second)
+	}
+	if got := fmt.Sprint(s.c.Queues(10)); got != "[{q 2s 0s} {p 2s 0s}]" {
+		t.Errorf("Queues = %s", got)
+	}
+	if got := fmt.Sprint(s.c.Queues(1)); got != "[{q 2s 0s}]" {
+		t.Errorf("Queues(1) = %s", got)
+	}
+	first, second := open()[0], open()[1]
+	s.started("a", first.String())
+	s.started("a", second.String())
+	beat := func(progress map[string]string) {
+		s.at += 3 * time.Second
+		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Uptime: s.at, Progress: progress}})
+	}
+	beat(map[string]string{first.String(): "1/3", second.String(): "a", "99.1": "x"})
+	at := s.at
+	beat(map[string]string{first.String(): "1/3", second.String(): "b"})
+	want := fmt.Sprint([]ProgressView{{first, "1/3", at}, {second, "b", s.at}})
+	if got := fmt.Sprint(s.c.Running().Progress); got != want {
+		t.Errorf("Progress = %s, want %s", got, want)
+	}
+}
+
+// TestETANeverTooSure: however alike the jobs were, a tenth is left open while few have
+// ended, and at the end of the run.
+func TestETANeverTooSure(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(100)
+	for i := range 99 {
+		s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
+		if i < 9 || i > 20 && i < 98 {
+			continue
+		}
+		s.at += etaEvery
+		if eta, spread, ok := s.c.ETA(s.now()); !ok || spread < eta/10 || spread < time.Second {
+			t.Errorf("%d have ended: %s ± %s, %v", i+1, eta, spread, ok)
+		}
+	}
+}
+
+// effect carries out a cancel and returns what must be requeued to undo it.
+func (s *stage) effect(ev Event) []jobs.ID {
+	trace := ask.Trace{Name: "cancel"}
+	s.c.See = trace.See
+	s.step(Request{Name: trace.Name, Do: []Event{ev}})
+	s.c.See = nil
+	return ask.Undo(s.c.table, trace.Affected)
+}
+
+// TestUndoCancel: a requeue of what a cancel ended brings everything back, also what was
+// skipped because of it, and what is still being ended when the requeue comes; a job
+// that had its end before is not among them.
+func TestUndoCancel(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		s := newStage(t, Config{Tries: 1}, box("a", 2))
+		s.up("a")
+		after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids} }
+		n := jobs.NoOptions
+		// 4 comes after 3, 5 after 4; 6 after the running 2, 7 after that.
+		s.submit(true, n, n, n, after(3), after(4), after(2), after(6), n)
+		s.started("a", "1.1 2.1")
+		s.ended("a", "1.1", exit1)
+		s.step(Pause{true})
+		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1 8.1")}})
+		s.wantState(3, jobs.Queued)
+		ids := s.effect(Cancel{Jobs: []jobs.ID{1, 2, 3}})
+		want(t, "undo", fmt.Sprint(ids), "[2 3 4 5 6 7]")
+		s.wantState(5, jobs.Skipped)
+		if got := s.c.Standing(2); got != Ending {
+			t.Errorf("standing %d", got)
+		}
+		if early {
+			s.step(Requeue{ids})
+		}
+		s.ended("a", "2.1", jobs.Outcome{Stopped: true, Signal: "SIGTERM"})
+		if !early {
+			s.wantState(7, jobs.Skipped)
+			s.step(Requeue{ids})
+		}
+		for _, id := range ids {
+			s.wantState(id, jobs.Queued)
+		}
+		s.wantState(1, jobs.Failed)
+		s.step(Pause{})
+		for range 20 {
+			for f := s.c.hosts[0].head; f != nil; f = s.c.hosts[0].head {
+				s.ended("a", f.id.String(), okay)
+			}
+		}
+		if s.c.table.Counts[jobs.Succeeded] != 7 || s.finish == nil {
+			t.Errorf("early %v: %v", early, s.c.table.Counts)
+		}
+	}
+}
+
+// TestUndoUndone: a cancel after the undo stays, and a job that was quicker than its
+// cancel keeps its result.
+func TestUndoUndone(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2))
+	s.up("a")
+	s.plain(2)
+	s.started("a", "1.1 2.1")
+	both := []jobs.ID{1, 2}
+	s.step(Cancel{Jobs: both})
+	s.step(Requeue{both})
+	s.step(Cancel{Jobs: []jobs.ID{1}})
+	s.ended("a", "1.1", jobs.Outcome{Stopped: true})
+	s.wantState(1, jobs.Canceled)
+	s.ended("a", "2.1", okay)
+	s.wantState(2, jobs.Succeeded)
+	if s.finish == nil {
+		t.Error("the run goes on")
+	}
+}
+
+// TestStanding: what a screen shows of a job beyond its state is the core's own word.
+func TestStanding(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	n := jobs.NoOptions
+	s.submit(true, n, n, &jobs.Options{After: []jobs.ID{1}})
+	check := func(what string, want ...Standing) {
+		t.Helper()
+		for i, w := range want {
+			if got := s.c.Standing(jobs.ID(i + 1)); got != w {
+				t.Errorf("%s: job %d stands at %d, want %d", what, i+1, got, w)
+			}
+		}
+	}
+	check("queued", IsReady, IsReady, Waits, IsOver)
+	s.up("a")
+	check("handed", Handed, IsReady, Waits)
+	s.started("a", "1.1")
+	check("runs", Runs)
+	s.step(down("a", hosts.Unreachable, "gone"))
+	check("away", Away)
+	if v := s.c.Hosts()[0]; v.Down == 0 && s.at > 0 {
+		t.Errorf("%+v", v)
+	}
+	s.up("a")
+	s.ended("a", "1.1", exit1)
+	check("failed", Retrying)
+	s.step(Cancel{Jobs: []jobs.ID{1}})
+	check("canceled", IsOver, Handed, IsOver)
+	s.step(Drain{Why: "asked"})
+	if s.c.Draining() != "asked" || s.c.Paused() {
+		t.Error("draining is not told")
+	}
+}

@@ -1,0 +1,400 @@
+package sched
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Commands about instances. All are carried out apart from the engine.
+type (
+	// CreateInstance runs the create command; answered by InstanceCreated.
+	CreateInstance struct{ Provider, Name string }
+	// TerminateInstance runs the terminate command; answered by InstanceTerminated.
+	TerminateInstance struct{ Provider, Name string }
+	// ListInstances runs the list command; answered by InstancesListed.
+	ListInstances struct{ Provider string }
+	// FetchInstance copies the outputs of attempts of a host of an instance that keeps them to
+	// itself into the run directory; answered by InstanceFetched with the same name.
+	FetchInstance struct {
+		Name     string
+		Attempts []jobs.AttemptID
+	}
+	// UseInstances gives the instances that are to be hosts of the run, besides the other hosts.
+	UseInstances struct{ Names []string }
+)
+
+// Events about instances. Err is for people; "": all is well.
+type (
+	InstanceCreated    struct{ Name, Err string }
+	InstanceTerminated struct{ Name, Err string }
+	InstanceFetched    struct{ Name, Err string }
+	InstancesListed    struct {
+		Provider string
+		Names    []string                 // those of this run
+		Pending  map[string]string        // why an allocation has not begun
+		Left     map[string]time.Duration // until the end of an allocation; absent: none is known
+		Err      string                   // the rest means nothing then
+	}
+)
+
+// SetProviders is the complete set of providers from now on. One that is not in it any more
+// creates nothing and keeps terminating what it has created.
+type SetProviders struct{ Providers []*hosts.Provider }
+
+func (SetProviders) event()       {}
+func (InstanceCreated) event()    {}
+func (InstanceTerminated) event() {}
+func (InstanceFetched) event()    {}
+func (InstancesListed) event()    {}
+
+// To returns "": the dispatcher itself carries these commands out.
+func (CreateInstance) To() string    { return "" }
+func (TerminateInstance) To() string { return "" }
+func (ListInstances) To() string     { return "" }
+func (FetchInstance) To() string     { return "" }
+func (UseInstances) To() string      { return "" }
+
+// provisions is what the core knows of providers and instances.
+type provisions struct {
+	providers []*provider
+	instances []*instance // that are not gone, in the order of their numbers
+	byName    map[string]*instance
+	highest   int      // number of the newest instance
+	used      []string // as the last UseInstances said
+	nextAt    time.Duration
+	endBy     time.Duration // the end of the run waits for instances; 0: it is not near
+	commands  []Command     // only while a Step lasts
+}
+
+type provider struct {
+	spec     *hosts.Provider
+	startup  time.Duration // how long an instance takes to answer, from experience
+	learned  bool          // … and no longer as the inventory says
+	slots    int           // of an instance, as far as is known
+	listed   bool          // the list was read by this dispatcher
+	listing  bool          // a list command is under way …
+	listFrom time.Duration // … since
+	listAt   time.Duration // no list before
+	failures int           // creations that failed in a row
+	createAt time.Duration // no creation before
+	lists    int           // lists that failed in a row
+	problem  string        // as it was last told
+}
+
+type instance struct {
+	name      string
+	p         *provider
+	busy      bool          // a command about it is under way
+	since     time.Duration // its creation, or when this dispatcher began
+	inherited bool
+	up        bool // it has answered, maybe to an earlier dispatcher
+	answered  bool // … to this one
+	listed    bool // the newest list has it
+	seen      bool // a list had it
+	absent    int  // lists in a row that did not have it
+	failed    bool // its creation failed
+	leaving   bool // it gets no more jobs: its outputs are fetched, it leaves the run, and is terminated
+	parting   bool // … its outputs are fetched
+	ending    bool // its termination is recorded
+	why       string
+	settled   time.Duration               // when its last command ended: only later lists count
+	idleAt    time.Duration               // since when nothing of ours is there; 0: it is busy, or not up
+	outputs   map[string][]jobs.AttemptID // by host
+	hosts     []*host                     // that it is, as this step has found them
+	pending   string                      // why its allocation has not begun; "": it has
+	told      string                      // pending, as it was told last …
+	toldAt    time.Duration               // … and when
+	waited    time.Duration               // when it was pending last
+	ends      time.Duration               // its allocation; 0: no end is known
+	failures  int                         // commands about it that failed in a row
+	tryAt     time.Duration
+}
+
+// beginProviding takes over what the table contains about instances.
+func (c *Core) beginProviding() {
+	c.setProviders(SetProviders{c.cfg.Providers})
+	for _, name := range slices.Sorted(maps.Keys(c.table.Instances)) {
+		is := c.table.Instances[name]
+		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
+		c.provisions.highest = max(c.provisions.highest, n)
+		if is.State != jobs.InstanceGone && c.provider(is.Provider) == nil {
+			c.say(name, 0, "the instance %s cannot be terminated, because there is no provider %s any more: add it to the inventory", name, is.Provider)
+		}
+	}
+}
+
+func (c *Core) setProviders(e SetProviders) {
+	all := slices.Clone(e.Providers)
+	for _, p := range c.provisions.providers {
+		if !slices.ContainsFunc(all, func(spec *hosts.Provider) bool { return spec.Name == p.spec.Name }) {
+			ends := *p.spec
+			ends.Max = 0
+			all = append(all, &ends)
+		}
+	}
+	c.regroup(every, func() { c.cfg.Providers = all })
+	for _, spec := range all {
+		p := c.provider(spec.Name)
+		if p == nil {
+			p = &provider{spec: spec, startup: spec.Startup, slots: max(1, spec.Host.Slots.Fixed) * spec.Nodes()}
+			c.provisions.providers = append(c.provisions.providers, p)
+			c.adopt(p)
+		}
+		if p.spec = spec; !p.learned {
+			p.startup = spec.Startup
+		}
+	}
+	c.queue.capacityChanged()
+}
+
+// adopt takes over the instances that a provider has created according to the table.
+func (c *Core) adopt(p *provider) {
+	number := func(name string) int {
+		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
+		return n
+	}
+	adopted := map[string]bool{}
+	for _, name := range slices.SortedFunc(maps.Keys(c.table.Instances), func(a, b string) int { return number(a) - number(b) }) {
+		is := c.table.Instances[name]
+		if is.Provider != p.spec.Name {
+			continue
+		}
+		if is.Up != 0 {
+			p.learn(is.Up.Sub(is.Created))
+		}
+		if is.State == jobs.InstanceGone {
+			continue
+		}
+		in := c.addInstance(p, name, number(name))
+		in.inherited, in.up, in.ending = true, is.Up != 0, is.State == jobs.InstanceTerminating
+		in.leaving, in.why = in.ending, "an earlier dispatcher had begun to"
+		adopted[name] = true
+	}
+	if len(adopted) > 0 {
+		c.findOutputs(adopted)
+	}
+}
+
+// findOutputs notes the outputs that instances may have according to the table.
+func (c *Core) findOutputs(of map[string]bool) {
+	for i := range c.table.Jobs {
+		for _, a := range c.table.Jobs[i].Attempts {
+			if a.Outcome != nil && of[hosts.InstanceOf(a.Host)] {
+				c.keepsOutput(a.Host, a.ID)
+			}
+		}
+	}
+}
+
+func (c *Core) provider(name string) *provider {
+	for _, p := range c.provisions.providers {
+		if p.spec.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *Core) addInstance(p *provider, name string, n int) *instance {
+	v := &c.provisions
+	in := &instance{name: name, p: p, since: c.now.Mono}
+	if v.byName == nil {
+		v.byName = map[string]*instance{}
+	}
+	v.instances, v.byName[name], v.highest = append(v.instances, in), in, max(v.highest, n)
+	return in
+}
+
+// learn handles how long an instance took to answer.
+func (p *provider) learn(took time.Duration) {
+	took = min(max(took, time.Second), 24*time.Hour)
+	if !p.learned {
+		p.startup, p.learned = took, true
+	}
+	p.startup += (took - p.startup) / 2
+}
+
+// limit is how long an instance may take to answer. Of an allocation, the time in the queue of
+// its cluster does not count.
+func (p *provider) limit() time.Duration {
+	if p.spec.Slurm != nil {
+		return max(minStartupLimit, startupLimit*p.spec.Startup)
+	}
+	return max(minStartupLimit, startupLimit*max(p.startup, p.spec.Startup))
+}
+
+// trouble reports a problem with a provider, once.
+func (c *Core) trouble(p *provider, host, text string) {
+	if p.problem != text {
+		c.say(host, 0, "%s", text)
+	}
+	p.problem = text
+}
+
+// after returns how long to wait after so many failures in a row.
+func (c *Core) afterFailures(n int) time.Duration {
+	return c.jitter(min(4*doubling(n), maxCommandDelay))
+}
+
+// commandEnded handles the end of a command about an instance. It returns nil for an
+// instance that nothing was asked about.
+func (c *Core) commandEnded(name, err string) *instance {
+	in := c.instanceOf(name)
+	if in == nil || !in.busy {
+		return nil
+	}
+	in.busy, in.settled = false, c.now.Mono
+	in.p.listAt = min(in.p.listAt, c.now.Mono)
+	if err == "" {
+		in.failures, in.tryAt = 0, 0
+		return in
+	}
+	in.failures++
+	in.tryAt = c.now.Mono + c.afterFailures(in.failures)
+	return in
+}
+
+// instanceOf returns the instance to which a host belongs; nil: it is no instance.
+func (c *Core) instanceOf(host string) *instance { return c.provisions.byName[hosts.InstanceOf(host)] }
+
+func (c *Core) instanceCreated(e InstanceCreated) {
+	in := c.commandEnded(e.Name, e.Err)
+	if in == nil {
+		return
+	}
+	p := in.p
+	if e.Err == "" {
+		p.failures, p.createAt, p.problem = 0, 0, ""
+		return
+	}
+	in.failed, in.why = true, "its creation failed"
+	p.failures++
+	p.createAt = c.now.Mono + c.afterFailures(p.failures)
+	c.trouble(p, in.name, e.Err+"; another instance is tried after a delay that grows")
+}
+
+func (c *Core) instanceTerminated(e InstanceTerminated) {
+	switch in := c.commandEnded(e.Name, e.Err); {
+	case in == nil:
+	case e.Err == "":
+		in.tryAt = c.now.Mono + goneWithin
+	default:
+		c.trouble(in.p, in.name, e.Err+"; it is tried again until the instance is not listed any more")
+	}
+}
+
+func (c *Core) instanceFetched(e InstanceFetched) {
+	in := c.commandEnded(e.Name, e.Err)
+	switch {
+	case in == nil:
+	case e.Err == "":
+		delete(in.outputs, e.Name)
+	default:
+		in.leaving = false // it may get jobs meanwhile
+		in.why = ""
+		c.trouble(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
+	}
+}
+
+// instancesListed learns which instances exist. A list counts for an instance only if it
+// was asked for after the last command about the instance had ended.
+func (c *Core) instancesListed(e InstancesListed) {
+	p := c.provider(e.Provider)
+	if p == nil || !p.listing {
+		return
+	}
+	p.listing = false
+	if e.Err != "" {
+		p.lists++
+		p.listAt = c.now.Mono + c.afterFailures(p.lists)
+		c.trouble(p, "", e.Err+"; nothing is created or given up until the list can be read")
+		return
+	}
+	if p.lists > 0 {
+		p.problem = ""
+	}
+	p.listed, p.lists, p.listAt = true, 0, c.now.Mono+listSoon
+	c.provisions.nextAt = 0
+	listed := map[string]bool{}
+	for _, name := range e.Names {
+		listed[name] = true
+	}
+	for _, in := range c.provisions.instances {
+		if in.p != p || in.busy || in.settled > p.listFrom {
+			continue
+		}
+		if in.listed = listed[in.name]; in.listed {
+			in.seen, in.absent = true, 0
+			c.allocated(in, e.Pending[in.name], e.Left[in.name])
+			continue
+		}
+		if in.absent++; in.absent < 2 {
+			continue // one list may lack it by mistake, also after a terminate command that did nothing
+		}
+		if p.spec.Slurm != nil {
+			in.ends = max(1, c.now.Mono) // where ssh still works, the node is not ours any more
+		}
+		switch {
+		case in.ending || in.failed:
+			c.instanceGone(in, in.why)
+		case (in.seen || in.up) && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
+			c.instanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
+		}
+	}
+	c.provisions.instances = slices.DeleteFunc(c.provisions.instances, func(in *instance) bool {
+		return c.table.Instances[in.name].State == jobs.InstanceGone
+	})
+	for _, name := range e.Names {
+		if n, ok := hosts.InstanceNumber(c.cfg.InstancePrefix, name); ok && c.provisions.byName[name] == nil {
+			c.foundInstance(p, name, n)
+		}
+	}
+}
+
+// foundInstance handles an instance that no record says exists: the create command of an
+// earlier dispatcher ended late, or records were lost.
+func (c *Core) foundInstance(p *provider, name string, n int) {
+	was, known := c.table.Instances[name]
+	if known && was.Provider != p.spec.Name {
+		return
+	}
+	if !known {
+		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
+	}
+	in := c.addInstance(p, name, n)
+	in.inherited, in.listed, in.seen = true, true, true
+	if !known {
+		c.say(name, 0, "found the instance %s, of which there was no record", name)
+		return
+	}
+	// It may have attempts, and outputs: it gets no more jobs and goes when it is idle.
+	in.leaving, in.up, in.why = true, true, "it was assumed to be gone"
+	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceUp), Reason: in.why})
+	c.findOutputs(map[string]bool{name: true})
+}
+
+func (c *Core) instanceGone(in *instance, why string) {
+	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceGone), Reason: why})
+	delete(c.provisions.byName, in.name)
+	for _, h := range c.everyHost() {
+		if hosts.InstanceOf(h.spec.Name) != in.name {
+			continue
+		}
+		h.inst, h.leaving = nil, true
+		for _, id := range slices.Clone(h.missing) {
+			c.forget(id) // nothing runs on a machine that does not exist
+		}
+	}
+}
+
+// terminate records the termination and then has the command run.
+func (c *Core) terminate(in *instance, why string) {
+	in.why, in.ending, in.busy = why, true, true
+	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceTerminating), Reason: why})
+	c.provisions.commands = append(c.provisions.commands, TerminateInstance{in.p.spec.Name, in.name})
+}

@@ -1,0 +1,217 @@
+package sched
+
+import (
+	"math"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// rest is a host's pause from new work though its link is well: it refused jobs,
+// or jobs fail fast there that succeed elsewhere.
+type rest struct {
+	resting  bool
+	until    time.Duration
+	why      string
+	refusals int              // in a row
+	fast     int              // fast failures in a row
+	victims  []jobs.AttemptID // of them: jobs that were charged for it, and may not deserve it
+	holes    int              // times on probation in a row, for fast failures
+	since    tally            // results of the other hosts since the first of the fast failures
+	before   tally            // … lately, the older ones weighing less
+}
+
+// tally counts results.
+type tally struct{ ok, bad float64 }
+
+func (t *tally) add(ok bool) {
+	if ok {
+		t.ok++
+	} else {
+		t.bad++
+	}
+}
+
+// rate returns the share of failures, never quite 0: few results prove little.
+func (t tally) rate() float64 { return (t.bad + 0.5) / (t.ok + t.bad + 1) }
+
+// onTrial reports whether a host that was on probation gets one job at a
+// time until one succeeds.
+func (r *rest) onTrial() bool { return r.holes > 0 }
+
+const (
+	fastEnough   = time.Second // a failure within it is fast, however short the jobs are
+	fastInARow   = 3
+	unlikely     = 1e-4 // chance that a streak is bad luck, at the other hosts' rate of failures
+	mostVictims  = 100  // remembered at a time
+	ownFaultOn   = 3    // a job that fails on so many hosts is the job's own fault
+	mercyPerTry  = 2    // failures a try that may go uncharged
+	minElsewhere = 3    // successes of other hosts meanwhile without which nothing is concluded
+	fading       = 0.98 // weight of a result after another one
+)
+
+// restHost pauses a host for the nth time in a row, with backoff.
+func (c *Core) restHost(h *host, n int, why string) {
+	h.rest.resting, h.rest.why = true, why
+	h.rest.until = c.now.Mono + c.pause(n, shortAway)
+	h.reserved = nil
+	h.withdrawAll()
+}
+
+// pauseHost pauses a host that cannot take jobs now, a little longer each time, and
+// says so; the next job that starts there ends the row.
+func (c *Core) pauseHost(h *host, why string) {
+	h.rest.refusals++
+	c.restHost(h, h.rest.refusals, why)
+	c.say(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, short(h.rest.until-c.now.Mono), why)
+}
+
+// wakeHosts ends the pauses and probations whose time is over.
+func (c *Core) wakeHosts() {
+	for _, h := range c.hosts {
+		if h.rest.resting && c.now.Mono >= h.rest.until {
+			h.rest.resting = false
+			if h.rest.holes > 0 {
+				c.say(h.spec.Name, 0, "%s is tried again, with one job (it was on probation: %s)", h.spec.Name, h.rest.why)
+			}
+		}
+	}
+}
+
+// observe learns from an attempt that ended by itself.
+func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
+	if o.Error == "" {
+		took := min(o.Elapsed(), c.mostElapsed(j))
+		c.times.add(j.Spec.Queue, took, o.OK())
+		if o.OK() {
+			c.statsOf(j.Spec).add(took.Seconds())
+		}
+	}
+	if h == nil {
+		return
+	}
+	if o.OK() {
+		h.rest.fast, h.rest.holes = 0, 0
+	}
+	for _, other := range c.hosts {
+		if r := &other.rest; other != h {
+			r.before.ok, r.before.bad = r.before.ok*fading, r.before.bad*fading
+			r.before.add(o.OK())
+			r.since.add(o.OK())
+		}
+	}
+}
+
+// blames decides whether a failure is the job's (true: it uses up a try) or the
+// host's: it is the latest of several fast ones in a row, so many that the rate
+// at which jobs fail on the other hosts does not explain them. Such a host is put on probation.
+func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
+	r := &h.rest
+	if o.DiskFull && failuresOf(j) < mercyPerTry*c.tries(j) {
+		if !r.resting {
+			c.pauseHost(h, "a job failed because the disk was full")
+		}
+		return false // it delays a result, it does not make one (promise 3)
+	}
+	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastEnough, time.Duration(c.times.ok(j.Spec.Queue)/10*float64(time.Second))) {
+		r.fast, r.holes = 0, 0 // slow failures are the jobs' own
+		return true
+	}
+	if r.fast == 0 {
+		r.since, r.victims = tally{}, r.victims[:0]
+	}
+	r.fast++
+	if len(r.victims) < mostVictims {
+		r.victims = append(r.victims, id)
+	}
+	if c.ownFault(h, j) {
+		return true
+	}
+	c.brake(h)
+	if r.fast < fastInARow || r.since.ok < minElsewhere {
+		return true
+	}
+	if math.Pow(max(r.since.rate(), r.before.rate()), float64(r.fast)) > unlikely {
+		return true
+	}
+	if !r.resting {
+		r.holes++
+		c.restHost(h, r.holes, "jobs fail there at once that succeed on other hosts")
+		c.say(h.spec.Name, 0, "%s is on probation: %d jobs in a row failed there at once, while jobs succeed on other hosts", h.spec.Name, r.fast)
+		c.forgive(h)
+	}
+	return false
+}
+
+// brake lets a host whose first jobs have all failed at once wait for how jobs fare
+// elsewhere, a little longer each time: at a failure every few milliseconds half a
+// queue would be through before the first job on another host has ended.
+func (c *Core) brake(h *host) {
+	r := &h.rest
+	if r.resting || r.fast%fastInARow != 0 || h.succeeded > 0 || r.since.ok+r.since.bad >= minElsewhere {
+		return
+	}
+	for _, o := range c.hosts {
+		if o != h && (o.answers() && o.open > 0 || o.onFirstDial()) {
+			c.restHost(h, r.fast/fastInARow-1, "its first jobs failed at once; it waits until jobs have ended on other hosts")
+			c.say(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.fast)
+			return
+		}
+	}
+}
+
+// forgive uncharges the failures on the host that were charged before
+// anybody knew. What is over stays as it was told.
+func (c *Core) forgive(h *host) {
+	for _, id := range h.rest.victims {
+		j, a := c.table.Job(id.Job), c.table.Attempt(id)
+		if a.Charged && a.Round == j.Round && !j.State.Terminal() {
+			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: id.Job, N: id.N, Host: a.Host,
+				Reason: "jobs fail at once on " + a.Host + " that succeed on other hosts"})
+		}
+	}
+	h.rest.victims = h.rest.victims[:0]
+}
+
+// failuresOf counts the attempts of this round that failed by themselves, charged or not.
+func failuresOf(j *jobs.Job) int {
+	n := 0
+	for _, a := range j.Attempts {
+		if a.Round == j.Round && a.State == jobs.AttemptExited {
+			n++
+		}
+	}
+	return n
+}
+
+// ownFault reports whether a job that has just failed on h is itself to blame, and
+// then clears the hosts on which it failed.
+func (c *Core) ownFault(h *host, j *jobs.Job) bool {
+	names := []string{h.spec.Name}
+	failures := 1
+	for _, a := range j.Attempts {
+		if a.Round != j.Round || a.State != jobs.AttemptExited {
+			continue
+		}
+		failures++
+		known := false
+		for _, n := range names {
+			known = known || n == a.Host
+		}
+		if !known {
+			names = append(names, a.Host)
+		}
+	}
+	if len(names) < ownFaultOn {
+		return failures > mercyPerTry*c.tries(j)
+	}
+	for _, n := range names {
+		if o := c.byName[n]; o != nil {
+			o.rest.fast, o.rest.holes = 0, 0
+			if o.rest.refusals == 0 {
+				o.rest.resting = false
+			}
+		}
+	}
+	return true
+}

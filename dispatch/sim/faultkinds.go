@@ -1,0 +1,431 @@
+package sim
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// faultKind is a kind of fault.
+type faultKind struct {
+	name   string
+	weight int
+	strike func(w *World) bool // false: it could not happen now
+}
+
+// The indexes of those that come by themselves, while something else happens.
+const (
+	killedTaking = iota // a dispatcher dies while it takes the run over
+	leftOut             // a host is taken out of the inventory of one dispatcher
+	wokenInTake         // an old dispatcher wakes up while another takes the run over
+	damagedAgain        // a journal that was damaged before
+)
+
+// faultKinds are all faults, in the order of the choices.
+var faultKinds []faultKind
+
+func init() {
+	faultKinds = []faultKind{
+		{"dispatcher killed while it takes over", 0, nil},
+		{"host taken out of the inventory", 0, nil},
+		{"old dispatcher woken during a takeover", 0, nil},
+		{"a journal is damaged again before a takeover", 0, nil},
+		{"dispatcher killed", 3, killNow},
+		{"dispatcher killed before a disk operation", 3, killAt(atDisk, 12)},
+		{"dispatcher killed in the middle of a write", 3, killAt(atWrite, 3)},
+		{"dispatcher killed between fsync and commands", 3, killAt(atRelease, 3)},
+		{"dispatcher killed between two commands", 3, killAt(atOrder, 6)},
+		{"power loss of the dispatcher", 3, powerLoss},
+		{"dispatcher stopped and woken", 3, stopAndWake},
+		{"dispatcher stopped, taken over, woken", 6, takeOver},
+		{"taken over by force from a living dispatcher", 3, takeByForce},
+		{"laptop sleeps", 3, sleep},
+		{"journal's disk full", 5, fullDisk},
+		{"run directory hangs", 3, hangDisk},
+		{"a bit of the journal turns over", 8, damageJournal},
+		{"the journal loses its end", 8, cutJournal},
+		{"the run directory is copied", 4, copyRunDir},
+		{"the run goes on in the copy", 16, useCopy},
+		{"network of a host cut", 8, cutOne},
+		{"network between a host and a dispatcher's machine cut", 4, cutSome},
+		{"two dispatchers that see neither each other nor the same hosts", 3, splitBrain},
+		{"network of most hosts cut", 4, cutMost},
+		{"link reset", 6, resetLink},
+		{"helper killed", 5, killHelper},
+		{"helper stopped", 4, stopHelper},
+		{"helpers mute", 3, muteHelpers},
+		{"sshd refuses", 3, refuse},
+		{"supervisor killed", 6, killSupervisor},
+		{"an owner comes back", 5, ownerComes},
+		{"suspender killed", 3, killSuspender},
+		{"host rebooted", 5, reboot},
+		{"host's file systems hang", 5, wedge},
+		{"sentinels cannot be written", 4, sealSentinels},
+		{"spool full", 3, fillSpool},
+		{"jobs fail at once on a host", 3, blackHole},
+		{"clock of a host jumps", 3, hostClock},
+		{"clock of the dispatcher jumps", 3, deskClock},
+		{"cancel", 5, askCancel},
+		{"cancel all", 1, askCancelAll},
+		{"requeue", 7, askRequeue},
+		{"priority", 2, askPriority},
+		{"edit", 6, askEdit},
+		{"pause", 2, askPause},
+		{"host drained", 3, askDrainHost},
+		{"slots of a host changed", 4, askSlots},
+		{"a host removed and added again", 4, changeHosts},
+		{"slots, tags, queues or lost_after of a host changed in the file", 4, changeSpec},
+		{"tokens changed in the file", 3, changeTokens},
+		{"another address of a host", 4, changeAddress},
+		{"another machine behind a name", 5, changeMachine},
+		{"a host added to the file or removed from it", 3, addHost},
+		{"a host added or removed on request", 4, askHosts},
+		{"an instance vanishes", 3, vanish},
+		{"the provider changes in the file", 2, changeProvider},
+		{"the commands of the provider fail", 2, breakCommands},
+		{"request in the run directory", 3, askByFile},
+		{"request about a host or the run in the run directory", 4, askControlByFile},
+		{"run drained", 1, askDrain},
+		{"dispatcher asked to stop", 2, askStop},
+	}
+}
+
+// hit counts a fault.
+func (w *World) hit(i int) {
+	w.faults[i]++
+	w.budget--
+	w.logf("FAULT %s (%d left)", faultKinds[i].name, w.budget)
+}
+
+// injectFaults lets one fault come after the other until there are no more.
+func (w *World) injectFaults() {
+	w.after(w.between(500*time.Millisecond, 18*time.Second), func() {
+		if w.calm() || w.choices.Over() {
+			w.budget = 0
+			w.heal()
+			return
+		}
+		sum := 0
+		for i := range faultKinds {
+			sum += w.weight(&faultKinds[i])
+		}
+		n := w.choices.Draw(sum)
+		for i := range faultKinds {
+			if n -= w.weight(&faultKinds[i]); n < 0 {
+				at := len(w.log)
+				if faultKinds[i].strike(w) {
+					w.hit(i)
+					if w.verbose { // before what it did
+						copy(w.log[at+1:], w.log[at:len(w.log)-1])
+						w.log[at] = w.log[len(w.log)-1]
+					}
+				}
+				break
+			}
+		}
+		w.injectFaults()
+	})
+}
+
+// weight returns how often a fault occurs, relative to the others.
+func (w *World) weight(p *faultKind) int {
+	if w.cuts && !slices.Contains(ofCuts, p.name) {
+		return 0
+	}
+	return p.weight
+}
+
+// ofCuts lists the faults of a world of cuts.
+var ofCuts = []string{
+	"dispatcher killed", "dispatcher killed before a disk operation", "dispatcher killed in the middle of a write",
+	"dispatcher killed between fsync and commands", "dispatcher killed between two commands",
+	"the journal loses its end", "the run directory is copied", "the run goes on in the copy",
+}
+
+// heal ends what would otherwise go on for ever.
+func (w *World) heal() {
+	w.logf("no more faults")
+	for _, h := range w.hosts {
+		h.hole, h.jobs.owner = min(h.hole, w.now), min(h.jobs.owner, w.now)
+	}
+}
+
+func (w *World) anyHost() *host { return w.hosts[w.choices.Draw(len(w.hosts))] }
+
+// long draws how long something lasts: mostly around the times after which a silent
+// host is suspected or given up.
+func (w *World) long() time.Duration {
+	switch w.choices.Draw(4) {
+	case 0:
+		return w.between(100*time.Millisecond, 10*time.Second)
+	case 1:
+		return w.between(10*time.Second, 40*time.Second)
+	case 2:
+		return w.between(40*time.Second, 80*time.Second)
+	}
+	return w.between(time.Minute, 4*time.Minute)
+}
+
+func cutOne(w *World) bool {
+	w.anyHost().cut(w.long(), w.machines...)
+	return true
+}
+
+// cutSome keeps a host from some of the machines that a dispatcher may run on.
+func cutSome(w *World) bool {
+	h := w.anyHost()
+	i := w.choices.Draw(len(w.machines))
+	h.cut(w.long(), w.machines[i])
+	if w.choices.Draw(2) == 1 {
+		h.cut(w.long(), w.machines[(i+1)%len(w.machines)])
+	}
+	return true
+}
+
+func cutMost(w *World) bool {
+	d := w.long()
+	spare := -1
+	if len(w.hosts) > 2 {
+		spare = w.choices.Draw(len(w.hosts))
+	}
+	for i, h := range w.hosts {
+		if i != spare {
+			h.cut(d+w.between(0, 5*time.Second), w.machines...)
+		}
+	}
+	return true
+}
+
+func resetLink(w *World) bool {
+	p := w.anyHost().helper
+	if p == nil || !p.alive || p.link.closed {
+		return false
+	}
+	if w.choices.Draw(2) == 1 {
+		p.link.lost = true // messages in transit are lost
+	}
+	k := p.link
+	w.after(w.between(0, time.Second), func() { k.a.ended(k, broken(k.h, "connection reset by peer")) })
+	p.hearsEnd()
+	return true
+}
+
+func killHelper(w *World) bool {
+	p := w.anyHost().helper
+	if p == nil || !p.alive {
+		return false
+	}
+	p.die("killed")
+	return true
+}
+
+func stopHelper(w *World) bool {
+	p := w.anyHost().helper
+	if p == nil || !p.alive {
+		return false
+	}
+	p.thaw = w.now + w.long()
+	return true
+}
+
+func muteHelpers(w *World) bool {
+	h := w.anyHost()
+	h.mute = w.now + w.long()
+	return true
+}
+
+func refuse(w *World) bool {
+	h := w.anyHost()
+	h.deaf = w.now + w.long()
+	if w.choices.Draw(2) == 1 && h.helper != nil {
+		h.helper.die("sshd was killed")
+	}
+	return true
+}
+
+func killSupervisor(w *World) bool {
+	h := w.anyHost()
+	if len(h.runs) == 0 {
+		return false
+	}
+	r := h.runs[w.choices.Draw(len(h.runs))]
+	if !r.sup {
+		return false
+	}
+	r.sup = false
+	if w.choices.Draw(2) == 1 || h.jobs.on {
+		r.die() // the job with it: of a suspended one the kernel sees to that
+	} else if r.job { // it continues, and nobody sees its end
+		w.after(w.between(0, time.Minute), r.die)
+	}
+	w.after(w.between(0, time.Second), h.fill)
+	return true
+}
+
+func reboot(w *World) bool {
+	off := w.between(5*time.Second, 30*time.Second)
+	if w.choices.Draw(3) == 2 {
+		off = w.long()
+	}
+	w.anyHost().reboot(off)
+	return true
+}
+
+func wedge(w *World) bool {
+	w.anyHost().wedged = w.now + w.long()
+	return true
+}
+
+func sealSentinels(w *World) bool {
+	d := w.long()
+	if w.choices.Draw(2) == 1 {
+		w.anyHost().sealed = w.now + d
+		return true
+	}
+	for _, h := range w.hosts {
+		if h.shared {
+			h.sealed = w.now + d
+		}
+	}
+	return true
+}
+
+func fillSpool(w *World) bool {
+	w.anyHost().full = w.now + w.long()
+	return true
+}
+
+func blackHole(w *World) bool {
+	w.anyHost().hole = w.now + w.long()
+	return true
+}
+
+func hostClock(w *World) bool {
+	w.anyHost().wall += w.between(-time.Hour, time.Hour)
+	return true
+}
+
+func deskClock(w *World) bool {
+	w.machines[w.choices.Draw(len(w.machines))].wall += w.between(-10*time.Minute, 10*time.Minute)
+	return true
+}
+
+// The faults in this file make a journal end early: it is cut, or the run goes on in a
+// copy of the run directory, or in an earlier snapshot of it. Every line that is left
+// is whole.
+//
+// If the last heartbeat of the owner had counted the lost end, or the directory is
+// another one, that is damage. An end that no heartbeat has counted looks like that of
+// a dispatcher that was killed there, and only the hosts that are up can show that it
+// is lost. In a world of cuts all hosts are up, and nothing happens but these faults
+// and deaths of dispatchers. No attempt starts twice there, and no finished job runs
+// again.
+
+// cutAll makes every world a world of cuts.
+var cutAll bool
+
+// endsEarly reports whether the journal can be made to end early now, because nobody
+// writes it.
+func (w *World) endsEarly() bool {
+	if !w.fragile || w.life != nil || w.ledger.epoch == 0 {
+		return false
+	}
+	for _, l := range w.lives {
+		if !l.dead {
+			return false
+		}
+	}
+	return true
+}
+
+// cutJournal removes the end of the newest journal file that counts.
+func cutJournal(w *World) bool {
+	g := &w.ledger
+	if !w.endsEarly() {
+		return false
+	}
+	w.server.WriteBack()
+	size := int64(len(w.readJournal(g.epoch)))
+	if !w.cuts {
+		// A lost end that no heartbeat had counted is found only if all hosts answer.
+		o, err := journal.ReadOwner(&rundir.Run{Dir: runDir, Disk: g.observer})
+		if err != nil || o == nil || o.File != g.epoch {
+			return false
+		}
+		size = min(size, o.Bytes)
+	}
+	if size == 0 {
+		return false
+	}
+	at := int64(w.choices.Draw(int(size)))
+	switch text := w.readJournal(g.epoch); w.choices.Draw(4) {
+	case 0:
+		at = 0
+	case 1, 2: // after a line
+		for at > 0 && text[at-1] != '\n' {
+			at--
+		}
+	}
+	f, err := g.observer.OpenFile(journalPath(g.epoch), os.O_RDWR, 0)
+	if err != nil || errors.Join(f.Truncate(at), f.Sync(), f.Close()) != nil {
+		return false
+	}
+	w.logf("the journal of epoch %d is cut at byte %d of %d", g.epoch, at, size)
+	w.endedEarly()
+	return true
+}
+
+// copyRunDir keeps the present state of the run directory, for a copy or a snapshot.
+func copyRunDir(w *World) bool {
+	if !w.fragile || w.life == nil || w.ledger.epoch == 0 || w.life.epoch != w.ledger.epoch {
+		return false
+	}
+	restore, err := w.server.Snapshot(runDir)
+	if err != nil {
+		return false
+	}
+	w.copied = &copied{restore, len(w.ledger.files), w.fed}
+	return true
+}
+
+// copied is an earlier state of the run directory.
+type copied struct {
+	restore func(anew bool)
+	files   int // number of journal files at that time
+	fed     int // number of jobs stored at that time
+}
+
+// useCopy lets the run go on in a copy of its directory when no dispatcher has it. It
+// does nothing if a later epoch began or jobs were stored since the copy was made:
+// hosts would refuse the older epoch, and the numbers of those jobs would be given to
+// other jobs.
+func useCopy(w *World) bool {
+	c := w.copied
+	if c == nil || !w.endsEarly() || c.files != len(w.ledger.files) || c.fed != w.fed {
+		return false
+	}
+	anew := !w.cuts || w.choices.Draw(2) == 1
+	c.restore(anew)
+	w.logf("the run directory is as it was earlier (copied %v)", anew)
+	w.endedEarly()
+	return true
+}
+
+// endedEarly makes the ledger read the journal again.
+func (w *World) endedEarly() {
+	g := &w.ledger
+	w.damaged, w.unread = true, true
+	for i := range g.files {
+		b := &g.files[i]
+		if b.f != nil {
+			b.f.Close()
+			b.f = nil
+		}
+		size := int64(len(w.readJournal(i + 1)))
+		b.counted, b.durable, b.kept = min(b.counted, size), min(b.durable, size), min(b.kept, size)
+	}
+}

@@ -1,0 +1,165 @@
+package sim
+
+// mutations are the deliberate defects: first those in the program, then those in the
+// simulated hosts.
+var mutations = []mutation{
+	// dispatch/commit: what may leave, and when.
+	{name: "commands leave while their records are on the way", file: "dispatch/commit/loop.go", edits: []edit{
+		{"	r.waiting = append(r.waiting, r.held...)\n	clear(r.held)\n	r.held, r.urgent = r.held[:0], false\n	return r.batch, true", "	r.urgent = false\n	return r.batch, true"},
+		{"	case r.flying || len(r.pending) > 0:\n		return Out{}\n", ""}}},
+	{name: "a journal that cannot be written stops nothing", file: "dispatch/commit/loop.go", edits: []edit{
+		{"	if err != nil {\n		return r.harmless()\n	}\n	clear(r.out)", "	clear(r.out)"}}},
+	{name: "results are called durable when they are not", file: "dispatch/commit/block.go", edits: []edit{
+		{"	return Out{Commands: r.out}\n}", "	return Out{Commands: r.out, Durable: true}\n}"}}},
+	{name: "a pause ends when the journal works again", file: "dispatch/commit/block.go", edits: []edit{
+		{"		r.step(now, sched.Hold{By: sched.HoldJournal})", "		r.step(now, sched.Hold{By: sched.HoldJournal})\n		r.step(now, sched.Pause{})"}}},
+
+	// jobs/journal and jobs/rundir: what is durable, and whose it is.
+	{name: "no fsync", file: "jobs/journal/journal.go", edits: []edit{
+		{"	if err := j.f.Sync(); err != nil {\n		return j.failed(err)\n	}\n", ""}}},
+	{name: "a dispatcher that was taken over may act upon its records", file: "jobs/journal/journal.go", edits: []edit{
+		{"	if err := j.fencedError(); err != nil {\n		return err\n	}\n	j.settled", "	j.settled"}}},
+	{name: "the owner does not look for newer ones", file: "jobs/journal/journal.go", edits: []edit{
+		{"	case n > j.file.epoch:\n		return n, nil\n", ""}}},
+	{name: "a write that failed is gone on with, not repeated", file: "jobs/journal/journal.go", edits: []edit{
+		{"	j.written = 0\n	return fmt.Errorf(\"cannot write", "	return fmt.Errorf(\"cannot write"}}},
+	{name: "what a fenced dispatcher wrote counts", file: "jobs/journal/follower.go", edits: []edit{
+		{"	rest, err := f.lines(st, t)\n	if err != nil {\n		return err\n	}\n	m := *t.mark", "	rest, err := f.lines(st, target{limit: size, final: true})\n	if err != nil {\n		return err\n	}\n	m := *t.mark"}}},
+	{name: "records are read without their checksum", file: "jobs/journal/line.go", edits: []edit{
+		{"	return body, sum == crc32.Checksum(body, castagnoli)", "	return body, sum == sum"}}, seeds: 3000},
+	{name: "a takeover builds upon what is not durable", file: "jobs/journal/take.go", edits: []edit{
+		{"	if err = makeDurable(r, files, t.Epoch); err != nil {\n		return nil, nil, nil, err\n	}\n", ""}}, seeds: 3000},
+
+	// jobs/attempts and jobs: what a fact is.
+	{name: "an unfinished status file counts as an outcome", file: "jobs/attempts/status.go", edits: []edit{
+		{"bytes.Count(end, []byte{0}) == len(end) {\n		return f\n", "bytes.Count(end, []byte{0}) == len(end) {\n		f.State = Finished\n		return f\n"}}, seeds: 3000},
+	{name: "a torn sentinel counts as an outcome", file: "jobs/attempts/status.go", edits: []edit{
+		{"		f.Damaged = true\n		return f\n	}\n	f.State", "		f.State, f.Damaged = Finished, true\n		return f\n	}\n	f.State"}}, seeds: 3000},
+	{name: "a sentinel is believed whatever its checksum", file: "jobs/attempts/status.go", edits: []edit{
+		{"	if !ok || json.Unmarshal(text, &s) != nil || s.V != 1 || s.Run != run || s.Attempt != id {", "	if _ = ok; json.Unmarshal(text, &s) != nil && len(text) == 0 {"}}, seeds: 3000},
+	{name: "the wish to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
+		{"		t.Cancels[r.Job] = Cancel{r.Reason, r.Request}\n", ""}}},
+
+	// dispatch/sched: what is decided.
+	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
+		{"return h.heard + h.spec.LostAfterOrDefault() }", "return h.heard }"}}},
+	{name: "recovery forgets what may be running", file: "dispatch/sched/begin.go", edits: []edit{
+		{"			case a.State.Open():\n				open = true\n", "			case a.State.Open() && a.ID.N > 1:\n				open = true\n"}}},
+	{name: "unknown is taken for never started", file: "dispatch/sched/probe.go", edits: []edit{
+		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.neverStarted(p.Attempt, \"nobody knows\")\n"}}},
+	{name: "a host's death uses up a try", file: "dispatch/sched/lost.go", edits: []edit{
+		{"	r.Next = c.without(j, a)\n	if died", "	r.Next, r.Charged = c.without(j, a), true\n	if died"}}},
+	{name: "a device is given to one job too many", file: "dispatch/sched/gpus.go", edits: []edit{
+		{"!g.gone && g.ours+g.foreign+n <= wholeGPU }", "!g.gone && g.ours+g.foreign+n <= wholeGPU+1 }"}}},
+	{name: "one try too many", file: "dispatch/sched/retry.go", edits: []edit{
+		{"	case n >= c.tries(j):\n", "	case n > c.tries(j):\n"}}},
+	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/decide.go", edits: []edit{
+		{"r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.without(j, a), \"killed by an unknown process\"", "r.Kind, r.Next = jobs.KindCanceled, jobs.Canceled"}}},
+	{name: "a pause is not heard", file: "dispatch/sched/core.go", edits: []edit{
+		{"		c.pauseRun(e.On)\n", "		c.pauseRun(false)\n"}}},
+	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/begin.go", edits: []edit{
+		{"	c.heedWishes()\n", ""}}},
+	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
+		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.lose(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
+	{name: "settled by the machine at the new address", file: "dispatch/sched/inventory.go", edits: []edit{
+		{"		c.regroup(tried, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
+		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
+	{name: "a reload forgets a host added by request", file: "hosts/inventory.go", edits: []edit{
+		{"		if names[name] || asked[name].Removed {", "		if len(inv.Hosts) > 0 {"}}},
+	{name: "an instance is created before its record", file: "dispatch/commit/block.go", edits: []edit{
+		{"			case sched.Launch, sched.CreateInstance, sched.TerminateInstance:", "			case sched.Launch:"}}, seeds: 3000},
+	{name: "an instance is terminated with open attempts", file: "dispatch/sched/provide.go", edits: []edit{
+		{"	if open > 0 {\n		in.idleAt = 0\n		return\n	}\n", ""}}},
+	{name: "an instance is terminated before its outputs were fetched", file: "dispatch/sched/provide.go", edits: []edit{
+		{"	case kept != \"\" && !in.ending:", "	case kept != \"\" && in.ending:"}}},
+	{name: "a dispatcher forgets the instances of the one before", file: "dispatch/sched/instances.go", edits: []edit{
+		{"		if is.State == jobs.InstanceGone {\n			continue", "		if is.State != jobs.InstanceUp {\n			continue"}}},
+	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
+		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
+	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/hardness.go", edits: []edit{
+		{"	c.hard.add(t.f, bar{t.at, c.timeItHad(j), id})\n", "	_ = t\n"}}},
+	{name: "what runs and is too hard goes on", file: "dispatch/sched/hardness.go", edits: []edit{
+		{"f != nil && !f.killed {\n				c.killFlight(f, why)", "f != nil && f.killed {\n				c.killFlight(f, why)"}}},
+	{name: "a new dispatcher knows of no timeout", file: "dispatch/sched/hardness.go", edits: []edit{
+		{"	if j.State == jobs.TimedOut {\n		c.timedOut(id, j)\n	}\n", ""}}},
+	{name: "a harder job may have what one component says", file: "dispatch/sched/hardness.go", edits: []edit{
+		{"	for i, x := range b.at {\n		if !x.AtMost(at[i]) {", "	for i, x := range b.at[:1] {\n		if !x.AtMost(at[i]) {"}}},
+	{name: "hardness of one text is compared with that of another", file: "jobs/spec.go", edits: []edit{
+		{"	return a == b\n}", "	return a.IsNum == b.IsNum\n}"}}},
+	{name: "a timeout counts though its job runs again", file: "dispatch/sched/hardness.go", edits: []edit{
+		{"		c.hard.stale, c.tupleOf(j.Spec).f.stale = true, true\n", ""}}},
+	{name: "a requeue opens two rounds", file: "dispatch/sched/request.go", edits: []edit{
+		{"	if r.Name == \"\" || c.table.Requests[r.Name] ||", "	if r.Name == \"\" ||"}}, seeds: 3000},
+	{name: "a request for an earlier dispatcher is carried out", file: "dispatch/sched/request.go", edits: []edit{
+		{"	if r.Epoch != 0 && r.Epoch != c.table.Epoch {", "	if r.Epoch < 0 {"}}},
+	{name: "a pause is recorded without the request that asked for it", file: "dispatch/sched/core.go", edits: []edit{
+		{"	return cmp.Or(r.Request, c.cause)", "	if r.Kind == jobs.KindPause {\n		return r.Request\n	}\n	return cmp.Or(r.Request, c.cause)"}}},
+	{name: "an edit leaves what ran by the old command in its round", file: "jobs/fold.go", edits: []edit{
+		{"				a.Round = 0\n", "				_ = a\n"}}, seeds: 3000},
+	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
+		{"(len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl)", "(len(j.Attempts) == 0 || c.classOf(j) == cl)"}}, seeds: 3000},
+	{name: "what a host cannot tell of is taken for nothing", file: "dispatch/sched/reconcile.go", edits: []edit{
+		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, far: true},
+	{name: "a damaged end of the journal is taken for a line that was never completed", file: "jobs/journal/line.go", edits: []edit{
+		{"	return beginsLine(b), nil", "	return true, nil"}}, seeds: 3000, far: true},
+	{name: "an attempt without the record of its launch has no host", file: "jobs/fold.go", edits: []edit{
+		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, far: true},
+	{name: "a journal that has lost its end is taken for whole", file: "jobs/journal/take.go", edits: []edit{
+		{"	missing, err := checkOwner(r, files, &had, owner)", "	_, err = checkOwner(r, files, &had, owner)\n	var missing []string"}}, seeds: 3000},
+	{name: "launching begins before the hosts have listed their attempts", file: "dispatch/sched/reconcile.go", edits: []edit{
+		{"		c.reconcileBy = c.listsDue()\n", "		c.reconcileBy = 0\n"}}, cuts: true},
+	{name: "an edit is forgotten in the journal", file: "jobs/journal/line.go", edits: []edit{
+		{"	if r.Spec != nil {", "	if r.Spec != nil && r.Spec.Timeout == 0 {"}}},
+	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/attempt.go", edits: []edit{
+		{"	c.use(f, 1)\n", "	if c.now.Wall != c.beganAt {\n		c.use(f, 1)\n	}\n"}}},
+	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
+		{"cl.key.plain() && !c.limited(cl.spec)", "cl.key.plain()"}}},
+	{name: "kept slots are given to other queues", file: "dispatch/sched/reserve.go", edits: []edit{
+		{"	return h.free() - others.Slots,", "	return h.free(),"}}},
+	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
+		{"	case b.Owner.Who != \"\":\n		return owned\n", ""}}},
+	{name: "two users get the last slot of a host", file: "hosts/sharing.go", edits: []edit{
+		{"	if HeldSlots(slots, claims, -1) <= slots {", "	if HeldSlots(slots, claims, -1) <= slots+1 {"}}},
+	{name: "the slots of a user who has gone stay his", file: "dispatch/sched/hold.go", edits: []edit{
+		{"	h.beat, h.measured = *b, true\n", "	if b.Sharing == nil && h.measured {\n		b.Sharing = h.beat.Sharing\n	}\n	h.beat, h.measured = *b, true\n"}}},
+	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{
+		{"	return open < c.cfg.Copies &&", "	return open <= c.cfg.Copies &&"}}, seeds: 2000},
+	{name: "copy of a copy: copies are not counted", file: "dispatch/sched/copies.go", edits: []edit{
+		{"			open++", "			open = 1"}}, seeds: 2000},
+	{name: "copies beyond the tries", file: "dispatch/sched/copies.go", edits: []edit{
+		{"int(j.Failures)+open < c.tries(j)", "int(j.Failures)+open <= c.tries(j)"}}, seeds: 2000},
+	{name: "a copy on the same host", file: "dispatch/sched/class.go", edits: []edit{
+		{"		case a.State.Open():\n", "		case a.State.Open() && len(j.Attempts) == 0:\n"}}, seeds: 2000},
+	{name: "a copy that lost uses up a try", file: "dispatch/sched/decide.go", edits: []edit{
+		{"		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.without(j, a), \"its job had its result already\"\n", "		r.Kind, r.Next, r.Reason, r.Charged = jobs.KindSuperseded, c.without(j, a), \"its job had its result already\", true\n"}}, seeds: 2000},
+	{name: "the result of a copy replaces the first", file: "dispatch/sched/decide.go", edits: []edit{
+		{"	case j.State.Terminal() || a.Round != j.Round:\n		r.Kind", "	case !o.OK() && (j.State.Terminal() || a.Round != j.Round):\n		r.Kind"}}, seeds: 2000},
+
+	// The simulated hosts: what helper and supervisor promise.
+	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/start.go", edits: []edit{
+		{"		return err\n	}\n	return h.writeTo(f, h.token(id, tombstone)", "		return nil\n	}\n	return h.writeTo(f, h.token(id, tombstone)"}}},
+	{name: "host: a new machine has the id of the old one", file: "dispatch/sim/host.go", edits: []edit{
+		{"Machine: h.id,", "Machine: h.name,"}}},
+	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
+		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
+		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
+	{name: "host: the lease is ignored", file: "dispatch/sim/start.go", edits: []edit{
+		{"		if h.uptime() > h.lease {\n			h.lapsed(s.id)\n			continue\n		}\n", ""},
+		{"	if h.uptime() > r.lease {", "	if false {"}}, seeds: 3000},
+	{name: "host: never started, and no tombstone is made", file: "dispatch/sim/start.go", edits: []edit{
+		{"	if err := h.claim(id, true); err != nil {\n		return attempts.Fate{Attempt: id, State: attempts.Unreadable}\n	}\n	f, _ := h.look(id)\n	return f\n", "	return attempts.Fate{Attempt: id, State: attempts.NeverStarts}\n"}}, seeds: 3000},
+	{name: "host: a lease outlives a reboot", file: "dispatch/sim/helper.go", edits: []edit{
+		{"	rebooted := h.spoolBoot != h.boot", "	rebooted := false"}}, seeds: 3000},
+	{name: "host: withdrawn jobs stay in the spool", file: "dispatch/sim/host.go", edits: []edit{
+		{"			p.h.in = append(p.h.in[:i:i], p.h.in[i+1:]...)\n			p.waiting.del(id)\n", "			_ = i\n			p.waiting.del(id)\n"}}},
+	{name: "host: an attempt is called dead and lives on", file: "dispatch/sim/helper.go", edits: []edit{
+		{"		if r != nil {\n			r.die()\n		}\n		a.Answer", "		a.Answer"},
+		{"	if r := h.run(id); r != nil && !r.sup {\n		r.die()\n", "	if r := h.run(id); r != nil && !r.sup {\n"}}},
+	{name: "host: more slots busy than there are", file: "dispatch/sim/start.go", edits: []edit{
+		{" <= h.limit {\n		s := h.in[0]", " <= h.limit+1 {\n		s := h.in[0]"}}, seeds: 3000},
+	{name: "host: the suspender outlives its helper", file: "dispatch/sim/sharing.go", edits: []edit{
+		{"p == nil || !p.alive || h.w.now-s.heard > suspendFor {", "p == nil {"}}},
+	{name: "host: an outcome is reported before it is known", file: "dispatch/sim/start.go", edits: []edit{
+		{"		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})\n",
+			"		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},
+}

@@ -1,0 +1,449 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"dcs-tui/dispatch/commit"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// makeRun makes the run directory as it is before the first dispatcher.
+func (w *World) makeRun() {
+	m := w.server.Mount("maker")
+	mustMkdir(m, "/runs", runDir, runDir+"/"+rundir.JournalDir, runDir+"/"+rundir.AttemptsDir, runDir+"/"+rundir.HostsDir)
+	if err := rundir.WriteNew(m, runDir+"/"+rundir.SpecsFile, nil); err != nil {
+		panic(err)
+	}
+}
+
+func mustMkdir(d rundir.Disk, paths ...string) {
+	for _, p := range paths {
+		if err := errors.Join(d.Mkdir(p, 0o700), d.SyncDir(filepath.Dir(p))); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// begin starts a dispatcher on a machine: it takes the run over and goes on with it.
+func (w *World) begin(m *machine) { w.beginOver(m, nil, 0) }
+
+// beginOver takes the run over from a dispatcher that may be alive. With wake it does
+// something before the so manieth operation that the new one does on the disk.
+func (w *World) beginOver(m *machine, old *life, wake int) {
+	w.coming = false
+	w.batter()
+	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now, owned: map[string]bool{}}
+	l.doom.l = l
+	if w.takes > mostLives {
+		w.broken(RunEnds, "after %d dispatchers the run has not ended", w.takes)
+	}
+	w.lives = append(w.lives, l)
+	l.mount = w.server.Mount(fmt.Sprintf("%s.%d", m.name, l.n))
+	l.mount.Fault = l.fault
+	l.share = w.share.Mount(l.mount.Name)
+	l.share.Stale = func(string) bool { return w.noise(2) }
+	l.run = &rundir.Run{Dir: runDir, Nonce: "nonce", Asked: &rundir.Asked{UID: runUID, Name: "r"}, Disk: disk{l.mount, l}}
+	if w.noise(10) {
+		w.hit(killedTaking)
+		l.doom.arm(atDisk, 1+w.choices.Draw(25), w.choices.Draw(2) == 1)
+	}
+	if wake > 0 && l.doom.at == nowhere {
+		l.doom.armWith(atDisk, wake, func() {
+			w.hit(wokenInTake)
+			old.startle()
+			if l.dead { // the machine lost its power
+				panic(killed{})
+			}
+		})
+	}
+	w.logf("%s begins", l.mount.Name)
+	w.life = l
+	var err error
+	if l.mortal(func() { err = l.take() }) {
+		return
+	}
+	if err != nil {
+		w.logf("%s could not take the run: %v", l.mount.Name, err)
+		l.die(false)
+		return
+	}
+	l.doom.disarm()
+	l.hear(func() { l.step(sched.Tick{}) })
+	l.keepHouse()
+	w.readRequests(l)
+	w.feedRest(l)
+}
+
+// take is what resume does: the journal is folded, and the run goes on from there.
+func (l *life) take() error {
+	w := l.w
+	j, t, report, err := journal.Take(context.Background(), l.run, journal.TakeOptions{
+		Force: true, Token: l.mount.Name, Now: func() time.Time { return (wallStart + jobs.Stamp(w.now+l.m.wall)).Time() },
+		Who: &journal.Owner{Host: l.m.name, User: "sim"},
+	})
+	if err != nil {
+		return err
+	}
+	l.journal, l.epoch = j, j.Epoch()
+	w.takes++
+	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn, report.Ignored)
+	w.checkTake(l, t, report)
+	l.inherits()
+	inv := w.inventory(t)
+	l.takeSet(inv)
+	for _, spec := range inv {
+		l.agents = append(l.agents, &agent{l: l, spec: spec})
+	}
+	cfg := w.cfg
+	l.tokens = cfg.Tokens
+	cfg.Seed = uint64(l.n)
+	if t.Epoch > 1 {
+		cfg.Found = l.found(t)
+	}
+	l.core = sched.New(cfg, t, inv)
+	l.loop = commit.New(l.core, j)
+	l.loop.See = l.see
+	w.consumer.again(l, t)
+	return nil
+}
+
+// inventory is that of one life: a person may have taken a host out of it, but not one of
+// which damage has taken every record. Nothing can be known of such a host
+// (docs/reliability.md, what is not proved).
+func (w *World) inventory(t *jobs.Table) []*hosts.Host {
+	list := w.set(t)
+	if len(list) < 2 || !w.noise(8) {
+		return list
+	}
+	out := w.choices.Draw(len(list))
+	name := list[out].Name
+	if _, asked := t.Inventory[name]; asked || t.Damaged && !mentions(t, name) {
+		return list
+	}
+	w.hit(leftOut)
+	w.logf("the inventory lacks %s", name)
+	return slices.Delete(list, out, out+1)
+}
+
+// mentions reports whether a record that is left names the host.
+func mentions(t *jobs.Table, name string) bool {
+	for i := range t.Jobs {
+		for _, a := range t.Jobs[i].Attempts {
+			if a.Host == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// startle lets a dispatcher do what it has to do at once, whether stopped or not.
+func (l *life) startle() {
+	if l.dead || l.busy || l.loop == nil {
+		return
+	}
+	paused := l.paused
+	l.paused = 0
+	l.tell(sched.Tick{})
+	if !l.dead {
+		l.paused = paused
+	}
+}
+
+// killed is what a dispatcher dies of in the middle of something.
+type killed struct{}
+
+// mortal does something that the dispatcher may not survive.
+func (l *life) mortal(do func()) (died bool) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case killed:
+			l.die(l.doom.power)
+			died = true
+		default:
+			panic(r)
+		}
+	}()
+	do()
+	return l.dead
+}
+
+// die ends a dispatcher: killed, or its machine has lost its power.
+func (l *life) die(power bool) {
+	if l.dead {
+		return
+	}
+	w := l.w
+	w.logf("%s is dead (power %v)", l.mount.Name, power)
+	l.dead, l.inbox, l.mount.Fault = true, nil, nil
+	for _, a := range l.agents {
+		a.dialing++
+		if a.link != nil {
+			a.link.close(!power)
+			a.link = nil
+		}
+	}
+	if power {
+		for _, other := range w.lives {
+			if other.m == l.m {
+				other.die(false)
+			}
+		}
+		l.m.powerLoss(w)
+	}
+	if w.life == l {
+		w.life = nil
+		w.reborn(w.between(time.Second, 90*time.Second))
+	}
+}
+
+// reborn starts another dispatcher later, here or on another machine.
+func (w *World) reborn(d time.Duration) {
+	if w.coming {
+		return
+	}
+	w.coming = true
+	w.after(d, func() {
+		if w.life == nil {
+			w.begin(w.machines[w.choices.Draw(len(w.machines))])
+			return
+		}
+		w.coming = false
+	})
+}
+
+// disk is the run directory as one dispatcher sees it. It tells the ledger what has
+// become durable.
+type disk struct {
+	*memdisk.Mount
+	l *life
+}
+
+func (d disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	f, err := d.Mount.OpenFile(path, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	if inJournal(path) && flag&os.O_EXCL != 0 {
+		d.l.made = epochOf(path)
+		d.l.w.ledger.newEpoch(d.l.w, path)
+	}
+	return openFile{f, d.l, path}, nil
+}
+
+// inJournal reports whether a file is an epoch's. What stands beside it (marks) is none.
+func inJournal(path string) bool { return path == journalPath(epochOf(path)) }
+
+// openFile is an open file of the run directory.
+type openFile struct {
+	rundir.File
+	l    *life
+	path string
+}
+
+// Sync makes durable what any process of the machine has written.
+func (f openFile) Sync() error {
+	err := f.File.Sync()
+	for _, other := range f.l.w.lives {
+		if err == nil && other != f.l && other.m == f.l.m {
+			fault := other.mount.Fault
+			other.mount.Fault = nil
+			if o, e := other.mount.OpenFile(f.path, os.O_RDWR, 0); e == nil {
+				err = errors.Join(o.Sync(), o.Close())
+			}
+			other.mount.Fault = fault
+		}
+	}
+	if err == nil && inJournal(f.path) {
+		if size, err := f.File.Size(); err == nil {
+			f.l.w.ledger.synced(f.l, f.path, size)
+		}
+	}
+	return err
+}
+
+// SyncDir makes durable what names any process of the machine has made.
+func (d disk) SyncDir(dir string) error {
+	err := d.Mount.SyncDir(dir)
+	for _, other := range d.l.w.lives {
+		if err == nil && other != d.l && other.m == d.l.m {
+			fault := other.mount.Fault
+			other.mount.Fault = nil
+			err = other.mount.SyncDir(dir)
+			other.mount.Fault = fault
+		}
+	}
+	return err
+}
+
+// doomAt is a point of a turn.
+type doomAt uint8
+
+const (
+	nowhere   doomAt = iota
+	atDisk           // before an operation on the disk
+	atWrite          // in the middle of a write
+	atRelease        // when the records are durable and no order has gone
+	atOrder          // before an order
+)
+
+// doom is what is going to happen to a dispatcher at a point of its turn.
+type doom struct {
+	l     *life
+	at    doomAt
+	left  int  // how often the point is passed before
+	power bool // its machine loses its power as well
+	do    func()
+}
+
+// arm lets it be killed at the nth passing of a point.
+func (d *doom) arm(at doomAt, n int, power bool) {
+	d.at, d.left, d.power = at, n, power
+	d.do = func() { panic(killed{}) }
+}
+
+// armWith lets something else happen then.
+func (d *doom) armWith(at doomAt, n int, do func()) { d.at, d.left, d.do = at, n, do }
+
+func (d *doom) disarm() { d.at = nowhere }
+
+func (d *doom) strike(at doomAt) {
+	if d.at != at {
+		return
+	}
+	if d.left--; d.left > 0 {
+		return
+	}
+	d.at = nowhere
+	d.do()
+}
+
+// fault is asked before each operation on the run directory.
+func (l *life) fault(op, path string) error {
+	l.doom.strike(atDisk)
+	if op == "write" && l.doom.at == atWrite {
+		if l.doom.left--; l.doom.left <= 0 {
+			l.doom.at, l.doom.left = atDisk, 1 // it does not come back from this write
+			return memdisk.Short{N: l.w.choices.Draw(400), Err: syscall.EINTR}
+		}
+	}
+	if l.w.now >= l.m.full {
+		return nil
+	}
+	switch {
+	case op == "write":
+		switch l.w.choices.Draw(3) {
+		case 1:
+			return memdisk.Short{N: l.w.choices.Draw(300), Err: syscall.ENOSPC}
+		case 2:
+			return syscall.EDQUOT
+		} // otherwise only fsync tells, as on NFS
+	case op == "sync" && l.w.choices.Draw(2) == 0 && l.made == len(l.w.ledger.files): // nobody has read it
+		return memdisk.Forget{Err: syscall.EIO, Zeros: l.w.choices.Draw(2) == 1}
+	case op == "sync":
+		return syscall.ESTALE
+	}
+	return nil
+}
+
+// powerLoss loses what no process of the machine had made durable, as the choices decide.
+// What another machine has read in the meantime is on the server and stays.
+func (m *machine) powerLoss(w *World) {
+	t := w.choices
+	for _, l := range w.lives {
+		if l.m != m || w.ledger.readElsewhere(l) {
+			continue
+		}
+		l.mount.PowerLoss(func(loss memdisk.Loss) memdisk.Fate {
+			w.logf("power loss: %s %s %s %d", loss.Op, loss.Path, loss.Name, loss.Len)
+			switch t.Draw(4) {
+			case 0:
+				return memdisk.Fate{}
+			case 1:
+				return memdisk.Fate{Keep: loss.Len}
+			}
+			return memdisk.Fate{Keep: t.Draw(loss.Len + 1), Zeros: t.Draw(2) == 1}
+		})
+	}
+	w.ledger.lostPower(w)
+}
+
+// show writes an event for the log: what stands behind its pointers.
+func show(ev sched.Event) string {
+	switch ev := ev.(type) {
+	case sched.HostUp:
+		return fmt.Sprintf("{%s up %v boot %s %s}", ev.Host, ev.Hello.Uptime, ev.Hello.BootID, ev.Hello.Machine)
+	case sched.HostRefused:
+		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
+	case sched.AttemptsStarted:
+		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
+	case sched.AttemptsEnded:
+		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
+	case sched.AttemptsWithdrawn:
+		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
+	case sched.AttemptsProbed:
+		return fmt.Sprintf("{%s %s}", ev.Host, answers(ev.Msg.Jobs))
+	case sched.HostLooked:
+		return fmt.Sprintf("{%s %+v}", ev.Via, *ev.Msg)
+	case sched.HostListed:
+		return fmt.Sprintf("{%s %s last %v %s}", ev.Host, answers(ev.Msg.Jobs), ev.Msg.Last, ev.Msg.Why)
+	case sched.Edit:
+		return fmt.Sprintf("{%v %s}", ev.Jobs, &ev.Change)
+	case sched.Request:
+		var b strings.Builder
+		for _, do := range ev.Do {
+			fmt.Fprintf(&b, " %T%s", do, show(do))
+		}
+		return "{" + ev.Name + b.String() + "}"
+	case sched.Submit:
+		return fmt.Sprintf("{%d jobs, last %v}", len(ev.Specs), ev.Last)
+	case sched.SetProviders:
+		return fmt.Sprintf("{%d}", len(ev.Providers))
+	case sched.SetHosts:
+		names := make([]string, len(ev.Hosts))
+		for i, h := range ev.Hosts {
+			names[i] = h.Name
+		}
+		return fmt.Sprintf("{%s}", strings.Join(names, " "))
+	}
+	return fmt.Sprintf("%+v", ev)
+}
+
+func answers(ps []hosts.ProbedJob) string {
+	var b strings.Builder
+	for _, p := range ps {
+		fmt.Fprintf(&b, "%s: %s %s; ", p.Attempt, p.Answer, p.Why)
+	}
+	return b.String()
+}
+
+// showOrder does the same for an order.
+func showOrder(o sched.Command) string {
+	if c, ok := o.(sched.Configure); ok {
+		return "configure " + c.Host
+	}
+	l, ok := o.(sched.Launch)
+	if !ok {
+		return fmt.Sprintf("%T%+v", o, o)
+	}
+	var b strings.Builder
+	for _, p := range l.Jobs {
+		fmt.Fprintf(&b, " %s", p.Attempt)
+	}
+	return "launch on " + l.Host + ":" + b.String()
+}

@@ -1,0 +1,68 @@
+package files
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// FetchPlan describes where the outputs of some jobs are.
+type FetchPlan struct {
+	Hosts []HostPlan // that have what is not here, by name
+	Here  int        // attempts whose files are in the run directory
+	Open  int        // attempts that may still run
+}
+
+// HostPlan are attempts whose files only their host has.
+type HostPlan struct {
+	Host     string
+	Attempts []jobs.AttemptID // in order
+}
+
+// Attempts counts those that are not here.
+func (p *FetchPlan) Attempts() (n int) {
+	for i := range p.Hosts {
+		n += len(p.Hosts[i].Attempts)
+	}
+	return n
+}
+
+// Names are those of the hosts.
+func (p *FetchPlan) Names() (names []string) {
+	for i := range p.Hosts {
+		names = append(names, p.Hosts[i].Host)
+	}
+	return names
+}
+
+// PlanFetch looks at all attempts of these jobs. apart says of a host that it keeps its
+// files to itself, here of an attempt of such a host that they have been brought.
+func PlanFetch(t *jobs.Table, ids []jobs.ID, apart func(host string) bool, here func(jobs.AttemptID) bool) *FetchPlan {
+	p := &FetchPlan{}
+	of := map[string][]jobs.AttemptID{}
+	for _, id := range ids {
+		j := t.Job(id)
+		if j == nil {
+			continue
+		}
+		for _, a := range j.Attempts {
+			switch {
+			case a.State.Open():
+				p.Open++
+			case a.Started == 0 && a.Outcome == nil: // it is not known to have printed anything
+			case !apart(a.Host) || here(a.ID):
+				p.Here++
+			default:
+				of[a.Host] = append(of[a.Host], a.ID)
+			}
+		}
+	}
+	for host, list := range of {
+		slices.SortFunc(list, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
+		p.Hosts = append(p.Hosts, HostPlan{host, list})
+	}
+	slices.SortFunc(p.Hosts, func(a, b HostPlan) int { return strings.Compare(a.Host, b.Host) })
+	return p
+}

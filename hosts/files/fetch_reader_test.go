@@ -1,0 +1,211 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
+	"dcs-tui/jobs"
+)
+
+// machine is a host without a machine: what it answers to a Read, and what was sent.
+type machine struct {
+	*hosttest.Worker
+	answer func(*hosts.Read) *hosts.Chunk // nil: it says nothing
+
+	mu     sync.Mutex
+	owed   int // pieces asked for and not given
+	most   int
+	opened *hosts.Open
+	byes   int
+}
+
+func (m *machine) Send(msgs ...hosts.Message) error {
+	for _, msg := range msgs {
+		switch msg := msg.(type) {
+		case *hosts.Read:
+			m.mu.Lock()
+			m.owed++
+			m.most = max(m.most, m.owed)
+			m.mu.Unlock()
+			go func() {
+				c := m.answer(msg)
+				if c == nil {
+					return
+				}
+				c.ID = msg.ID
+				m.mu.Lock()
+				m.owed--
+				m.mu.Unlock()
+				m.Say(c)
+			}()
+		case *hosts.Bye:
+			m.mu.Lock()
+			m.byes++
+			m.mu.Unlock()
+			m.Cut(nil)
+		}
+	}
+	return nil
+}
+
+// machines connects to some of them; the others cannot be reached.
+type machines map[string]*machine
+
+func (ms machines) Connect(ctx context.Context, h *hosts.Host, o *hosts.Open) (hosts.Worker, error) {
+	time.Sleep(time.Second)
+	m := ms[h.Name]
+	if m == nil {
+		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: errors.New("no route")}
+	}
+	m.Worker = hosttest.NewWorker(hosts.Hello{Version: hosts.ProtocolVersion}, 0, nil)
+	m.opened = o
+	return m, nil
+}
+
+func inventory(names ...string) (list []*hosts.Host) {
+	for _, n := range names {
+		list = append(list, &hosts.Host{Name: n, WorkDir: "/scratch/" + n})
+	}
+	return list
+}
+
+func piece(host string, job int) Piece {
+	return Piece{Host: host, Attempt: jobs.AttemptID{Job: jobs.ID(job), N: 1}, File: jobs.FileOut, Limit: 100}
+}
+
+// X2: pieces come from several hosts at once, each over one connection that only reads,
+// by the run's uid; no host is requested more than it may owe, and each is taken leave of.
+func TestReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ms := machines{}
+		for _, name := range []string{"a", "b"} {
+			ms[name] = &machine{answer: func(r *hosts.Read) *hosts.Chunk {
+				time.Sleep(time.Second)
+				return &hosts.Chunk{Size: 7, Bulk: fmt.Appendf(nil, "%s %s", name, r.Attempt)}
+			}}
+		}
+		r := NewReader(ms, "uid", inventory("a", "b"))
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				host := []string{"a", "b"}[i%2]
+				data, size, err := r.Read(t.Context(), piece(host, 10+i))
+				if want := fmt.Sprintf("%s %d.1", host, 10+i); err != nil || size != 7 || string(data) != want {
+					t.Errorf("%q of %d, %v; want %q", data, size, err, want)
+				}
+			})
+		}
+		all.Wait()
+		r.Close()
+		for name, m := range ms {
+			if m.most > maxReads || m.byes != 1 {
+				t.Errorf("%s owed %d pieces at once, %d byes", name, m.most, m.byes)
+			}
+			if o := m.opened; !o.Reads || o.Run != "uid" || o.Host != name || o.WorkDir != "/scratch/"+name || o.RunDir != "" {
+				t.Errorf("%s: %+v", name, o)
+			}
+		}
+		if _, _, err := r.Read(t.Context(), piece("a", 1)); !errors.Is(err, errClosed) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+// Promise 5: what one host cannot give costs itself, and says what is wrong.
+func TestReaderTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := &machine{}
+		broken.answer = func(*hosts.Read) *hosts.Chunk {
+			broken.Cut(&hosts.Error{Host: "broken", Class: hosts.Unreachable, Err: errors.New("connection reset")})
+			return nil
+		}
+		ms := machines{
+			"broken": broken,
+			"mute":   {answer: func(*hosts.Read) *hosts.Chunk { return nil }},
+			"slow": {answer: func(r *hosts.Read) *hosts.Chunk {
+				time.Sleep(time.Duration(r.Attempt.Job) * pieceWithin * 3 / 4) // there is always something
+				return &hosts.Chunk{Size: 1, Bulk: []byte("x")}
+			}},
+			"odd": {answer: func(r *hosts.Read) *hosts.Chunk {
+				return []*hosts.Chunk{
+					{Size: -1, Why: "no such file", None: true},
+					{Size: -1, Why: "not an ordinary file"},
+					{Size: 500, Bulk: make([]byte, 101)},
+					{Size: 500, Offset: 3, Bulk: []byte("x")},
+					{Size: 0, Bulk: []byte("x")},
+				}[r.Attempt.Job]
+			}},
+		}
+		r := NewReader(ms, "uid", inventory("broken", "mute", "slow", "odd", "away"))
+		defer r.Close()
+		var all sync.WaitGroup
+		for _, c := range []struct {
+			host string
+			job  int
+			want string
+			is   func(error) bool
+		}{
+			{"away", 1, "no route", away},
+			{"stranger", 1, "not in the inventory", away},
+			{"broken", 1, "connection reset", away},
+			{"mute", 1, "no answer for 30s", away},
+			{"odd", 0, "no such file", func(err error) bool { return errors.Is(err, fs.ErrNotExist) && !away(err) }},
+			{"odd", 1, "not an ordinary file", func(err error) bool { return !away(err) }},
+			{"odd", 2, "unexpected piece", func(err error) bool { return !away(err) }},
+			{"odd", 3, "unexpected piece", func(err error) bool { return !away(err) }},
+			{"odd", 4, "unexpected piece", func(err error) bool { return !away(err) }},
+			{"slow", 1, "", nil},
+			{"slow", 2, "", nil},
+		} {
+			all.Go(func() {
+				_, _, err := r.Read(t.Context(), piece(c.host, c.job))
+				switch {
+				case c.want == "" && err != nil:
+					t.Errorf("%s: %v", c.host, err)
+				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !c.is(err)):
+					t.Errorf("%s %d: %v, want %q", c.host, c.job, err, c.want)
+				}
+			})
+		}
+		all.Wait()
+		began := time.Now()
+		if _, _, err := r.Read(t.Context(), piece("mute", 2)); !away(err) || time.Since(began) > time.Second {
+			t.Errorf("mute again: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func away(err error) bool {
+	var e *hosts.Error
+	return errors.As(err, &e)
+}
+
+// Who asks may stop waiting, and the end does not wait for a host that is just dialled.
+func TestReaderLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewReader(machines{"mute": {answer: func(*hosts.Read) *hosts.Chunk { return nil }}}, "uid", inventory("mute"))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, _, err := r.Read(ctx, piece("mute", 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, _, err := r.Read(t.Context(), piece("mute", 2)); !away(err) {
+				t.Errorf("%v", err)
+			}
+		})
+		synctest.Wait()
+		r.Close()
+		all.Wait()
+	})
+}

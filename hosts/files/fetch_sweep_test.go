@@ -1,0 +1,60 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// Parts of a fetch that was killed on this machine go at once, whatever their age; those of
+// one that lives stay; those of another machine's, which nobody here can tell, go when they
+// are old. What is no part stays.
+func TestSweep(t *testing.T) {
+	l := newLab(t)
+	parts := strings.Split(thisProcess(), ".")
+	if len(parts) != 4 {
+		t.Skipf("/proc does not name this process: %q", thisProcess())
+	}
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dead := fmt.Sprintf("%d.%s", gone.ProcessState.Pid(), strings.Join(parts[1:], "."))
+	reused := fmt.Sprintf("%s.1.%s.%s", parts[0], parts[2], parts[3])
+	far := strings.Join(parts[:3], ".") + ".c0ffee00-0000-4000-8000-000000000000"
+	for i, c := range []struct {
+		name  string
+		age   time.Duration
+		stays bool
+	}{
+		{tempMark + "ABC." + dead, 0, false},
+		{tempMark + "ABC." + reused, 0, false},
+		{tempMark + "ABC." + thisProcess(), 2 * tempOld, true},
+		{tempMark + "ABC." + far, 0, true},
+		{tempMark + "ABC." + far, 2 * tempOld, false},
+		{tempMark + "ABC", 0, true},
+		{tempMark + "ABC", 2 * tempOld, false},
+		{tempMark + "ABC.." + dead, 0, true},
+		{"", 2 * tempOld, true},
+	} {
+		path := filepath.Join(l.run.Path(rundir.AttemptsDir, "000"), fmt.Sprintf(".%d.1.out%s", i, c.name))
+		os.Mkdir(filepath.Dir(path), 0o700)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(-c.age)
+		os.Chtimes(path, then, then)
+		SweepFetched(l.run)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) == c.stays {
+			t.Errorf("%q of age %v: %v", c.name, c.age, err)
+		}
+	}
+}

@@ -1,0 +1,498 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
+)
+
+// lab is a run and what its hosts have of it, by "HOST ATTEMPT.FILE".
+type lab struct {
+	t     *testing.T
+	run   *rundir.Run
+	mu    sync.Mutex
+	has   map[string]string
+	errs  map[string]error // of a file, or of a host
+	reads []string
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lab{t: t, run: run, has: map[string]string{}, errs: map[string]error{}}
+}
+
+func attempt(t *testing.T, text string) jobs.AttemptID {
+	t.Helper()
+	id, err := jobs.ParseAttemptID(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// ran gives a host the files of an attempt that ended.
+func (l *lab) ran(host, id, out, stderr string) {
+	l.has[host+" "+id+".out"], l.has[host+" "+id+".err"] = out, stderr
+	c := l.claim(host, id)
+	l.has[host+" "+id+".status"] = string(c.EncodeFinished(1, jobs.Outcome{}))
+}
+
+func (l *lab) claim(host, id string) attempts.Claim {
+	return attempts.Claim{Run: l.run.UID(), Attempt: attempt(l.t, id), Host: host, By: "1.2.3", Boot: "b", At: 1}
+}
+
+func (l *lab) read(ctx context.Context, p Piece) ([]byte, int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	if err := l.errs[p.Host]; err != nil {
+		return nil, 0, err
+	}
+	name := fmt.Sprintf("%s %s.%s", p.Host, p.Attempt, p.File)
+	l.reads = append(l.reads, name)
+	if err := l.errs[name]; err != nil {
+		return nil, 0, err
+	}
+	text, ok := l.has[name]
+	if !ok {
+		return nil, 0, fs.ErrNotExist
+	}
+	from := min(p.Offset, int64(len(text)))
+	return []byte(text[from:min(int64(len(text)), from+int64(p.Limit))]), int64(len(text)), nil
+}
+
+// plan wants all attempts that a host has something of.
+func (l *lab) plan() *FetchPlan {
+	here := attempts.NewHere(rundir.OS, l.run.Dir)
+	of := map[string]map[jobs.AttemptID]bool{}
+	for name := range l.has {
+		host, file, _ := strings.Cut(name, " ")
+		id := attempt(l.t, file[:strings.LastIndexByte(file, '.')])
+		if of[host] == nil {
+			of[host] = map[jobs.AttemptID]bool{}
+		}
+		if !here.Has(id) {
+			of[host][id] = true
+		}
+	}
+	p := &FetchPlan{}
+	for _, host := range slices.Sorted(maps.Keys(of)) {
+		p.Hosts = append(p.Hosts, HostPlan{host, slices.Collect(maps.Keys(of[host]))})
+	}
+	return p
+}
+
+func (l *lab) bring(b *Bringer) ([]HostResult, error) {
+	b.Run, b.Read = l.run, l.read
+	return b.Bring(l.t.Context(), l.plan())
+}
+
+// same reports what of a host's files is not here as it is there.
+func (l *lab) same(names ...string) {
+	l.t.Helper()
+	for _, name := range names {
+		_, file, _ := strings.Cut(name, " ")
+		id := attempt(l.t, file[:strings.LastIndexByte(file, '.')])
+		path := jobs.AttemptFile(l.run.Dir, id, jobs.File(file[strings.LastIndexByte(file, '.')+1:]))
+		b, err := os.ReadFile(path)
+		if err != nil || string(b) != l.has[name] {
+			l.t.Errorf("%s is here with %d bytes, want %d: %v", name, len(b), len(l.has[name]), err)
+			continue
+		}
+		if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
+			l.t.Errorf("%s has mode %v", name, info.Mode())
+		}
+	}
+}
+
+// files lists what is below attempts/.
+func (l *lab) files() (names []string) {
+	filepath.WalkDir(l.run.Path(rundir.AttemptsDir), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, d.Name())
+		}
+		return err
+	})
+	return names
+}
+
+// X2: outputs of all sizes come whole from several hosts, and what is here is not asked
+// for again.
+func TestBring(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", "acc=0.5\n", "")
+	l.ran("far", "2.1", strings.Repeat("0123456789abcde\n", 3*hosts.MaxChunk/16)+"end", "x")
+	l.ran("far2", "1.2", strings.Repeat("z", hosts.MaxChunk), "warning\n")
+	l.ran("far2", "5000.1", "", "")
+	b := &Bringer{}
+	results, err := l.bring(b)
+	if err != nil || len(results) != 2 || results[0].Brought != 2 || results[1].Brought != 2 || results[0].Left+results[1].Left+results[0].None != 0 {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	l.same(slices.Collect(maps.Keys(l.has))...)
+	total := 0
+	for _, text := range l.has {
+		total += len(text)
+	}
+	if n, files, bytes := b.Done(); n != 4 || files != 12 || bytes != int64(total) {
+		t.Errorf("%d attempts, %d files, %d bytes, want 4, 12, %d", n, files, bytes, total)
+	}
+	if names := l.files(); len(names) != 12 {
+		t.Errorf("files: %v", names)
+	}
+	l.reads = nil
+	if results, err := l.bring(&Bringer{}); err != nil || len(l.reads) > 0 || results[0].Brought != 0 {
+		t.Errorf("again: %+v, %v, read %v", results, err, l.reads)
+	}
+}
+
+// A fetch that was killed continues: a file that is whole is not brought again, one that is
+// not is.
+func TestBringResumed(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", "whole\n", "longer\n")
+	put := func(name, text string) {
+		path := filepath.Join(l.run.Path(rundir.AttemptsDir, "000"), name)
+		os.Mkdir(filepath.Dir(path), 0o700)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("1.1.out", "whole\n")
+	put("1.1.err", "long")
+	b := &Bringer{}
+	results, err := l.bring(b)
+	if err != nil || results[0].Brought != 1 {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	l.same(slices.Collect(maps.Keys(l.has))...)
+	if _, files, _ := b.Done(); files != 2 {
+		t.Errorf("%d files were brought, want two", files)
+	}
+}
+
+// Promise 5: a host that is away, a file that is odd, an attempt that was lost cost
+// themselves alone, and an attempt of which something lacks is not taken for here.
+func TestBringTrouble(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", "good\n", "")
+	l.ran("far", "2.1", "removed\n", "")
+	delete(l.has, "far 2.1.out")
+	l.ran("far", "3.1", "odd\n", "")
+	l.errs["far 3.1.err"] = errors.New("far: not an ordinary file")
+	l.ran("far", "4.1", "lost\n", "")
+	lost, other := l.claim("far", "4.1"), l.claim("far2", "6.1")
+	l.has["far 4.1.status"] = string(lost.Encode())
+	l.ran("far", "5.1", "damaged\n", "")
+	l.has["far 5.1.status"] = strings.Repeat("x", attempts.StatusBytes)
+	l.ran("far", "6.1", "another's\n", "")
+	l.has["far 6.1.status"] = string(other.EncodeFinished(1, jobs.Outcome{}))
+	l.ran("gone", "7.1", "unreachable\n", "")
+	l.errs["gone"] = &hosts.Error{Host: "gone", Class: hosts.Unreachable, Err: errors.New("no route")}
+	results, err := l.bring(&Bringer{})
+	if err != nil || len(results) != 2 {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	if r := results[0]; r.Brought != 3 || r.Left != 3 || r.None != 1 || r.Err == nil {
+		t.Errorf("%+v", r)
+	}
+	if r := results[1]; r.Brought != 0 || r.Left != 1 || !strings.Contains(r.Err.Error(), "no route") {
+		t.Errorf("%+v", r)
+	}
+	l.same("far 1.1.out", "far 1.1.status", "far 2.1.status", "far 4.1.out")
+	here := attempts.NewHere(rundir.OS, l.run.Dir)
+	for id, want := range map[string]bool{"1.1": true, "2.1": true, "3.1": false, "4.1": false, "5.1": false, "6.1": false, "7.1": false} {
+		if here.Has(attempt(t, id)) != want {
+			t.Errorf("%s is here: %v", id, !want)
+		}
+	}
+	// The lost one is looked at again, and none of it is counted twice.
+	results, err = l.bring(&Bringer{})
+	if r := results[0]; err != nil || r.Brought != 0 || r.Same != 1 || r.Left != 3 {
+		t.Errorf("again: %+v, %v", r, err)
+	}
+}
+
+// A host cannot fill the disk by what it says of a size, nor by a file that grows or
+// shrinks; one file that is too large costs itself.
+func TestBringSizes(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", "small", "")
+	l.ran("far", "2.1", strings.Repeat("x", 5000), "")
+	l.ran("grows", "3.1", strings.Repeat("g", hosts.MaxChunk+10), "")
+	l.ran("shrinks", "4.1", strings.Repeat("s", 2*hosts.MaxChunk), "")
+	size := map[string]int64{}
+	b := &Bringer{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
+	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+		data, n, err := l.read(ctx, p)
+		switch {
+		case p.Host == "far" && p.Attempt.Job == 2 && p.File == jobs.FileOut:
+			n = 1 << 60
+		case p.Host == "grows" && p.File == jobs.FileOut:
+			l.mu.Lock()
+			l.has["grows 3.1.out"] += strings.Repeat("G", 100)
+			l.mu.Unlock()
+		case p.Host == "shrinks" && p.File == jobs.FileOut && p.Offset > 0:
+			data = nil
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		size[p.Host] += int64(len(data))
+		return data, n, err
+	}
+	results, err := b.Bring(t.Context(), l.plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []HostResult{{Host: "far", Brought: 1, Left: 1}, {Host: "grows", Brought: 1}, {Host: "shrinks", Left: 1}} {
+		got := results[i]
+		if (got.Err != nil) != (want.Left > 0) {
+			t.Errorf("%s: %v", got.Host, got.Err)
+		}
+		if got.Err = nil; got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if _, files, bytes := b.Done(); files != 6 || bytes != int64(len("small")+hosts.MaxChunk+10+2*attempts.StatusBytes) {
+		t.Errorf("%d files, %d bytes: what was not kept is counted", files, bytes)
+	}
+	b2, err := os.ReadFile(jobs.AttemptFile(l.run.Dir, attempt(t, "3.1"), jobs.FileOut))
+	if want := strings.Repeat("g", hosts.MaxChunk+10); err != nil || string(b2) != want {
+		t.Errorf("%d bytes, want the %d that were there first: %v", len(b2), len(want), err)
+	}
+	for _, name := range l.files() {
+		if strings.Contains(name, tempMark) {
+			t.Errorf("%s was left", name)
+		}
+	}
+}
+
+// An attempt that was given up may live: what it prints and its sentinel, come to be while
+// its output was read, make no part of it pass for the whole.
+func TestBringAlive(t *testing.T) {
+	l := newLab(t)
+	l.has["far 1.1.out"], l.has["far 1.1.err"] = "half\n", ""
+	b := &Bringer{Run: l.run}
+	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+		data, n, err := l.read(ctx, p)
+		if p.File == jobs.FileOut {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.ran("far", "1.1", "half\nand all\n", "")
+		}
+		return data, n, err
+	}
+	here := func() bool { return attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(t, "1.1")) }
+	if _, err := b.Bring(t.Context(), l.plan()); err != nil || here() {
+		t.Errorf("a half passes for the whole: %v, %v", here(), err)
+	}
+	if _, err := l.bring(&Bringer{}); err != nil || !here() {
+		t.Errorf("the next fetch: %v, %v", here(), err)
+	}
+	l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
+}
+
+// What is left of the disk for others stays, however many files are written at once: each
+// has its room beside the others.
+func TestBringRoomTaken(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
+	l.ran("far2", "2.1", strings.Repeat("y", 3*hosts.MaxChunk), "")
+	plan := l.plan()
+	synctest.Test(t, func(t *testing.T) {
+		b := &Bringer{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
+		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+			switch {
+			case p.Host == "far" && p.Offset == hosts.MaxChunk:
+				time.Sleep(2 * time.Second)
+			case p.Host == "far2" && p.File == jobs.FileOut && p.Offset == 0:
+				time.Sleep(time.Second) // the first file has begun
+			}
+			return l.read(ctx, p)
+		}
+		results, err := b.Bring(t.Context(), plan)
+		if err != nil || results[0].Brought != 1 || results[1].Left != 1 || !strings.Contains(fmt.Sprint(results[1].Err), "no space") {
+			t.Errorf("%+v, %v", results, err)
+		}
+		results, err = b.Bring(t.Context(), &FetchPlan{Hosts: plan.Hosts[1:]})
+		if err != nil || results[0].Brought != 1 {
+			t.Errorf("when the first is written: %+v, %v", results, err)
+		}
+	})
+}
+
+// Of large files two of a host are under way at a time, so that an interrupt keeps what was
+// whole before it; of small ones many.
+func TestBringLarge(t *testing.T) {
+	l := newLab(t)
+	for i := 1; i <= 10; i++ {
+		l.ran("far", fmt.Sprintf("%d.1", i), strings.Repeat("x", largeBytes+1), "")
+		l.ran("far2", fmt.Sprintf("%d.1", 20+i), strings.Repeat("y", largeBytes), "")
+	}
+	plan := l.plan()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(15*time.Second, cancel) // a large file takes 4 s, a small one 3
+		begun, most := map[string]int{}, map[string]int{}
+		b := &Bringer{Run: l.run}
+		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+			if p.File == jobs.FileOut && p.Offset > 0 {
+				l.mu.Lock()
+				if p.Offset == hosts.MaxChunk {
+					begun[p.Host]++
+					most[p.Host] = max(most[p.Host], begun[p.Host])
+				}
+				l.mu.Unlock()
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+				l.mu.Lock()
+				if size := len(l.has[fmt.Sprintf("%s %s.out", p.Host, p.Attempt)]); p.Offset+hosts.MaxChunk >= int64(size) {
+					begun[p.Host]--
+				}
+				l.mu.Unlock()
+			}
+			return l.read(ctx, p)
+		}
+		results, err := b.Bring(ctx, plan)
+		if !errors.Is(err, context.Canceled) || results[0].Brought != 6 || results[0].Left != 4 || results[1].Brought != 10 {
+			t.Errorf("%+v, %v", results, err)
+		}
+		if most["far"] != maxLarge || most["far2"] != maxReads {
+			t.Errorf("at a time: %v", most)
+		}
+	})
+}
+
+// When others fill the disk, a file that is under way has its room and is brought; nothing
+// is begun behind it, and the disk is named.
+func TestBringFillsUp(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
+	l.ran("far2", "2.1", "y", "")
+	for i := 3; i < 40; i++ {
+		l.ran("far2", fmt.Sprintf("%d.1", i), "y", "")
+	}
+	plan := l.plan()
+	synctest.Test(t, func(t *testing.T) {
+		var has atomic.Int64
+		has.Store(4 * hosts.MaxChunk)
+		b := &Bringer{Run: l.run, Free: func() (int64, error) { return has.Load(), nil }}
+		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+			switch {
+			case p.Host == "far" && p.Offset == hosts.MaxChunk:
+				time.Sleep(2 * time.Second)
+			case p.Host == "far2" && p.File == jobs.FileOut:
+				time.Sleep(time.Second) // the first file has begun
+				has.Store(0)
+			}
+			return l.read(ctx, p)
+		}
+		results, err := b.Bring(t.Context(), plan)
+		if !errors.Is(err, syscall.ENOSPC) || results[1].Left != 38 || results[0].Err != nil || results[1].Err != nil {
+			t.Errorf("%+v, %v", results, err)
+		}
+		l.same("far 1.1.out")
+		if len(l.reads) > 5+2*maxReads {
+			t.Errorf("%d reads went on", len(l.reads))
+		}
+	})
+}
+
+// A full disk stops it with a clear word, leaves nothing half, and what was brought stays.
+func TestBringFull(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", "first\n", "")
+	if _, err := l.bring(&Bringer{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := 2; i < 40; i++ {
+		l.ran("far", fmt.Sprintf("%d.1", i), "more\n", "")
+	}
+	l.reads = nil
+	results, err := l.bring(&Bringer{Free: func() (int64, error) { return 0, nil }})
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") || results[0].Left != 38 || results[0].Err != nil {
+		t.Errorf("%+v, %v", results, err)
+	}
+	if len(l.reads) > 2*maxReads {
+		t.Errorf("%d reads went on", len(l.reads))
+	}
+	l.same("far 1.1.out", "far 1.1.status")
+	if n := len(l.files()); n != 3 {
+		t.Errorf("%d files", n)
+	}
+}
+
+// Any one operation on the disk that fails leaves every file whole or away, and no
+// attempt that lacks something is taken for here; the next fetch brings it.
+func TestBringFaults(t *testing.T) {
+	for n := 1; ; n++ {
+		errno := []syscall.Errno{syscall.EIO, syscall.ENOSPC}[n%2]
+		l := newLab(t)
+		l.ran("far", "1.1", "output\n", "error\n")
+		d := &disktest.Disk{}
+		l.run.Disk = d
+		d.FailAt(n, errno, true)
+		_, err := l.bring(&Bringer{})
+		if d.Failed == "" {
+			if n < 10 || err != nil {
+				t.Fatalf("after %d operations: %v", n, err)
+			}
+			break
+		}
+		if err == nil && !strings.HasPrefix(d.Failed, "remove") {
+			t.Errorf("%v at %s: nobody is told", errno, d.Failed)
+		}
+		for _, name := range l.files() {
+			if b, _ := os.ReadFile(l.run.Path(rundir.AttemptsDir, "000", name)); !strings.Contains(name, tempMark) && !bytes.Equal(b, []byte(l.has["far "+name])) {
+				t.Errorf("%v at %s: %s holds %q", errno, d.Failed, name, b)
+			}
+		}
+		if attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(t, "1.1")) {
+			l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
+		}
+		l.run.Disk = rundir.OS
+		if results, err := l.bring(&Bringer{}); err != nil {
+			t.Errorf("%v at %s: the next: %+v, %v", errno, d.Failed, results, err)
+		}
+		l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
+	}
+}
+
+// An interrupt ends it at once, and says so.
+func TestBringInterrupted(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", "output\n", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	results, err := (&Bringer{Run: l.run, Read: l.read}).Bring(ctx, l.plan())
+	if !errors.Is(err, context.Canceled) || results[0].Left != 1 || results[0].Err != nil || len(l.reads) > 0 {
+		t.Errorf("%+v, %v, %v", results, err, l.reads)
+	}
+}

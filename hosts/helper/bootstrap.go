@@ -1,0 +1,430 @@
+package helper
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+
+	"dcs-tui/hosts"
+)
+
+// bootstrapText is the script of the only command line that is ever sent to a host.
+// Its argument is the nonce. Everything else that varies follows as lines on its
+// standard input: sha256 of the program; its size in bytes; work_dir (empty:
+// ~/.dcs-tui); RUN/HOST, the name of the spool; and the directories to try before
+// work_dir, joined by colons (empty: the usual two).
+//
+// The lines are sent only after the script's first answer. A startup file that
+// reads standard input finds nothing there, so it can neither swallow nor execute
+// what is meant for the script.
+//
+// Login shells: bash, dash, ash, zsh, ksh, fish, tcsh. So the text has no
+// newline, no single quote within the quotes, and no exclamation mark, which csh
+// expands everywhere. The variables begin with d_ so that none that the user
+// exports is changed for the jobs; the umask is put back for the same reason.
+//
+// It needs sh, uname, id, mkdir, chmod, wc, rm, find, head, cat, dd and
+// mv, and uses gzip and timeout when they are there.
+//
+// Every answer is a line "NONCE word …". An echo of the command line is not taken
+// for an answer, because a newline follows the nonce there.
+//
+//	path PATH             uname was not found there, so nothing can be done
+//	sys KERNEL MACHINE    the output of uname; the lines may be sent now
+//	have DIR              the binary is in DIR/bin
+//	need gzip|plain DIR   it is not: send "gzip N" or "plain N", a newline, and N bytes
+//	ok                    it arrived, ran, and gave the right checksum of itself
+//	skip PLACE: WHY       this place cannot be used
+//	bad PLACE: WHAT       what arrived there does not run or has another checksum
+//	none                  no place is left
+//	go                    the helper's own stream begins after this line
+const bootstrapText = `d_n=$1; ` +
+	`say() { printf "%s %s\n" "$d_n" "$*"; }; ` +
+	`d_e=$(uname -sm) || { say path "$PATH"; exit 8; }; ` +
+	`say sys $d_e; ` +
+	// If a link is cut silently, a read from it blocks for hours.
+	`d_g=; command -v timeout >/dev/null 2>&1 && d_g="timeout 90"; ` +
+	// hear N: reads so many lines into d_l, each with "=" in front. Some old timeouts take
+	// the 90 for a program, and read nothing.
+	`hear() { d_l=$($d_g /bin/sh -c "d_k=$1; while [ \$d_k -gt 0 ]; do IFS= read -r d_l || exit 9; printf \"=%s\n\" \"\$d_l\"; d_k=\$((d_k-1)); done") || case $d_g$? in timeout*12[567]) d_g=; hear $1;; *) rm -f "$d_x"; exit 9;; esac; }; ` +
+	`d_x=; hear 5; d_k=$(printf "\n."); IFS=${d_k%.}; set -f; set -- $d_l; set +f; unset IFS; ` +
+	`d_h=${1#=} d_z=${2#=} d_w=${3#=} d_r=${4#=} d_c=${5#=}; ` +
+	`d_u=$(umask); umask 077; ` +
+	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
+	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
+	`start() { umask "$d_u"; cd /; say go; exec "$d_f" __host; exit 126; }; ` +
+	// try PLACE: returns only when the place cannot be used.
+	`try() { cd /; ` +
+	`[ -d "$1" ] || d_e=$(mkdir -p -m 700 "$1" 2>&1) || { say skip "$1: $d_e"; return; }; ` +
+	// From here on "." is one certain directory, whoever renames what.
+	`cd -P "$1" 2>/dev/null || { say skip "$1: cannot be entered"; return; }; ` +
+	`d_b=$(pwd -P); ` +
+	`[ "$1" = "$d_w" ] || case "$d_b" in */"${1##*/}");; *) say skip "$1: is a symbolic link"; return;; esac; ` +
+	`[ -O . ] || { say skip "$1: belongs to somebody else"; return; }; ` +
+	`d_f="$d_b/bin/dcs-tui-$d_h"; ` +
+	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; then say have "$d_b"; start; fi; ` +
+	`[ "$1" = "$d_w" ] || chmod 700 .; ` +
+	`d_e=$({ mkdir -p bin && chmod 700 bin; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
+	`d_x="bin/.new-$d_n"; ` +
+	// An empty file is a program for sh, unless the file system is mounted noexec.
+	`d_e=$({ : >"$d_x" && chmod 700 "$d_x"; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
+	`d_e=$("./$d_x" 2>&1) || { rm -f "$d_x"; say skip "$1: programs cannot be run there (mounted noexec?)"; return; }; ` +
+	// What senders that were cut off left behind, and versions that nobody has used for a month.
+	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
+	`find bin -name "dcs-tui-*" -mtime +30 -exec rm -f {} + 2>/dev/null; ` +
+	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
+	`hear 1; d_m=${d_l#=}; d_k=${d_m#* }; d_m=${d_m%% *}; ` +
+	// The second cat takes what is left when the disk is full, so that the stream stays in step.
+	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=65536; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
+	`$d_g head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; } | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
+	`|| { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
+	// To the disk before it gets its name: a copy that a power cut left empty would be taken for good.
+	`d_e=$(dd of="$d_x" conv=notrunc,fsync </dev/null 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
+	`d_e=$("./$d_x" __sum 2>&1); ` +
+	`[ "$d_e" = "$d_h" ] || { rm -f "$d_x"; say bad "$1: $d_e"; return; }; ` +
+	`d_e=$(mv -f "$d_x" "$d_f" 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
+	`say ok; start; }; ` +
+	`IFS=:; set -f; set -- $d_c "$d_w"; set +f; unset IFS; ` +
+	// The place that holds this run's spool comes first, then one that has the
+	// binary, so that a host does not change its spool between two connections.
+	`for d_p in 1 2 3; do for d_t do d_a=3; ` +
+	`[ -f "$d_t/bin/dcs-tui-$d_h" ] && d_a=2; [ -d "$d_t/runs/$d_r" ] && d_a=1; ` +
+	`[ $d_a = $d_p ] && try "$d_t"; done; done; ` +
+	`say none; exit 8`
+
+// bootstrap returns the command line that starts the helper on a host. The nonce is
+// hexadecimal.
+func bootstrap(nonce string) string {
+	return "exec /bin/sh -c '" + bootstrapText + "' dcs-tui " + nonce
+}
+
+// maxNoise is how much a login shell and the bootstrap may print before the
+// helper's stream begins.
+const maxNoise = 64 << 10
+
+// errNoise reports that the far end prints forever.
+var errNoise = errors.New("prints without end")
+
+// errTerminal is returned when a terminal on the way would change our bytes.
+var errTerminal = errors.New("the command allocates a terminal on the host")
+
+// answers reads the lines of the bootstrap out of whatever else comes.
+type answers struct {
+	r     *bufio.Reader // at least maxNoise, so that NewReader goes on with it
+	nonce []byte        // with the blank that follows it
+	seen  int           // bytes
+	noise string        // the first line that was not for us
+}
+
+func newAnswers(r io.Reader, nonce string) *answers {
+	return &answers{r: bufio.NewReaderSize(r, maxNoise), nonce: []byte(nonce + " ")}
+}
+
+// next returns the next answer: its word and the rest of its line. Noise without
+// a newline may stand before an answer on the same line.
+func (a *answers) next() (word, rest string, err error) {
+	for {
+		line, err := a.r.ReadSlice('\n')
+		if a.seen += len(line); a.seen > maxNoise || errors.Is(err, bufio.ErrBufferFull) {
+			a.keep(line)
+			return "", "", errNoise
+		}
+		if err != nil {
+			a.keep(line)
+			return "", "", err
+		}
+		if _, after, ok := bytes.Cut(line, a.nonce); ok {
+			if bytes.HasSuffix(after, []byte("\r\n")) {
+				return "", "", errTerminal
+			}
+			word, rest, _ = strings.Cut(strings.TrimRight(string(after), "\n"), " ")
+			return word, rest, nil
+		}
+		a.keep(line)
+	}
+}
+
+func (a *answers) keep(line []byte) {
+	if a.noise == "" {
+		a.noise = clean(string(line[:min(len(line), 200)]))
+	}
+}
+
+// said quotes the first line of noise for an error, "" if there was none.
+func (a *answers) said() string {
+	if a.noise == "" {
+		return ""
+	}
+	return fmt.Sprintf("; it printed %q", a.noise)
+}
+
+// arrive follows the bootstrap until the helper's own stream begins, and sends
+// the binary where it is requested.
+func (s *session) arrive() error {
+	var why []string
+	damaged := false
+	s.at("looking for a place for the helper")
+	for {
+		word, rest, err := s.answers.next()
+		if err != nil {
+			return s.ended(err)
+		}
+		switch word {
+		case "have", "ok":
+			s.timer.Reset(s.c.opt.ConnectTimeout)
+			s.at("starting the helper")
+		case "need":
+			if err := s.deploy(rest); err != nil {
+				return err
+			}
+		case "skip":
+			why = append(why, clean(rest))
+		case "bad":
+			damaged = true
+			why = append(why, clean(rest)+" (the program we sent does not run there, or arrived damaged)")
+		case "none":
+			return s.noPlace(why, damaged)
+		case "go":
+			return nil
+		default:
+			return s.fail(hosts.Broken, "", fmt.Errorf("the bootstrap answered %q", clean(word)))
+		}
+	}
+}
+
+// noPlace explains why the helper can run nowhere.
+func (s *session) noPlace(why []string, damaged bool) error {
+	err := fmt.Errorf("there is no place for the helper: %s", strings.Join(why, "; "))
+	if damaged {
+		return s.fail(hosts.Broken, "", err)
+	}
+	return s.fail(hosts.Misconfigured, "give the host a work_dir that is yours, has room, and may run programs", err)
+}
+
+// deploy sends the binary; rest is what follows "need". The deadline is one of
+// progress: it is put off with each piece that was taken.
+func (s *session) deploy(rest string) error {
+	method, where, _ := strings.Cut(rest, " ")
+	s.at("sending the helper to " + clean(where))
+	s.timer.Reset(s.c.opt.StallTimeout)
+	read := s.binary.plain
+	if method == "gzip" && s.host.Link != "local" {
+		read = s.binary.gzipped
+	} else {
+		method = "plain"
+	}
+	src, n, err := read()
+	if err != nil {
+		return s.fail(hosts.Misconfigured, "", err)
+	}
+	dst := s.stream.Stdin()
+	if _, err = fmt.Fprintf(dst, "%s %d\n", method, n); err == nil {
+		err = s.pour(dst, src)
+	}
+	if err != nil {
+		var own *errSource
+		if errors.As(err, &own) {
+			return s.fail(hosts.Misconfigured, "", err)
+		}
+		// The far end has gone, or is going: what it says last, and how it ended,
+		// explain more than err does.
+	}
+	s.timer.Reset(s.c.opt.StallTimeout)
+	s.at("checking the helper in " + clean(where))
+	return nil
+}
+
+// errSource is an error of reading our own program, not of the link.
+type errSource struct{ err error }
+
+func (e *errSource) Error() string { return e.err.Error() }
+func (e *errSource) Unwrap() error { return e.err }
+
+// pour copies src to dst and puts the deadline off as it goes.
+func (s *session) pour(dst io.Writer, src io.Reader) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			if _, err := dst.Write(buf[:n]); err != nil {
+				return err
+			}
+			s.timer.Reset(s.c.opt.StallTimeout)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return &errSource{fmt.Errorf("read the program to send: %w", err)}
+		}
+	}
+}
+
+// program is a program of ours that can be sent to hosts of its kind. The file
+// stays open, so it does not matter if its name is deleted or given to another.
+type program struct {
+	file *os.File
+	size int64
+	hash string // sha256 in hex
+	name string // for messages
+
+	mu     sync.Mutex
+	packed weak.Pointer[bytes.Buffer] // gzip'd; kept only while somebody sends it
+}
+
+func loadBinary(path, name string) (*program, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return &program{file: f, size: n, hash: hex.EncodeToString(h.Sum(nil)), name: name}, nil
+}
+
+// plain returns the content as it is.
+func (b *program) plain() (io.Reader, int64, error) {
+	return io.NewSectionReader(b.file, 0, b.size), b.size, nil
+}
+
+// gzipped returns the content compressed. Compressing is done once for all who
+// send at the same time; the others wait.
+func (b *program) gzipped() (io.Reader, int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	buf := b.packed.Value()
+	if buf == nil {
+		buf = &bytes.Buffer{}
+		z, err := gzip.NewWriterLevel(buf, gzip.BestSpeed)
+		if err != nil {
+			return nil, 0, err
+		}
+		if _, err = io.Copy(z, io.NewSectionReader(b.file, 0, b.size)); err == nil {
+			err = z.Close()
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("compress %s: %w", b.name, err)
+		}
+		b.packed = weak.Make(buf)
+	}
+	return &held{bytes.NewReader(buf.Bytes()), buf}, int64(buf.Len()), nil
+}
+
+// held keeps the whole buffer alive, for the weak pointer to it.
+type held struct {
+	io.Reader
+	buf *bytes.Buffer
+}
+
+// binaries finds the program for a kind of machine: our own, or one built for
+// that machine beside ours.
+type binaries struct {
+	goos, goarch string // what our own runs on
+	own          func() (*program, error)
+	dir          func() (string, error) // where our executable is
+
+	mu    sync.Mutex
+	other map[string]*program // by "linux-arm64"
+}
+
+func newBinaries() *binaries {
+	return &binaries{
+		goos: runtime.GOOS, goarch: runtime.GOARCH,
+		own: ownBinary,
+		dir: func() (string, error) {
+			exe, err := os.Executable()
+			return filepath.Dir(exe), err
+		},
+		other: map[string]*program{},
+	}
+}
+
+// ownBinary is this process's program, hashed once. /proc/self/exe still opens
+// it when the file was deleted or replaced in the meantime.
+var ownBinary = sync.OnceValues(func() (*program, error) {
+	return loadBinary("/proc/self/exe", "our own program")
+})
+
+// errNoBinary reports that there is no program for that machine.
+type errNoBinary struct {
+	kernel, machine string
+	advice          string
+}
+
+func (e *errNoBinary) Error() string {
+	return fmt.Sprintf("the host is %s %s, and this dcs-tui was not built for that", e.kernel, e.machine)
+}
+
+// forSystem returns the program for a host on which uname says so.
+func (b *binaries) forSystem(kernel, machine string) (*program, error) {
+	goos, goarch := strings.ToLower(kernel), archOf(machine)
+	if goos == b.goos && (goarch == b.goarch || goarch == "amd64" && b.goarch == "386") {
+		return b.own()
+	}
+	no := &errNoBinary{kernel: kernel, machine: machine}
+	if goos != "linux" {
+		no.advice = "only Linux hosts can be used"
+		return nil, no
+	}
+	if goarch == "" {
+		no.advice = "Go names no such architecture that we know"
+		return nil, no
+	}
+	dir, err := b.dir()
+	if err != nil {
+		return nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	kind := goos + "-" + goarch
+	path := filepath.Join(dir, "dcs-tui-"+kind)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o := b.other[kind]; o != nil {
+		return o, nil
+	}
+	o, err := loadBinary(path, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		no.advice = fmt.Sprintf("build it from the same sources: CGO_ENABLED=0 GOOS=%s GOARCH=%s go build -o %s .", goos, goarch, path)
+		return nil, no
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.other[kind] = o
+	return o, nil
+}
+
+// archOf translates the machine of uname to Go's word, "" when it is unknown.
+func archOf(machine string) string {
+	switch machine {
+	case "x86_64", "amd64":
+		return "amd64"
+	case "aarch64", "arm64":
+		return "arm64"
+	case "i386", "i486", "i586", "i686":
+		return "386"
+	case "loongarch64":
+		return "loong64"
+	case "ppc64", "ppc64le", "riscv64", "s390x", "mips64":
+		return machine
+	}
+	if strings.HasPrefix(machine, "armv") {
+		return "arm"
+	}
+	return ""
+}

@@ -1,0 +1,661 @@
+package helper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/link"
+)
+
+// far is a host for tests: a shell of this machine with a HOME of its own.
+type far struct {
+	t     testing.TB
+	home  string
+	base  string   // the only place before work_dir
+	shell string   // text of a script that runs the bootstrap, which is "$3"
+	env   []string // of the far side
+	wrap  func(hosts.Stream) hosts.Stream
+
+	mu  sync.Mutex
+	log []string
+}
+
+func newFar(t *testing.T) *far {
+	dir := t.TempDir()
+	f := &far{t: t, home: filepath.Join(dir, "home"), base: filepath.Join(dir, "base"), shell: `exec "$@"`}
+	if err := os.Mkdir(f.home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Open makes the link: env VARIABLES sh -c SHELL sh /bin/sh -c BOOTSTRAP.
+func (f *far) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
+	argv := append([]string{"env", "HOME=" + f.home}, f.env...)
+	return wrapped{link.NewLocal(h.Name, nil, append(argv, "/bin/sh", "-c", f.shell, "sh")...), f.wrap}, nil
+}
+
+// wrapped lets a test stand between the client and the far side.
+type wrapped struct {
+	hosts.Link
+	wrap func(hosts.Stream) hosts.Stream
+}
+
+func (w wrapped) Start(ctx context.Context, command string) (hosts.Stream, error) {
+	s, err := w.Link.Start(ctx, command)
+	if err == nil && w.wrap != nil {
+		s = w.wrap(s)
+	}
+	return s, err
+}
+
+func (f *far) connector() *Connector {
+	return New(Options{Opener: f, Bases: f.base, Log: func(host, line string) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.log = append(f.log, host+": "+line)
+	}})
+}
+
+func (f *far) connect(c *Connector) (hosts.Worker, error) {
+	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
+	defer cancel()
+	return c.Connect(ctx, &hosts.Host{Name: "melon4", Link: "local"}, &hosts.Open{Run: "r1", Host: "melon4", Cwd: "/data"})
+}
+
+// mustServe connects, pings, says goodbye, and returns the hello.
+func (f *far) mustServe(c *Connector) *hosts.Hello {
+	f.t.Helper()
+	w, err := f.connect(c)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Send(hosts.Ping{Seq: 41}, &hosts.Ping{Seq: 42}, hosts.Bye{}); err != nil {
+		f.t.Fatal(err)
+	}
+	var got []string
+	for m := range w.Reports() {
+		switch m := m.(type) {
+		case *hosts.Beat:
+			got = append(got, fmt.Sprint(m.Seq))
+		case *hosts.Trouble:
+			got = append(got, m.Text)
+		}
+	}
+	if s := strings.Join(got, " "); s != "early 41 42" || w.Err() != nil {
+		f.t.Fatalf("reports %q, end %v", s, w.Err())
+	}
+	return w.Hello()
+}
+
+// The bootstrap works below every login shell, whatever its rc files print
+// first, and the second connection sends nothing.
+func TestLoginShells(t *testing.T) {
+	const noise = "Welcome to melon4\n*** quota: 93% ***\nno newline at the end:"
+	for _, c := range []struct{ name, shell string }{
+		{"sh", `exec "$@"`},
+		{"dash", `cat "$HOME/noise"; exec dash -c "$3"`},
+		{"bash", `BASH_ENV="$HOME/rc" exec bash -c "$3"`},
+		{"tcsh", `exec tcsh -c "$3"`},
+		{"csh", `exec csh -c "$3"`},
+		{"zsh", `cat "$HOME/noise"; exec zsh -c "$3"`},
+		{"ksh", `cat "$HOME/noise"; exec ksh -c "$3"`},
+		{"fish", `cat "$HOME/noise"; exec fish -c "$3"`},
+		{"bash for sh", `exec bash --posix -c "exec bash --posix -c ${3#exec /bin/sh -c }"`},
+		{"busybox", `mkdir -p "$HOME/bb" && busybox --install -s "$HOME/bb"; PATH="$HOME/bb"; cat "$HOME/noise"; exec sh -c "exec sh -c ${3#exec /bin/sh -c }"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := exec.LookPath(strings.Fields(c.name)[0]); err != nil {
+				t.Skip("LEFT OUT: ", err)
+			}
+			f := newFar(t)
+			f.shell = c.shell
+			for name, text := range map[string]string{
+				"noise": noise, "rc": `cat "$HOME/noise"`, ".tcshrc": "cat ~/noise\nset history=100\n",
+			} {
+				if err := os.WriteFile(filepath.Join(f.home, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			conn := f.connector()
+			if h := f.mustServe(conn); h.Dir != f.base || h.Spool != "melon4" {
+				t.Errorf("the helper runs from %s for %s, want %s", h.Dir, h.Spool, f.base)
+			}
+			own, _ := ownBinary()
+			bin := filepath.Join(f.base, "bin", "dcs-tui-"+own.hash)
+			first, err := os.Stat(bin)
+			if err != nil || first.Mode().Perm() != 0o700 {
+				t.Fatalf("%v %v", first, err)
+			}
+			f.mustServe(conn)
+			if again, err := os.Stat(bin); err != nil || !os.SameFile(first, again) {
+				t.Errorf("sent again although it was there: %v", err)
+			}
+			if list, _ := os.ReadDir(filepath.Join(f.base, "bin")); len(list) != 1 {
+				t.Errorf("left behind in bin: %v", list)
+			}
+			if info, _ := os.Stat(f.base); info.Mode().Perm() != 0o700 {
+				t.Errorf("the place has mode %v", info.Mode())
+			}
+		})
+	}
+}
+
+// A child of the bootstrap runs with the umask that the login shell gave.
+func TestUmaskIsPutBack(t *testing.T) {
+	f := newFar(t)
+	f.shell = `umask 027; exec "$@"`
+	if h := f.mustServe(f.connector()); h.BootID != "0027" {
+		t.Errorf("the helper's umask is %s, want 0027", h.BootID)
+	}
+}
+
+// The text keeps to what every login shell passes on unchanged.
+func TestBootstrapTextIsPlain(t *testing.T) {
+	if s := bootstrapText; strings.ContainsAny(s, "!'\n\r\t") || strings.Contains(s, `\\`) || len(s) > 4000 {
+		t.Errorf("%d bytes: %s", len(s), s)
+	}
+}
+
+// A login shell that refuses, or has no end of things to say, is Broken, and the
+// error quotes it without its control characters.
+func TestUselessLoginShells(t *testing.T) {
+	for _, c := range []struct{ name, shell, want string }{
+		{"exits", `echo "This account is \033[1mclosed"; exit 1`, `exit code 1; it printed "This account is closed"`},
+		{"stderr", `echo "no shell today" >&2; exit 2`, "no shell today"},
+		{"noise", `yes "hello	there"`, `prints without end, more than 64 KiB; it printed "hello there"`},
+		{"one long line", `yes | tr -d "\n"`, `prints without end`},
+		{"exits 0", `exit 0`, `ended: exit code 0`},
+		{"answers nonsense", `echo "${3##* } what is this"; exec cat`, `answered "what is this"`},
+		{"later nonsense", `n=${3##* }; echo "$n sys $(uname -sm)"; echo "$n fish"; exec cat`, `answered "fish"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFar(t)
+			f.shell = c.shell
+			_, err := f.connect(f.connector())
+			if err == nil || hosts.ClassOf(err) != hosts.Broken || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "melon4: ") {
+				t.Errorf("got %v (%v), want broken, %q", err, hosts.ClassOf(err), c.want)
+			}
+		})
+	}
+}
+
+// What is wrong with a helper is an error of the right class that says so; its
+// last words are in the host's log (D9).
+func TestHelpersThatCannotServe(t *testing.T) {
+	for _, c := range []struct {
+		how   string
+		class hosts.Class
+		want  string
+	}{
+		{"dies", hosts.Broken, "the helper ended: exit code 3: no spool here"},
+		{"old", hosts.Misconfigured, "the helper speaks version 99"},
+		{"workdir", hosts.Misconfigured, "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"},
+		{"full", hosts.Broken, "no job can be run here, its files could not be written: no space left on device"}, // passes by itself
+		{"cwd", hosts.Misconfigured, "jobs cannot run in /data there: no such directory (name a directory that every host has with --cwd)"},
+		{"fatal", hosts.Misconfigured, "spool cannot be made"},
+		{"fenced", hosts.Broken, "another dispatcher has taken this run over (its epoch is 7)"},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			f := newFar(t)
+			f.env = []string{"DCS_FAKE=" + c.how}
+			_, err := f.connect(f.connector())
+			if err == nil || hosts.ClassOf(err) != c.class || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v (%v), want %v, %q", err, hosts.ClassOf(err), c.class, c.want)
+			}
+			var fenced *hosts.FencedError
+			if errors.As(err, &fenced) != (c.how == "fenced") || fenced != nil && (fenced.By != 7 || fenced.Host != "melon4") {
+				t.Errorf("fenced: %+v", fenced)
+			}
+			if c.how == "dies" && (len(f.log) != 1 || f.log[0] != "melon4: no spool here") {
+				t.Errorf("log: %q", f.log)
+			}
+		})
+	}
+}
+
+// A helper that crashes after hello ends the reports, and Err quotes the first line of
+// the crash.
+func TestHelperCrashes(t *testing.T) {
+	for how, want := range map[string]string{"panics": "panic: the helper is broken", "aborts": "SIGABRT: abort"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFar(t)
+			f.env = []string{"DCS_FAKE=" + how}
+			w, err := f.connect(f.connector())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			if err := w.Send(hosts.Ping{Seq: 1}); err != nil {
+				t.Fatal(err)
+			}
+			for range w.Reports() {
+			}
+			if err := w.Err(); hosts.ClassOf(err) != hosts.Broken || !strings.HasSuffix(fmt.Sprint(err), "exit code 2: "+want) {
+				t.Errorf("ended with %v, want %q", err, want)
+			}
+			if err := w.Send(hosts.Ping{Seq: 2}); err == nil {
+				t.Error("Send works after the end")
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if !strings.Contains(strings.Join(f.log, "\n"), "goroutine ") {
+				t.Errorf("the log holds no stack: %q", f.log)
+			}
+		})
+	}
+}
+
+// startingWith returns a host whose bash reads rc as its startup file, and a counter of
+// the bytes sent to it.
+func startingWith(t *testing.T, rc string) (*far, *counter) {
+	t.Helper()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("LEFT OUT: ", err)
+	}
+	f, sent := newFar(t), &counter{}
+	f.shell = `BASH_ENV="$HOME/rc" exec bash -c "$3"`
+	f.wrap = func(s hosts.Stream) hosts.Stream { return tapped{s, sent} }
+	if err := os.WriteFile(filepath.Join(f.home, "rc"), []byte(rc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return f, sent
+}
+
+// A startup file that reads standard input takes nothing that is meant for the
+// bootstrap, because nothing has been sent yet.
+func TestStartupFileThatLooksAtItsInput(t *testing.T) {
+	for name, rc := range map[string]string{
+		"a line":     "read -r -t 0.3 x && echo \"$x\" > \"$HOME/taken\"",
+		"many bytes": "timeout 0.3 cat > \"$HOME/taken\"",
+		"a shell":    "timeout 0.3 sh -c 'while read -r x; do echo \"$x\"; done' > \"$HOME/taken\"",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := startingWith(t, rc)
+			f.mustServe(f.connector())
+			if taken, err := os.ReadFile(filepath.Join(f.home, "taken")); err == nil && len(taken) > 0 {
+				t.Errorf("it took %q", taken)
+			}
+		})
+	}
+}
+
+// A startup file that waits for input gets none, and the error names the cause.
+func TestStartupFileThatWaitsForInput(t *testing.T) {
+	for name, rc := range map[string]string{
+		"asks":      `printf 'Which project? '; read -r x`,
+		"a shell":   `exec sh`,
+		"all of it": `cat > "$HOME/taken"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, sent := startingWith(t, rc)
+			c := f.connector()
+			c.opt.ConnectTimeout = time.Second
+			_, err := f.connect(c)
+			if hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(err.Error(), "while waiting for the login shell") ||
+				!strings.Contains(err.Error(), "a startup file there, such as .bashrc, may read standard input") {
+				t.Errorf("got %v", err)
+			}
+			if name == "asks" && !strings.Contains(err.Error(), `it printed "Which project?"`) {
+				t.Errorf("its question is not quoted: %v", err)
+			}
+			if sent.n != 0 {
+				t.Errorf("%d bytes were sent to it", sent.n)
+			}
+		})
+	}
+}
+
+// A terminal on the way would change our bytes. It is recognized by its line endings.
+func TestTerminalOnTheWay(t *testing.T) {
+	f := newFar(t)
+	f.shell = `printf '%s sys Linux x86_64\r\n' "${3##* }"; exec cat`
+	_, err := f.connect(f.connector())
+	if hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), "allocates a terminal on the host (take -t out of the link") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// If uname is not in PATH, the error shows PATH and says what it must contain.
+func TestUnameIsNotInPath(t *testing.T) {
+	f := newFar(t)
+	f.shell = `PATH=/opt/none:/opt/nothing; export PATH; exec "$@"`
+	_, err := f.connect(f.connector())
+	if hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), `uname cannot be run there: PATH is "/opt/none:/opt/nothing"`) ||
+		!strings.Contains(err.Error(), "it must contain the directories of the usual programs") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// handshake is all that a good far side says, with the binary there or not.
+func handshake(nonce string, deploy bool, more ...hosts.Message) []byte {
+	var b bytes.Buffer
+	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	fmt.Fprintf(&b, "Welcome\n%s sys Linux %s\n", nonce, machine)
+	if deploy {
+		fmt.Fprintf(&b, "%s skip /var/tmp/dcs-1: is full\n%s need plain /tmp/dcs-1\n%s ok\n", nonce, nonce, nonce)
+	} else {
+		fmt.Fprintf(&b, "%s have /tmp/dcs-1\n", nonce)
+	}
+	fmt.Fprintf(&b, "%s go\n", nonce)
+	hello := &hosts.Hello{Version: hosts.ProtocolVersion, BootID: "b", Dir: "/tmp/dcs-1"}
+	NewWriter(&b).Write(append([]hosts.Message{hello}, more...)...)
+	return b.Bytes()
+}
+
+// memConnector connects over l and has size bytes to send as its program.
+func memConnector(t *testing.T, l *memLink, size int) *Connector {
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := loadBinary(path, "our own program")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.file.Close() })
+	c := New(Options{Opener: l})
+	c.binaries.own = func() (*program, error) { return b, nil }
+	return c
+}
+
+func memConnect(ctx context.Context, c *Connector) (hosts.Worker, error) {
+	return c.Connect(ctx, &hosts.Host{Name: "melon4"}, &hosts.Open{Run: "r1", Host: "melon4"})
+}
+
+// A link that is cut after any number of bytes of the handshake gives an error
+// of the right class, never a hang and never a worker: cut so that it is known,
+// because the far end died, or in silence (then within the deadline).
+func TestCutAtEachByte(t *testing.T) {
+	cuts := []struct {
+		name  string
+		atEnd error
+		wait  error
+		class hosts.Class
+	}{
+		{"link gone", io.EOF, errors.New("connection lost"), hosts.Unreachable},
+		{"reset", errors.New("connection reset by peer"), nil, hosts.Unreachable},
+		{"far end died", io.EOF, &hosts.ExitError{Code: -1, Signal: "SIGKILL"}, hosts.Broken},
+		{"silence", nil, nil, hosts.Unreachable},
+	}
+	for _, deploy := range []bool{false, true} {
+		for _, cut := range cuts {
+			t.Run(fmt.Sprintf("deploy %v %s", deploy, cut.name), func(t *testing.T) {
+				whole := handshake(strings.Repeat("0", 32), deploy)
+				for k := range whole {
+					synctest.Test(t, func(t *testing.T) {
+						l := newMemLink()
+						l.script = func(n string) []byte { return handshake(n, deploy)[:k] }
+						l.atEnd, l.wait = cut.atEnd, cut.wait
+						start := time.Now()
+						w, err := memConnect(t.Context(), memConnector(t, l, 1000))
+						if w != nil || err == nil || hosts.ClassOf(err) != cut.class || !strings.HasPrefix(err.Error(), "melon4: ") {
+							t.Fatalf("after %d bytes: %v, %v (%v)", k, w, err, hosts.ClassOf(err))
+						}
+						if took := time.Since(start); took > 2*time.Minute {
+							t.Fatalf("after %d bytes: took %v", k, took)
+						}
+						select {
+						case <-l.closed:
+						default:
+							t.Fatalf("after %d bytes: the link is left open", k)
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// The whole handshake, uncut, gives a worker.
+func TestWholeHandshake(t *testing.T) {
+	for _, deploy := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newMemLink()
+			l.script = func(n string) []byte { return handshake(n, deploy, hosts.Beat{Seq: 3}) }
+			w, err := memConnect(t.Context(), memConnector(t, l, 1000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := <-w.Reports(); m.(*hosts.Beat).Seq != 3 {
+				t.Errorf("got %+v", m)
+			}
+			if err := w.KeepAlive(t.Context()); err == nil || err.Error() != "kept alive" {
+				t.Errorf("KeepAlive did not ask the link: %v", err)
+			}
+			w.Close()
+			if _, more := <-w.Reports(); more || w.Err() == nil {
+				t.Errorf("after Close: %v, %v", more, w.Err())
+			}
+		})
+	}
+}
+
+// Each step that never answers ends at its deadline, and the error names it.
+func TestDeadlines(t *testing.T) {
+	block := func(stop <-chan struct{}, _ []byte) error { <-stop; return errors.New("closed") }
+	for _, c := range []struct {
+		name, want string
+		set        func(*memLink)
+		after      time.Duration
+	}{
+		{"open", "while opening the link", func(l *memLink) {
+			l.open = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		}, 20 * time.Second},
+		{"shell", "while waiting for the login shell", func(l *memLink) {}, 20 * time.Second},
+		{"shell with words", `it printed "Press any key"`, func(l *memLink) {
+			l.script = func(n string) []byte { return []byte("Press any key\n") }
+		}, 20 * time.Second},
+		{"upload", "while sending the helper to /tmp/dcs-1", func(l *memLink) {
+			l.script = func(n string) []byte { return handshake(n, true) }
+			l.take = block
+		}, time.Minute},
+		{"check", "while checking the helper in /tmp/dcs-1", func(l *memLink) {
+			l.script = func(n string) []byte { b, _, _ := bytes.Cut(handshake(n, true), []byte(n+" ok")); return b }
+		}, time.Minute},
+		{"hello", "while waiting for the helper's hello", func(l *memLink) {
+			l.script = func(n string) []byte { b, _, _ := bytes.Cut(handshake(n, false), []byte("dcs-wire")); return b }
+		}, 20 * time.Second},
+		{"open frame not taken", "while waiting for the helper's hello", func(l *memLink) {
+			l.script = func(n string) []byte { return handshake(n, false) }
+			l.take = block
+		}, 20 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newMemLink()
+				c.set(l)
+				start := time.Now()
+				_, err := memConnect(t.Context(), memConnector(t, l, 1000))
+				if err == nil || hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want %q", err, c.want)
+				}
+				if took := time.Since(start); took != c.after {
+					t.Errorf("gave up after %v, want %v", took, c.after)
+				}
+			})
+		})
+	}
+}
+
+// A slow upload is no stalled upload: it may take as long as it makes progress.
+func TestSlowUploadGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newMemLink()
+		l.script = func(n string) []byte { return handshake(n, true) }
+		l.take = func(stop <-chan struct{}, p []byte) error {
+			slow := time.NewTimer(50 * time.Second)
+			defer slow.Stop()
+			if len(p) < 60<<10 {
+				return nil
+			}
+			select {
+			case <-slow.C:
+				return nil
+			case <-stop:
+				return errors.New("closed")
+			}
+		}
+		start := time.Now()
+		w, err := memConnect(t.Context(), memConnector(t, l, 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < 10*time.Minute {
+			t.Errorf("took only %v", took)
+		}
+		w.Close()
+	})
+}
+
+// The caller's ctx ends Connect at once, and counts no more afterwards.
+func TestConnectHonoursContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		l := newMemLink()
+		start := time.Now()
+		if _, err := memConnect(ctx, memConnector(t, l, 1000)); !errors.Is(err, context.Canceled) || time.Since(start) != 3*time.Second {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		l = newMemLink()
+		l.script = func(n string) []byte { return handshake(n, false) }
+		w, err := memConnect(ctx, memConnector(t, l, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		if err := w.Send(hosts.Ping{}); err != nil {
+			t.Errorf("ctx of Connect still counts: %v", err)
+		}
+		w.Close()
+	})
+}
+
+// What a host prints cannot drive the terminal or hide itself.
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain  text ":                       "plain  text",
+		"\x1b[1;31mred\x1b[0m":               "red",
+		"\x1b]0;title\x07after":              "after",
+		"\x1b]8;;http://x\x1b\\link":         "link",
+		"\x1b(Bx\x1b=y\x1bcz":                "xyz",
+		"tab\there\r\n":                      "tab here",
+		"bell\x07 nul\x00 del\x7f c1\u009b!": "bell nul del c1!",
+		"evil\u202etxt.exe":                  "eviltxt.exe",
+		"not utf-8: \xff\xfe":                "not utf-8: \uFFFD\uFFFD",
+		"é 日本":                               "é 日本",
+		"\x1b":                               "",
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzClean: any bytes become one bounded, printable line.
+func FuzzClean(f *testing.F) {
+	f.Add("\x1b[31mred\x1b[0m\r\n")
+	f.Add("\x1b]0;title")
+	f.Add(strings.Repeat("日", 3000))
+	f.Fuzz(func(t *testing.T, in string) {
+		out := clean(in)
+		if len(out) > maxLine || !utf8.ValidString(out) || strings.ContainsFunc(out, unicode.IsControl) {
+			t.Errorf("clean(%q) = %q", in, out)
+		}
+	})
+}
+
+// FuzzAnswers: whatever the far end prints, reading its answers ends, and a line
+// without the nonce is never one.
+func FuzzAnswers(f *testing.F) {
+	f.Add("Welcome\nN0 sys Linux x86_64\nN0 have /tmp\nN0 go\n")
+	f.Add("no newline: N0 sys Linux x86_64\r\n")
+	f.Add(strings.Repeat("x", maxNoise+1))
+	f.Add(strings.Repeat("x\n", maxNoise))
+	f.Fuzz(func(t *testing.T, in string) {
+		a := newAnswers(strings.NewReader(in), "N0")
+		for n := 0; ; n++ {
+			_, rest, err := a.next()
+			if err != nil {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, errNoise) && !errors.Is(err, errTerminal) {
+					t.Error(err)
+				}
+				break
+			}
+			if n >= strings.Count(in, "N0 ") || strings.Contains(rest, "\n") {
+				t.Fatalf("answer %d %q out of %q", n, rest, in)
+			}
+		}
+		if a.seen > 2*maxNoise {
+			t.Errorf("read %d bytes", a.seen)
+		}
+	})
+}
+
+// A helper's standard error is kept bounded, its lines too; the panic is found
+// among what follows it.
+func TestLastWordsAreBounded(t *testing.T) {
+	n := 0
+	long := strings.Repeat("y", 10*maxLine)
+	text := "panic: lost in time\n" + strings.Repeat("goroutine\n", 100) + strings.Repeat("z", 100) + "\n" + long + "\nlast"
+	l := listen(strings.NewReader(text), func(line string) {
+		if n++; len(line) > maxLine {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+	})
+	<-l.done
+	if got := l.said(); got != ": panic: lost in time" {
+		t.Errorf("said %q", got)
+	}
+	if n != 113 {
+		t.Errorf("%d lines logged, want 113", n)
+	}
+	l = listen(strings.NewReader(strings.Repeat(long+"\n", 100)+"last\n\n"), nil)
+	<-l.done
+	if kept := len(l.crash) + len(l.last); kept > 2*maxLine || l.said() != ": last" {
+		t.Errorf("%d bytes kept, said %q", kept, l.said())
+	}
+}
+
+// The first line of a crash is quoted, however long the stacks and registers are that
+// follow it.
+func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
+	stacks := "\n" + strings.Repeat("goroutine 7 [select]:\nmain.wait(0xc0000b2000)\n\t/src/wait.go:17 +0x4f\n", 3000)
+	registers := "rax    0x0\nrip    0x46e2a1\nfs     0x0\ngs     0x0\n"
+	for text, want := range map[string]string{
+		"panic: no such job\n" + stacks:                                                                "panic: no such job",
+		"panic: first [recovered]\n\tpanic: second\n" + stacks:                                         "panic: first [recovered]",
+		"reading the spool\nfatal error: all goroutines are asleep - deadlock!\n" + stacks:             "fatal error: all goroutines are asleep - deadlock!",
+		"SIGABRT: abort\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers:                             "SIGABRT: abort",
+		"SIGQUIT: quit\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers:                              "SIGQUIT: quit",
+		"unexpected fault address 0x7f01\nfatal error: fault\n[signal SIGBUS: bus error]\n" + stacks:   "unexpected fault address 0x7f01",
+		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "runtime: failed to create new OS thread (have 5 already; errno=11)",
+		"Warning: Permanently added 'ws01'\nws01: Permission denied (publickey).\n":                    "ws01: Permission denied (publickey).",
+		"runtime is 3 hours\nnot found\n":                                                              "not found",
+	} {
+		l := listen(strings.NewReader(text), nil)
+		<-l.done
+		if got := l.said(); got != ": "+want {
+			t.Errorf("of %.40q it quotes %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,404 @@
+package helper
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// Options say how to connect.
+type Options struct {
+	Opener hosts.Opener
+	// Log takes each line that a helper writes to standard error (for the file
+	// hosts/<host>.log), cleaned of control characters. It is called from
+	// several goroutines and should not block. nil: the lines are dropped.
+	Log func(host, line string)
+	// ConnectTimeout bounds everything up to the hello, the sending of the binary
+	// apart. 0: 20 s.
+	ConnectTimeout time.Duration
+	// StallTimeout is how long the sending of the binary may make no progress.
+	// 0: 60 s.
+	StallTimeout time.Duration
+	// Bases replaces /var/tmp/dcs-UID and /tmp/dcs-UID: absolute paths joined by
+	// colons. "": those two. work_dir is tried last in any case.
+	Bases string
+}
+
+// Connector makes Workers. It is safe for concurrent use.
+type Connector struct {
+	opt      Options
+	binaries *binaries
+	unsent   atomic.Int64 // bytes queued in the mailboxes of all hosts
+}
+
+var _ hosts.Connector = (*Connector)(nil)
+
+// New returns a Connector.
+func New(o Options) *Connector {
+	if o.ConnectTimeout <= 0 {
+		o.ConnectTimeout = 20 * time.Second
+	}
+	if o.StallTimeout <= 0 {
+		o.StallTimeout = time.Minute
+	}
+	return &Connector{opt: o, binaries: newBinaries()}
+}
+
+// Connect opens a link to h, brings the helper there if it is not there yet,
+// and exchanges open for its hello. ctx counts only until Connect returns.
+// Errors are of the classes of package hosts, or a *hosts.FencedError when
+// another dispatcher has taken the run over.
+func (c *Connector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
+	if err := checkLines(h, open); err != nil {
+		return nil, err
+	}
+	go c.binaries.own() // hash our program while the link is being opened
+	s := newSession(ctx, c, h, open)
+	w, err := s.connect()
+	if err = s.finish(err); err != nil {
+		return nil, err
+	}
+	w.start()
+	return w, nil
+}
+
+// session is one Connect under way. Its fields belong to the goroutine that
+// called Connect, but for step.
+type session struct {
+	c    *Connector
+	host *hosts.Host
+	open *hosts.Open
+
+	ctx     context.Context // ended by the caller or the deadline
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer            // the deadline
+	step    atomic.Pointer[string] // what we are waiting for
+	release func() bool            // takes the link out of ctx's hands
+
+	link    hosts.Link
+	stream  hosts.Stream
+	answers *answers
+	words   *lastWords
+	binary  *program
+}
+
+// errLate is the cause of ctx's end when a step took too long.
+type errLate struct{ step string }
+
+func (e *errLate) Error() string { return "no answer in time while " + e.step }
+
+func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Open) *session {
+	o := *open
+	o.Version = hosts.ProtocolVersion
+	s := &session{c: c, host: h, open: &o, release: func() bool { return true }}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	s.at("opening the link")
+	s.timer = time.AfterFunc(c.opt.ConnectTimeout, func() { s.cancel(&errLate{*s.step.Load()}) })
+	return s
+}
+
+// stepShell lasts until the first answer of the bootstrap.
+const stepShell = "waiting for the login shell"
+
+// at records what we are waiting for, for the error when it does not come.
+func (s *session) at(step string) { s.step.Store(&step) }
+
+// connect goes through all steps.
+func (s *session) connect() (*worker, error) {
+	link, err := s.c.opt.Opener.Open(s.ctx, s.host)
+	if err != nil {
+		return nil, err
+	}
+	s.link = link
+	s.release = context.AfterFunc(s.ctx, func() { link.Close() })
+	if err = s.begin(); err != nil {
+		return nil, err
+	}
+	if err = s.arrive(); err != nil {
+		return nil, err
+	}
+	return s.hello()
+}
+
+// begin starts the bootstrap and sends it what it needs. It sends nothing before the
+// first answer: until then a startup file may be reading.
+func (s *session) begin() error {
+	var random [16]byte
+	rand.Read(random[:]) // never fails
+	nonce := hex.EncodeToString(random[:])
+	s.at("starting a shell")
+	stream, err := s.link.Start(s.ctx, bootstrap(nonce))
+	if err != nil {
+		return s.fail(hosts.Unreachable, "", err)
+	}
+	s.stream = stream
+	var log func(string)
+	if s.c.opt.Log != nil {
+		log = func(line string) { s.c.opt.Log(s.host.Name, line) }
+	}
+	s.words = listen(stream.Stderr(), log)
+	s.answers = newAnswers(stream, nonce)
+	s.at(stepShell)
+	kernel, machine, err := s.system()
+	if err != nil {
+		return err
+	}
+	s.at("choosing the program for it")
+	if s.binary, err = s.c.binaries.forSystem(kernel, machine); err != nil {
+		return s.noBinary(err)
+	}
+	lines := fmt.Sprintf("%s\n%d\n%s\n%s/%s\n%s\n", s.binary.hash, s.binary.size,
+		s.workDir(), s.open.Run, s.open.Host, s.c.opt.Bases)
+	if _, err := io.WriteString(stream.Stdin(), lines); err != nil {
+		// What the far end said before it went explains more than the write error.
+		if _, _, err2 := s.answers.next(); err2 != nil {
+			err = err2
+		}
+		return s.ended(err)
+	}
+	return nil
+}
+
+// system reads the first answer, which is the output of uname on the host.
+func (s *session) system() (kernel, machine string, err error) {
+	word, rest, err := s.answers.next()
+	if err != nil {
+		return "", "", s.ended(err)
+	}
+	if word == "path" {
+		return "", "", s.fail(hosts.Misconfigured, "a startup file there may set PATH wrongly; it must contain the directories of the usual programs, such as /usr/bin:/bin",
+			fmt.Errorf("uname cannot be run there: PATH is %q", clean(rest)))
+	}
+	kernel, machine, ok := strings.Cut(rest, " ")
+	if word != "sys" || !ok {
+		return "", "", s.fail(hosts.Broken, "", fmt.Errorf("the shell answered %q where it should say its system", clean(word+" "+rest)))
+	}
+	return clean(kernel), clean(machine), nil
+}
+
+func (s *session) workDir() string {
+	if s.open.WorkDir != "" {
+		return s.open.WorkDir
+	}
+	return s.host.WorkDir
+}
+
+// checkLines refuses what cannot travel as a line of the bootstrap.
+func checkLines(h *hosts.Host, open *hosts.Open) error {
+	for what, v := range map[string]string{"work_dir": open.WorkDir + h.WorkDir, "the host's name": open.Host, "the run's uid": open.Run} {
+		if strings.ContainsAny(v, "\n\r\x00") {
+			return &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: fmt.Errorf("%s %q contains a line break or NUL", what, v)}
+		}
+	}
+	return nil
+}
+
+// finish ends the session: with an error it cuts the link and says why in the
+// words of hosts.Error; otherwise the link is the worker's.
+func (s *session) finish(err error) error {
+	s.timer.Stop()
+	// The deadline or the caller may have been faster: then the link is being
+	// closed. What is known for certain stays the reason all the same.
+	if (!s.release() || s.ctx.Err() != nil) && !certain(err) {
+		cause, advice := context.Cause(s.ctx), ""
+		if late := (*errLate)(nil); errors.As(cause, &late) && late.step == stepShell {
+			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; let it do so in interactive shells only"
+			if s.host.Link == "command" { // the command may not have reached the host
+				advice = "the host may be out of reach, or " + advice
+			}
+		}
+		err = &hosts.Error{Host: s.host.Name, Class: hosts.Unreachable,
+			Err: fmt.Errorf("gave up connecting: %w%s", cause, s.said()), Advice: advice}
+	}
+	if err != nil && s.link != nil {
+		s.link.Close()
+	}
+	s.cancel(nil)
+	return err
+}
+
+// said quotes what the far end printed, for an error.
+func (s *session) said() string {
+	if s.answers == nil {
+		return ""
+	}
+	return s.words.said() + s.answers.said()
+}
+
+// certain reports whether err would be the same after any other time of waiting, or that it
+// names who was waited for.
+func certain(err error) bool {
+	var fenced *hosts.FencedError
+	return err != nil && (hosts.ClassOf(err).Permanent() || errors.As(err, &fenced) || errors.Is(err, hosts.ErrUnanswered))
+}
+
+// maxEarly is how many reports may come before the hello.
+const maxEarly = 100
+
+// hello sends Open, waits for Hello and checks it.
+func (s *session) hello() (*worker, error) {
+	s.at("waiting for the helper's hello")
+	w := newWorker(s)
+	if err := w.out.Write(s.open); err != nil {
+		return nil, s.fail(hosts.Misconfigured, "", err)
+	}
+	if err := w.box.flush(s.stream.Stdin()); err != nil {
+		if _, err2 := w.in.Read(); err2 != nil {
+			err = err2
+		}
+		return nil, s.helperEnded(err)
+	}
+	for w.first == nil {
+		m, err := w.in.Read()
+		if err != nil {
+			return nil, s.helperEnded(err)
+		}
+		switch m := m.(type) {
+		case *hosts.Hello:
+			w.first = m
+		case *hosts.Trouble:
+			if m.Fatal {
+				return nil, s.fail(hosts.Misconfigured, "", errors.New(clean(m.Text)))
+			}
+			w.early = append(w.early, m)
+		default:
+			w.early = append(w.early, m)
+		}
+		if len(w.early) > maxEarly {
+			return nil, s.fail(hosts.Broken, "", errors.New("the helper sent a report before its hello message"))
+		}
+	}
+	if err := s.check(w.first); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (s *session) helperEnded(err error) error {
+	if errors.Is(err, ErrVersion) {
+		return s.fail(hosts.Misconfigured, s.rebuild(), err)
+	}
+	return howEnded(s.host.Name, "the helper", s.stream, s.words, err)
+}
+
+// rebuild advises what to do about a program of another build.
+func (s *session) rebuild() string {
+	return "build " + s.binary.name + " again from the sources of this dcs-tui"
+}
+
+// check looks for the reasons for which a helper that answers is useless.
+func (s *session) check(h *hosts.Hello) error {
+	switch {
+	case h.Version != hosts.ProtocolVersion:
+		return s.fail(hosts.Misconfigured, s.rebuild(),
+			fmt.Errorf("the helper speaks version %d, we speak %d", h.Version, hosts.ProtocolVersion))
+	case h.FencedBy > 0:
+		return &hosts.FencedError{Host: s.host.Name, By: h.FencedBy}
+	case h.Error != "" && h.Copies.N > 0:
+		return &hosts.LeasedError{Host: s.host.Name, Copies: h.Copies, Why: clean(h.Error)}
+	case h.Error != "" && h.Passing:
+		return s.fail(hosts.Broken, "", errors.New(clean(h.Error)))
+	case h.Error != "":
+		return s.fail(hosts.Misconfigured, "", errors.New(clean(h.Error)))
+	case h.CwdError != "":
+		return s.fail(hosts.Misconfigured, "name a directory that every host has with --cwd",
+			fmt.Errorf("jobs cannot run in %s there: %s", s.open.Cwd, clean(h.CwdError)))
+	}
+	return nil
+}
+
+// lastWait bounds how long we wait, once a stream has ended, to learn how its
+// command ended and what it said last.
+const lastWait = 2 * time.Second
+
+// fail makes an error about the host, unless err already is one.
+func (s *session) fail(class hosts.Class, advice string, err error) error {
+	return classed(s.host.Name, class, advice, err)
+}
+
+func classed(host string, class hosts.Class, advice string, err error) error {
+	var e *hosts.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &hosts.Error{Host: host, Class: class, Err: err, Advice: advice}
+}
+
+// noBinary explains why no program can be sent to a host of this kind.
+func (s *session) noBinary(err error) error {
+	var no *errNoBinary
+	if errors.As(err, &no) {
+		return s.fail(hosts.Misconfigured, no.advice, err)
+	}
+	return s.fail(hosts.Misconfigured, "", err)
+}
+
+// ended explains why the bootstrap's output ended or made no sense.
+func (s *session) ended(err error) error {
+	if errors.Is(err, errNoise) {
+		return s.fail(hosts.Broken, "its login shell should print nothing when it is not interactive",
+			fmt.Errorf("the login shell %w, more than %d KiB%s", err, maxNoise>>10, s.answers.said()))
+	}
+	if errors.Is(err, errTerminal) {
+		return s.fail(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration", err)
+	}
+	how := howEnded(s.host.Name, "the login shell", s.stream, s.words, err)
+	if e := (*hosts.Error)(nil); errors.As(how, &e) && e.Class == hosts.Broken {
+		e.Err = fmt.Errorf("%w%s", e.Err, s.answers.said())
+		e.Advice = "a command such as `true` must work over this link"
+	}
+	return how
+}
+
+// howEnded turns the end of a stream into an error about the host: Broken when
+// the command is known to have ended, Unreachable when the link is gone.
+func howEnded(host, who string, stream hosts.Stream, words *lastWords, err error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return classed(host, readClass(err), "", err)
+	}
+	limit := time.NewTimer(lastWait)
+	defer limit.Stop()
+	state := make(chan error, 1)
+	go func() { state <- stream.Wait() }()
+	select {
+	case err = <-state:
+	case <-limit.C:
+		return classed(host, hosts.Broken, "", fmt.Errorf("%s closed its output but still runs%s", who, words.said()))
+	}
+	select { // what it said comes on a way of its own
+	case <-words.done:
+	case <-limit.C:
+	}
+	var exit *hosts.ExitError
+	var known *hosts.Error
+	switch {
+	case errors.As(err, &known): // the link knows why
+		return err
+	case err == nil:
+		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, &hosts.ExitError{}, words.said()))
+	case errors.As(err, &exit):
+		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, exit, words.said()))
+	}
+	return classed(host, hosts.Unreachable, "", fmt.Errorf("the link was cut: %w", err))
+}
+
+// readClass returns what an error of reading is a sign of.
+func readClass(err error) hosts.Class {
+	for _, e := range []error{ErrFormat, ErrGap, ErrWord, ErrChecksum, ErrTooLarge} {
+		if errors.Is(err, e) {
+			return hosts.Broken
+		}
+	}
+	if errors.Is(err, ErrVersion) {
+		return hosts.Misconfigured
+	}
+	return hosts.Unreachable
+}

@@ -1,0 +1,393 @@
+package helper
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// connectVia is connect with another kind of link and work_dir.
+func (f *far) connectVia(c *Connector, link, workDir string) (hosts.Worker, error) {
+	return c.Connect(f.t.Context(), &hosts.Host{Name: "melon4", Link: link, WorkDir: workDir}, &hosts.Open{Run: "r1", Host: "melon4"})
+}
+
+// runsFrom connects, hangs up, and returns the place the helper ran from.
+func (f *far) runsFrom(c *Connector, link, workDir string) string {
+	f.t.Helper()
+	w, err := f.connectVia(c, link, workDir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	dir := w.Hello().Dir
+	w.Send(hosts.Bye{})
+	for range w.Reports() {
+	}
+	w.Close()
+	return dir
+}
+
+// tools makes a PATH of its own with only the named programs.
+func (f *far) tools(names ...string) string {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	for _, n := range names {
+		path, err := exec.LookPath(n)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, n)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Hosts without gzip get the plain file, the others a packed one; nothing but
+// these programs is needed on a host.
+func TestWhatHostsNeed(t *testing.T) {
+	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "dd", "mv"}
+	for name, more := range map[string][]string{"plain": nil, "gzip": {"gzip"}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFar(t)
+			f.env = []string{"PATH=" + f.tools(append(need, more...)...)}
+			sent := &counter{}
+			f.wrap = func(s hosts.Stream) hosts.Stream { return tapped{s, sent} }
+			if dir := f.runsFrom(f.connector(), "ssh", ""); dir != f.base {
+				t.Errorf("runs from %s", dir)
+			}
+			own, _ := ownBinary()
+			if packed := sent.n < own.size; packed != (name == "gzip") {
+				t.Errorf("%d bytes sent of a binary of %d", sent.n, own.size)
+			}
+		})
+	}
+}
+
+// A host with an old timeout, which takes a number for the program to run, is used without it.
+func TestOldTimeout(t *testing.T) {
+	f := newFar(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "timeout"), []byte("#!/bin/sh\nexec \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f.env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+	if place := f.runsFrom(f.connector(), "ssh", ""); place != f.base {
+		t.Errorf("runs from %s", place)
+	}
+}
+
+// counter counts what is written and spoils one byte on the way.
+type counter struct {
+	n     int64
+	spoil int64 // 0: none
+}
+
+// tapped is a stream whose standard input goes through a counter.
+type tapped struct {
+	hosts.Stream
+	c *counter
+}
+
+func (s tapped) Stdin() io.WriteCloser { return tap{s.Stream.Stdin(), s.c} }
+
+type tap struct {
+	io.WriteCloser
+	c *counter
+}
+
+func (t tap) Write(p []byte) (int, error) {
+	if at := t.c.spoil - t.c.n; t.c.spoil > 0 && at >= 0 && at < int64(len(p)) {
+		p = append([]byte(nil), p...)
+		p[at] ^= 0x40
+	}
+	t.c.n += int64(len(p))
+	return t.WriteCloser.Write(p)
+}
+
+// A byte damaged on the way is found on the host: nothing runs, nothing stays.
+func TestDamagedUpload(t *testing.T) {
+	own, err := ownBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]int64{"header": 300, "code": own.size / 2, "end": own.size} {
+		t.Run(name, func(t *testing.T) {
+			f := newFar(t)
+			f.wrap = func(s hosts.Stream) hosts.Stream { return tapped{s, &counter{spoil: at}} }
+			_, err := f.connectVia(f.connector(), "local", "/dev/null/work")
+			if err == nil || hosts.ClassOf(err) != hosts.Broken || !strings.Contains(err.Error(), "arrived damaged") {
+				t.Errorf("got %v", err)
+			}
+			if list, _ := os.ReadDir(filepath.Join(f.base, "bin")); len(list) != 0 {
+				t.Errorf("left behind: %v", list)
+			}
+		})
+	}
+}
+
+// Places that cannot be used are passed over, and the error names each of them.
+func TestUnusablePlaces(t *testing.T) {
+	asRoot := func(t *testing.T) {
+		if os.Getuid() != 0 {
+			t.Skip("LEFT OUT: needs root to mount or to change owners")
+		}
+	}
+	mount := func(options string) func(t *testing.T, base string) {
+		return func(t *testing.T, base string) {
+			asRoot(t)
+			if err := os.Mkdir(base, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			flags := uintptr(0)
+			if options == "noexec" {
+				flags, options = syscall.MS_NOEXEC, "size=64m"
+			}
+			if err := syscall.Mount("none", base, "tmpfs", flags, options+",mode=0700"); err != nil {
+				t.Skip("LEFT OUT: cannot mount a tmpfs here: ", err)
+			}
+			t.Cleanup(func() {
+				if err := syscall.Unmount(base, syscall.MNT_DETACH); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	for _, c := range []struct {
+		name, want string
+		make       func(t *testing.T, base string)
+	}{
+		{"noexec", "programs cannot be run there (mounted noexec?)", mount("noexec")},
+		{"full", "No space left", mount("size=1m")},
+		{"no room for a name", "No space left", mount("size=64m,nr_inodes=1")},
+		{"a file", "File exists", func(t *testing.T, base string) { os.WriteFile(base, nil, 0o600) }},
+		{"a symbolic link", "is a symbolic link", func(t *testing.T, base string) { os.Symlink(t.TempDir(), base) }},
+		{"a dangling link", "File exists", func(t *testing.T, base string) { os.Symlink(base+"x", base) }},
+		{"of another user", "belongs to somebody else", func(t *testing.T, base string) {
+			asRoot(t)
+			os.Mkdir(base, 0o777)
+			os.Chown(base, 12345, 12345)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFar(t)
+			f.env = []string{"LC_ALL=C"}
+			c.make(t, f.base)
+			conn := f.connector()
+			_, err := f.connectVia(conn, "local", "/dev/null/work")
+			if err == nil || hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), f.base+": ") ||
+				!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "/dev/null/work: ") || !strings.Contains(err.Error(), "give the host a work_dir") {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if dir := f.runsFrom(conn, "local", "~/wo rk"); dir != f.home+"/wo rk" {
+				t.Errorf("with a good work_dir it runs from %q", dir)
+			}
+			if dir := f.runsFrom(conn, "ssh", ""); dir != f.home+"/.dcs-tui" {
+				t.Errorf("without a work_dir it runs from %q", dir)
+			}
+		})
+	}
+}
+
+// A host keeps its spool: the place that holds this run's comes before all
+// others, then one that already has the binary.
+func TestPlaceIsStable(t *testing.T) {
+	f := newFar(t)
+	conn := f.connector()
+	work := filepath.Join(f.home, "work")
+	if err := os.WriteFile(f.base, nil, 0o600); err != nil { // unusable at first
+		t.Fatal(err)
+	}
+	if dir := f.runsFrom(conn, "local", work); dir != work {
+		t.Fatalf("runs from %s", dir)
+	}
+	os.Remove(f.base)
+	if dir := f.runsFrom(conn, "local", work); dir != work {
+		t.Errorf("the binary is in %s, but it runs from %s", work, dir)
+	}
+	if err := os.MkdirAll(filepath.Join(f.base, "runs", "r1", "melon4"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if dir := f.runsFrom(conn, "local", work); dir != f.base {
+		t.Errorf("the spool is in %s, but it runs from %s", f.base, dir)
+	}
+}
+
+// A file of the right name but another size, as a crash leaves it, is replaced;
+// what senders that were cut off long ago left is removed, and so are versions
+// that nobody has used for a month. What is in use stays.
+func TestCutCopyIsReplaced(t *testing.T) {
+	f := newFar(t)
+	own, err := ownBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(f.base, "bin")
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "dcs-tui-of-today"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dcs-tui-" + own.hash, ".new-0123", "dcs-tui-of-last-year"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(filepath.Join(bin, name), time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := f.connector()
+	f.mustServe(conn)
+	if list, _ := os.ReadDir(bin); len(list) != 2 {
+		t.Errorf("in bin: %v", list)
+	}
+}
+
+// Several dispatchers that send at the same time do not hurt each other.
+func TestConcurrentDeploys(t *testing.T) {
+	f := newFar(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		c := f.connector()
+		wg.Go(func() { f.mustServe(c) })
+	}
+	wg.Wait()
+	if list, _ := os.ReadDir(filepath.Join(f.base, "bin")); len(list) != 1 {
+		t.Errorf("in bin: %v", list)
+	}
+}
+
+// Every error names the host; a work_dir that cannot be a line is refused here.
+func TestWorkDirWithLineBreak(t *testing.T) {
+	f := newFar(t)
+	_, err := f.connectVia(f.connector(), "local", "/a\n/b")
+	var e *hosts.Error
+	if !errors.As(err, &e) || e.Class != hosts.Misconfigured || e.Host != "melon4" || !strings.Contains(err.Error(), "work_dir") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The program that is sent stays the one that was hashed when its file is
+// deleted or replaced, and it is compressed once for all who send it together.
+func TestBinaryOutlivesItsName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dcs-tui-linux-arm64")
+	want := bytes.Repeat([]byte("program"), 10000)
+	if err := os.WriteFile(path, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := loadBinary(path, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.file.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	r, n, err := b.plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) || n != int64(len(want)) {
+		t.Errorf("%d bytes of %d, %v", len(got), n, err)
+	}
+	one, n, err := b.gzipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, _, err := b.gzipped()
+	if err != nil || one.(*held).buf != two.(*held).buf {
+		t.Errorf("compressed twice, %v", err)
+	}
+	for _, r := range []io.Reader{one, two} {
+		packed, err := io.ReadAll(r)
+		if err != nil || int64(len(packed)) != n {
+			t.Fatalf("%d bytes, announced %d, %v", len(packed), n, err)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes unpacked, %v", len(got), err)
+		}
+	}
+	if len(b.hash) != 64 {
+		t.Errorf("hash %q", b.hash)
+	}
+}
+
+// A host of another kind is refused with the command that builds for it; when
+// such a program lies beside ours, it is sent.
+func TestOtherMachines(t *testing.T) {
+	for _, c := range []struct{ uname, want string }{
+		{"Linux aarch64", "GOOS=linux GOARCH=arm64 go build -o "},
+		{"Linux armv7l", "GOARCH=arm go build"},
+		{"Linux vax", "Go names no such architecture"},
+		{"Darwin arm64", "only Linux hosts can be used"},
+	} {
+		t.Run(c.uname, func(t *testing.T) {
+			f := newFar(t)
+			dir, beside := t.TempDir(), t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "uname"), []byte("#!/bin/sh\necho "+c.uname), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			f.env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+			conn := f.connector()
+			conn.binaries.dir = func() (string, error) { return beside, nil }
+			_, err := f.connect(conn)
+			if err == nil || hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the host is "+c.uname) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if c.uname != "Linux aarch64" {
+				return
+			}
+			if !strings.Contains(err.Error(), filepath.Join(beside, "dcs-tui-linux-arm64")) {
+				t.Errorf("%v does not say where it would be looked for", err)
+			}
+			self, err := os.ReadFile("/proc/self/exe")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(beside, "dcs-tui-linux-arm64"), append(self, '\n'), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f.mustServe(conn)
+			own, _ := ownBinary()
+			list, _ := os.ReadDir(filepath.Join(f.base, "bin"))
+			for _, e := range list {
+				if e.Name() == "dcs-tui-"+own.hash && len(list) == 1 {
+					t.Errorf("our own program was sent: %v", list)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkConnect is what a connection costs when the helper is there: bootstrap
+// and hello over a local process, without the price of the link.
+func BenchmarkConnect(b *testing.B) {
+	f := &far{t: b, home: b.TempDir(), base: filepath.Join(b.TempDir(), "base"), shell: `exec "$@"`}
+	c := f.connector()
+	connect := func() {
+		w, err := f.connect(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		w.Close()
+	}
+	connect()
+	for b.Loop() {
+		connect()
+	}
+}

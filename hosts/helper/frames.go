@@ -1,0 +1,312 @@
+package helper
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"dcs-tui/hosts"
+)
+
+// MaxPayload is the most bytes that the payload of one frame may have.
+const MaxPayload = 8 << 20
+
+// keepBuffer is how large a buffer may grow and still be kept for the next use.
+const keepBuffer = 256 << 10
+
+// Writer writes messages as frames. It is safe for concurrent use.
+type Writer struct {
+	mu      sync.Mutex
+	w       io.Writer
+	seq     int64
+	err     error  // of an earlier write: the stream may be cut inside a frame
+	batch   []byte // frames of one Write, kept for reuse
+	payload []byte
+}
+
+// NewWriter returns a Writer on w, which begins with the first message written.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// Write hands all messages, structs of package hosts or pointers to them, to the
+// underlying writer in one call and in order. A list (Launch, Exits, Probed …)
+// that is too large for one frame is sent as several messages. A message that
+// cannot be sent (ErrTooLarge, ErrWord) makes Write send nothing of the batch,
+// and the stream stays good. After an error of the underlying writer every
+// further Write fails with that error.
+func (w *Writer) Write(msgs ...hosts.Message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	b, seq := w.batch[:0], w.seq
+	if seq == 0 {
+		b = append(b, kinds().greeting...)
+	}
+	var err error
+	for _, m := range msgs {
+		if b, seq, err = w.append(b, seq, m); err != nil {
+			return err
+		}
+	}
+	if seq == w.seq {
+		return nil
+	}
+	w.seq = seq
+	_, err = w.w.Write(b)
+	w.err = err
+	if w.batch = b; cap(b) > keepBuffer {
+		w.batch = nil
+	}
+	return err
+}
+
+// append adds the frame (or frames) of m to b. The caller holds mu.
+func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) {
+	v := reflect.ValueOf(m)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return b, seq, fmt.Errorf("%w: none at all", ErrWord)
+	}
+	k := kinds().ofType[v.Type()]
+	if k == nil {
+		return b, seq, fmt.Errorf("%w: %T", ErrWord, m)
+	}
+	p := k.enc(w.payload[:0], v)
+	if w.payload = p; cap(p) > keepBuffer {
+		w.payload = nil
+	}
+	if len(p) > MaxPayload {
+		one, two, ok := halves(v)
+		if !ok {
+			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge, what(v.Interface()), len(p), MaxPayload)
+		}
+		b, seq, err := w.append(b, seq, one)
+		if err != nil {
+			return b, seq, err
+		}
+		return w.append(b, seq, two)
+	}
+	seq++
+	start := len(b)
+	b = strconv.AppendInt(b, seq, 10)
+	b = append(b, ' ')
+	b = append(b, k.word...)
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, int64(len(p)), 10)
+	sum := crc32.Update(crc32.Checksum(b[start:], castagnoli), castagnoli, p)
+	b = append(b, ' ')
+	b = appendHex(b, sum)
+	b = append(b, '\n')
+	b = append(b, p...)
+	return append(b, '\n'), seq, nil
+}
+
+func appendHex(b []byte, u uint32) []byte {
+	const digits = "0123456789abcdef"
+	for s := 28; s >= 0; s -= 4 {
+		b = append(b, digits[u>>s&15])
+	}
+	return b
+}
+
+// maxHeader is the most bytes of a frame's first line.
+const maxHeader = 80
+
+// readStep is how much memory is taken before bytes are there to fill it.
+const readStep = 256 << 10
+
+// Reader reads frames. It is not safe for concurrent use. It reads ahead: what
+// follows the frames on the same stream is lost to others.
+type Reader struct {
+	r       *bufio.Reader
+	seq     int64
+	greeted bool
+	err     error
+	payload []byte
+}
+
+// NewReader returns a Reader on r.
+func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }
+
+// Read returns the next message, always as a pointer to a struct of package
+// hosts (*hosts.Launch …). It returns io.EOF when the stream ends after a whole
+// frame (or before the first), an error wrapping io.ErrUnexpectedEOF when it
+// ends inside one, one of this package's errors when the stream is not as
+// written, else the underlying reader's. It keeps returning the first error.
+func (r *Reader) Read() (hosts.Message, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	m, err := r.read()
+	r.err = err
+	return m, err
+}
+
+func (r *Reader) read() (hosts.Message, error) {
+	if !r.greeted {
+		line, err := r.line()
+		if err != nil {
+			return nil, err
+		}
+		if string(line)+"\n" != kinds().greeting {
+			if !bytes.HasPrefix(line, []byte("dcs-wire ")) {
+				return nil, fmt.Errorf("%w: the stream begins with %q", ErrFormat, line)
+			}
+			return nil, fmt.Errorf("%w: it says %q, ours is %q", ErrVersion, line, kinds().greeting[:len(kinds().greeting)-1])
+		}
+		r.greeted = true
+	}
+	line, err := r.line()
+	if err != nil {
+		return nil, err
+	}
+	k, n, sum, err := r.header(line)
+	if err != nil {
+		return nil, err
+	}
+	crc := crc32.Checksum(line[:len(line)-9], castagnoli) // line is in r's buffer: before the next read
+	p, err := r.body(n)
+	if err != nil {
+		return nil, err
+	}
+	if crc32.Update(crc, castagnoli, p) != sum {
+		return nil, fmt.Errorf("%w, frame %d (%s)", ErrChecksum, r.seq, k.word)
+	}
+	v := reflect.New(k.typ)
+	if err := k.decode(p, v.Elem()); err != nil {
+		return nil, fmt.Errorf("frame %d (%s): %w", r.seq, k.word, err)
+	}
+	return v.Interface().(hosts.Message), nil
+}
+
+// line returns the next line without its newline, valid until the next read.
+func (r *Reader) line() ([]byte, error) {
+	line, err := r.r.ReadSlice('\n')
+	switch {
+	case errors.Is(err, io.EOF) && len(line) > 0:
+		return nil, fmt.Errorf("the stream ends inside a frame: %w", io.ErrUnexpectedEOF)
+	case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+		return nil, err
+	case err != nil || len(line) > maxHeader:
+		return nil, fmt.Errorf("%w: a line of %d bytes or more: %q …", ErrFormat, len(line), line[:maxHeader])
+	}
+	return line[:len(line)-1], nil
+}
+
+// header takes "SEQ WORD LEN CRC" apart and checks SEQ, WORD and LEN. Numbers
+// must be written as Writer writes them.
+func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
+	f := bytes.Split(line, []byte{' '})
+	if len(f) != 4 || len(f[3]) != 8 {
+		return nil, 0, 0, fmt.Errorf("%w: %q", ErrFormat, line)
+	}
+	seq, ok1 := number(f[0])
+	size, ok2 := number(f[2])
+	crc, err := strconv.ParseUint(string(f[3]), 16, 32)
+	if !ok1 || !ok2 || err != nil || string(appendHex(nil, uint32(crc))) != string(f[3]) {
+		return nil, 0, 0, fmt.Errorf("%w: %q", ErrFormat, line)
+	}
+	if seq != r.seq+1 {
+		return nil, 0, 0, fmt.Errorf("%w: number %d came after number %d", ErrGap, seq, r.seq)
+	}
+	if k = kinds().ofWord[string(f[1])]; k == nil {
+		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrWord, f[1], seq)
+	}
+	if size > MaxPayload {
+		return nil, 0, 0, fmt.Errorf("%w: frame %d (%s) announces %d bytes, at most %d are taken", ErrTooLarge, seq, k.word, size, MaxPayload)
+	}
+	r.seq = seq
+	return k, int(size), uint32(crc), nil
+}
+
+// number reads digits without sign or leading zero.
+func number(b []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return n, err == nil && b[0] >= '0' && b[0] <= '9' && (b[0] != '0' || len(b) == 1)
+}
+
+// body reads n bytes and the newline after them. The slice is valid until the
+// next call. Memory grows with what has arrived, not with what was announced.
+func (r *Reader) body(n int) ([]byte, error) {
+	p := r.payload[:0]
+	for len(p) < n+1 {
+		step := min(n+1-len(p), readStep)
+		if cap(p)-len(p) < step {
+			p = append(make([]byte, 0, min(n+1, max(2*cap(p), len(p)+step, 4096))), p...)
+		}
+		got, err := io.ReadFull(r.r, p[len(p):len(p)+step])
+		p = p[:len(p)+got]
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("the stream ends inside frame %d: %w", r.seq, io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if r.payload = p; cap(p) > keepBuffer {
+		r.payload = nil
+	}
+	if p[n] != '\n' {
+		return nil, fmt.Errorf("%w: frame %d is longer or shorter than it says", ErrFormat, r.seq)
+	}
+	return p[:n], nil
+}
+
+// halves cuts a message that is a list of attempts, Jobs, in two messages that mean the
+// same when they arrive one after the other. ok is false when it cannot.
+func halves(m reflect.Value) (one, two hosts.Message, ok bool) {
+	list := m.FieldByName("Jobs")
+	if _, question := m.Interface().(hosts.List); question || !list.IsValid() || list.Len() < 2 {
+		return nil, nil, false
+	}
+	half := func(from, to int, last bool) hosts.Message {
+		part := reflect.New(m.Type())
+		part.Elem().Set(m)
+		part.Elem().FieldByName("Jobs").Set(list.Slice(from, to))
+		if l, ok := part.Interface().(*hosts.Listed); ok {
+			l.Last = l.Last && last
+		}
+		return part.Interface().(hosts.Message)
+	}
+	n := list.Len()
+	return half(0, n/2, false), half(n/2, n, true), true
+}
+
+// what names a message for people.
+func what(m any) string {
+	switch m := m.(type) {
+	case hosts.Launch:
+		if len(m.Jobs) == 1 {
+			return fmt.Sprintf("the launch of %s", m.Jobs[0].Attempt)
+		}
+	case hosts.Exits:
+		if len(m.Jobs) == 1 {
+			return fmt.Sprintf("the outcome of %s", m.Jobs[0].Attempt)
+		}
+	}
+	if m, ok := m.(hosts.Message); ok {
+		return fmt.Sprintf("a message %q", m.Word())
+	}
+	return "a message"
+}
+
+// What can be wrong with a stream; every error of Reader but io.EOF and those of
+// the underlying reader wraps one of them. None can be recovered from: close the
+// channel. A stream that ends inside a frame gives io.ErrUnexpectedEOF.
+var (
+	ErrVersion  = errors.New("the other side is another build of dcs-tui")
+	ErrFormat   = errors.New("not a frame")
+	ErrGap      = errors.New("frames are missing or repeated")
+	ErrWord     = errors.New("unknown kind of message")
+	ErrChecksum = errors.New("frame damaged: wrong checksum")
+	ErrTooLarge = errors.New("message too large")
+)

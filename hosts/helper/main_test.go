@@ -1,0 +1,206 @@
+package helper
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"dcs-tui/hosts"
+)
+
+// TestMain: what Connect sends to the far side is this very test binary. There
+// it answers __sum as the real one does and plays a helper for __host.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case "__sum":
+			f, err := os.Open("/proc/self/exe")
+			if err != nil {
+				panic(err)
+			}
+			h := sha256.New()
+			io.Copy(h, f)
+			fmt.Printf("%x\n", h.Sum(nil))
+			os.Exit(0)
+		case "__host":
+			os.Exit(fakeHost(os.Getenv("DCS_FAKE")))
+		}
+	}
+	// Built with -race, each helper would sleep for a second when it exits.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	goleak.VerifyTestMain(m)
+}
+
+// fakeHost plays a helper; how says what is wrong with it.
+func fakeHost(how string) int {
+	if how == "dies" {
+		fmt.Fprintln(os.Stderr, "\x1b[31mno\x07 spool\x1b[0m here")
+		return 3
+	}
+	r, w := NewReader(os.Stdin), NewWriter(os.Stdout)
+	m, err := r.Read()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "open:", err)
+		return 4
+	}
+	open := m.(*hosts.Open)
+	exe, _ := os.Executable()
+	var mask string
+	if b, err := os.ReadFile("/proc/self/status"); err == nil {
+		_, mask, _ = strings.Cut(string(b), "Umask:\t")
+		mask, _, _ = strings.Cut(mask, "\n")
+	}
+	hello := &hosts.Hello{Version: open.Version, Dir: filepath.Dir(filepath.Dir(exe)), Spool: open.Host, BootID: mask, PID: os.Getpid()}
+	switch how {
+	case "mute":
+		io.Copy(io.Discard, os.Stdin)
+		return 0
+	case "old":
+		hello.Version = 99
+	case "fenced":
+		hello.FencedBy = 7
+	case "cwd":
+		hello.CwdError = "no such directory"
+	case "workdir":
+		hello.Error = "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"
+	case "full":
+		hello.Error, hello.Passing = "no job can be run here, its files could not be written: no space left on device", true
+	case "fatal":
+		w.Write(hosts.Trouble{Text: "spool cannot be made", Fatal: true})
+	}
+	w.Write(hosts.Trouble{Text: "early"}, hello)
+	for {
+		m, err := r.Read()
+		if err != nil {
+			return 5
+		}
+		switch m := m.(type) {
+		case *hosts.Ping:
+			if how == "panics" {
+				panic("the helper is broken")
+			}
+			if how == "aborts" { // prints its stacks and registers
+				syscall.Kill(os.Getpid(), syscall.SIGABRT)
+				select {}
+			}
+			w.Write(hosts.Beat{Seq: m.Seq})
+		case *hosts.Bye:
+			return 0
+		}
+	}
+}
+
+// memLink is a far side in memory: its standard output is a prepared text, and
+// what is written to it is taken, delayed or refused as the test wants.
+type memLink struct {
+	script func(nonce string) []byte                  // the whole standard output; nil: says nothing
+	atEnd  error                                      // after the last byte; nil: silence until closed
+	wait   error                                      // what Wait returns
+	take   func(stop <-chan struct{}, p []byte) error // of standard input, after the first write; nil: at once
+	open   func(ctx context.Context) error            // before the link is there; nil: at once
+
+	once   sync.Once
+	ended  chan error // end gives it the error that silence becomes
+	closed chan struct{}
+	nonce  chan string
+}
+
+func newMemLink() *memLink {
+	return &memLink{closed: make(chan struct{}), ended: make(chan error, 1), nonce: make(chan string, 1)}
+}
+
+func (l *memLink) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
+	if l.open != nil {
+		if err := l.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *memLink) Start(ctx context.Context, command string) (hosts.Stream, error) {
+	l.nonce <- command[strings.LastIndexByte(command, ' ')+1:]
+	return &memStream{l: l}, nil
+}
+
+// end makes the silence after the last byte an end.
+func (l *memLink) end(err error) { l.ended <- err }
+
+func (l *memLink) KeepAlive(context.Context) error { return errors.New("kept alive") }
+func (l *memLink) Close() error                    { l.once.Do(func() { close(l.closed) }); return nil }
+
+// memStream is the only stream of a memLink.
+type memStream struct {
+	l     *memLink
+	out   io.Reader
+	asked bool // the first lines have been written
+}
+
+func (s *memStream) Read(p []byte) (int, error) {
+	if s.out == nil {
+		select {
+		case n := <-s.l.nonce:
+			s.out = bytes.NewReader(nil)
+			if s.l.script != nil {
+				s.out = bytes.NewReader(s.l.script(n))
+			}
+		case <-s.l.closed:
+			return 0, errors.New("closed")
+		}
+	}
+	select {
+	case <-s.l.closed:
+		return 0, errors.New("closed")
+	default:
+	}
+	if n, _ := s.out.Read(p); n > 0 {
+		return n, nil
+	}
+	if s.l.atEnd != nil {
+		return 0, s.l.atEnd
+	}
+	select {
+	case err := <-s.l.ended:
+		return 0, err
+	case <-s.l.closed:
+		return 0, errors.New("closed")
+	}
+}
+
+func (s *memStream) Stdin() io.WriteCloser { return s }
+func (s *memStream) Stderr() io.Reader     { return silence{s.l.closed} }
+func (s *memStream) Close() error          { return nil }
+
+func (s *memStream) Wait() error { return s.l.wait }
+
+func (s *memStream) Write(p []byte) (int, error) {
+	if !s.asked {
+		s.asked = true
+		return len(p), nil
+	}
+	if s.l.take != nil {
+		if err := s.l.take(s.l.closed, p); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// silence is a standard error on which nothing comes.
+type silence struct{ closed chan struct{} }
+
+func (s silence) Read([]byte) (int, error) {
+	<-s.closed
+	return 0, io.EOF
+}

@@ -1,0 +1,447 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// tmpfs mounts a small disk of its own at dir.
+func (w *world) tmpfs(dir, size string) {
+	w.t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := unix.Mount("dcs-test", dir, "tmpfs", 0, "mode=700,size="+size); err != nil {
+		hosttest.LeaveOut(w.t, "not allowed to mount a small tmpfs (%v): full and read-only disks of a host", err)
+	}
+	w.t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+}
+
+// fill writes until the disk is full, and returns the file that does it.
+func (w *world) fill(dir string) string {
+	w.t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	for b := make([]byte, 4096); ; {
+		if _, err := f.Write(b); err != nil {
+			return path
+		}
+	}
+}
+
+// apart is a world whose attempts are on a small disk of their own.
+func apart(t *testing.T, size string) (w *world, open *hosts.Open, disk, dir string) {
+	w = newWorld(t)
+	disk = filepath.Join(w.runDir, "disk")
+	w.tmpfs(disk, size)
+	open = w.open()
+	open.Nonce, open.WorkDir = "another", disk
+	return w, open, disk, filepath.Join(disk, w.run)
+}
+
+func (w *world) whole(dir, id string, exit int) {
+	w.t.Helper()
+	b, err := os.ReadFile(jobs.AttemptFile(dir, attemptID(w.t, id), jobs.FileStatus))
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	if f := attempts.Decode(b, w.run, attemptID(w.t, id)); f.State != attempts.Finished || f.Outcome.Exit != exit {
+		w.t.Errorf("status of %s: %+v; want exit %d", id, f, exit)
+	}
+}
+
+// The outcome of a job that runs while its disk fills up is still written. Other jobs are refused with
+// one line, uncharged. All continues by itself when there is space again. The outcome of a job that
+// failed on the full disk says so.
+func TestDiskFillsAndEmpties(t *testing.T) {
+	w, open, disk, dir := apart(t, "512k")
+	open.Slots = 1
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	f := w.start(open)
+	f.launch(job("1.1", "exit 5"))
+	if o := f.exit("1.1"); o.Exit != 5 || o.DiskFull {
+		t.Errorf("with space: %+v", o)
+	}
+	f.launch(job("2.1", "echo up > "+ready+"; read x < "+gate+"; echo lost; exit 6"))
+	w.hear(ready)
+	filler := w.fill(disk)
+	w.say(gate)
+	if o := f.exit("2.1"); o.Exit != 6 || !o.DiskFull {
+		t.Errorf("on the full disk: %+v, want exit 6 with the hint", o)
+	}
+	w.whole(dir, "2.1", 6)
+	ran := filepath.Join(w.runDir, "ran")
+	f.launch(job("3.1", "echo x > "+ran))
+	if m := f.refused("3.1"); !strings.Contains(m.Why, "no space") || strings.Contains(m.Why, "\n") {
+		t.Errorf("refused with %+v", m)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a job ran whose outcome could not be promised")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	f.launch(job("3.2", "exit 7"))
+	if o := f.exit("3.2"); o.Exit != 7 || o.DiskFull {
+		t.Errorf("with space again: %+v", o)
+	}
+	w.whole(dir, "3.2", 7)
+	f.bye()
+}
+
+// The hint looks at the job's own directory as well; a success has none.
+func TestFullWorkingDirectory(t *testing.T) {
+	w := newWorld(t)
+	disk := filepath.Join(w.runDir, "disk")
+	w.tmpfs(disk, "64k")
+	w.fill(disk)
+	f := w.start(w.open())
+	bad, good := job("1.1", "exit 3"), job("2.1", "exit 0")
+	bad.Cwd, good.Cwd = disk, disk
+	f.launch(bad, good)
+	if o := f.exit("1.1"); !o.DiskFull || o.Exit != 3 {
+		t.Errorf("%+v, want the hint", o)
+	}
+	if o := f.exit("2.1"); o.DiskFull || !o.OK() {
+		t.Errorf("a success: %+v", o)
+	}
+	if p := f.probe("1.1"); p.Outcome == nil || !p.Outcome.DiskFull {
+		t.Errorf("the sentinel lost the hint: %+v", p)
+	}
+	f.bye()
+}
+
+// Read-only for a while: what ends in the meantime is kept on the host and put where it
+// belongs as soon as that can be; nothing new is started.
+func TestAttemptsReadOnly(t *testing.T) {
+	w, open, _, dir := apart(t, "1m")
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	f := w.start(open)
+	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 6"))
+	w.hear(ready)
+	// What is open for writing keeps a file system from becoming read-only; a bind
+	// mount over it is not kept.
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	f.launch(job("2.1", "exit 1"))
+	if m := f.refused("2.1"); !strings.Contains(m.Why, "read-only") {
+		t.Errorf("refused with %+v", m)
+	}
+	w.say(gate)
+	if o := f.exit("1.1"); o.Exit != 6 {
+		t.Errorf("%+v, want exit 6", o)
+	}
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	f.launch(job("2.2", "exit 7"))
+	if o := f.exit("2.2"); o.Exit != 7 {
+		t.Errorf("writable again: %+v", o)
+	}
+	f.bye()
+	w.whole(dir, "1.1", 6)
+	w.whole(dir, "2.2", 7)
+}
+
+// The spool on a full disk: what runs ends as it ends, also when it is killed; what
+// comes new is refused; with space again all continues.
+func TestSpoolFull(t *testing.T) {
+	w := newWorld(t)
+	spoolDisk := filepath.Join(w.base, "runs")
+	w.tmpfs(spoolDisk, "256k")
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 6"), job("2.1", "echo up > "+ready+"; sleep 1000"))
+	w.hearTimes(ready, 2)
+	filler := w.fill(spoolDisk)
+	long := job("3.1", "exit 1 # "+strings.Repeat("x", 50_000))
+	f.launch(long)
+	if m := f.refused("3.1"); !strings.Contains(m.Why, "no space") || strings.Contains(m.Why, "\n") {
+		t.Errorf("refused with %+v", m)
+	}
+	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "2.1")}, Why: "asked"})
+	if o := f.exit("2.1"); o.Signal == "" {
+		t.Errorf("killed: %+v", o)
+	}
+	w.say(gate)
+	if o := f.exit("1.1"); o.Exit != 6 {
+		t.Errorf("%+v, want exit 6", o)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	long.Attempt = attemptID(t, "3.2")
+	f.launch(long)
+	if o := f.exit("3.2"); o.Exit != 1 || o.Error != "" {
+		t.Errorf("with space again: %+v", o)
+	}
+	f.bye()
+}
+
+// A spool that cannot be written at all: a kill ends the job all the same.
+func TestKillWithReadOnlySpool(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(job("1.1", nasty(w, ready)))
+	w.hearTimes(ready, 3)
+	stop := w.spool().path(dirStop)
+	if err := os.Remove(stop); err != nil {
+		t.Fatal(err)
+	}
+	write(t, stop, "in the way")
+	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "1.1")}, Why: "asked"})
+	if o := f.exit("1.1"); o.Signal == "" {
+		t.Errorf("%+v, want it ended", o)
+	}
+	// Its supervisor knows nothing about a kill and reports as soon as the shell is dead.
+	for until := uptime() + bound; ; {
+		left := w.alive()
+		if len(left) == 0 {
+			break
+		}
+		if uptime() > until {
+			t.Fatalf("alive: %s", name(left))
+		}
+		waitAny(left, bound)
+	}
+	f.bye()
+}
+
+// A request to stop a job that ends by itself in the meantime does not stay in the spool.
+func TestStopOfWhatHasEnded(t *testing.T) {
+	s, id := spool{t.TempDir()}, attemptID(t, "1.1")
+	if err := os.Mkdir(s.path(dirStop), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h := &helper{spool: s, running: map[jobs.AttemptID]*run{id: {over: make(chan struct{})}}}
+	close(h.running[id].over)
+	h.end(id)
+	if left, err := s.list(dirStop); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v, want nothing", left, err)
+	}
+}
+
+// hostsFault: what the host should have given is not the job's fault.
+func TestHostsFault(t *testing.T) {
+	for err, want := range map[error]bool{
+		unix.ENOSPC: true, unix.EDQUOT: true, unix.ESTALE: true, unix.EIO: true, unix.EAGAIN: true, &os.PathError{Err: unix.EROFS}: true,
+		unix.ENOENT: false, unix.EACCES: false, unix.ENOTDIR: false, unix.E2BIG: false, unix.EINVAL: false,
+	} {
+		if hostsFault(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
+	}
+}
+
+// "What bad input gets": a 1 MB command line and 100 MB of output.
+func TestLarge(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	long := job("1.1", "exit 9 #"+strings.Repeat("x", 1<<20))
+	f.launch(long, job("2.1", "head -c 104857600 /dev/zero"), job("3.1", "exit 8"))
+	for id, want := range map[string]int{"1.1": 9, "2.1": 0, "3.1": 8} {
+		if o := f.exit(id); o.Exit != want || o.Error != "" {
+			t.Errorf("%s: %+v, want exit %d", id, o, want)
+		}
+	}
+	if st, err := os.Stat(w.file("2.1", jobs.FileOut)); err != nil || st.Size() != 100<<20 {
+		t.Errorf("output: %v, %v", st, err)
+	}
+	if names, _ := w.spool().list(dirScript); len(names) > 0 {
+		t.Errorf("scripts are left: %v", names)
+	}
+	f.bye()
+}
+
+// Promise 3: a disk that a job fills keeps its outcome from nobody, and a full
+// one refuses jobs before they start, at no cost to them.
+func TestFullDisk(t *testing.T) {
+	w, o, _, dir := apart(t, "256k")
+	o.Slots = 1
+	f := w.start(o)
+	f.launch(job("1.1", "head -c 1000000 /dev/zero; echo $? >&2; exit 6"))
+	if out := f.exit("1.1"); out.Exit != 6 {
+		t.Errorf("the job that filled the disk: %+v", out)
+	}
+	w.whole(dir, "1.1", 6)
+	ran := filepath.Join(w.runDir, "ran")
+	f.launch(job("2.1", "echo x > "+ran))
+	if m := f.refused("2.1"); !strings.Contains(m.Why, "no space") {
+		t.Errorf("refused with %+v", m)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a job ran whose outcome could not be promised")
+	}
+	// Without room for a tombstone nothing can be settled.
+	if p := f.probe("2.1"); p.Answer != hosts.NeverStarted && (p.Answer != hosts.Unknown || !strings.Contains(p.Why, "no space")) {
+		t.Errorf("answer %+v", p)
+	}
+	if h := w.start(o).hello; !strings.Contains(h.Error, "no space") {
+		t.Errorf("a hello on a full disk: %+v", h)
+	}
+	f.bye()
+}
+
+// Promise 3: a sentinel that cannot be written stands in the spool until it can.
+func TestSentinelDelayed(t *testing.T) {
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	f := w.start(w.open())
+	dir, away := filepath.Join(w.runDir, "attempts"), filepath.Join(w.runDir, "away")
+	f.launch(job("1.1", "rm -r "+dir+"; echo up > "+ready+"; read x < "+gate+"; exit 3"))
+	w.hear(ready)
+	write(t, dir, "in the way")
+	w.say(gate)
+	if o := f.exit("1.1"); o.Exit != 3 {
+		t.Errorf("%+v, want exit 3", o)
+	}
+	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "could not be written") })
+	if err := os.Rename(dir, away); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "000"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if p := f.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
+		t.Errorf("asked: %+v", p)
+	}
+	f.bye() // settles
+	if f := w.status("1.1"); f.State != attempts.Finished || f.Outcome.Exit != 3 {
+		t.Errorf("status %+v, want exit 3", f)
+	}
+}
+
+// trouble with a file system that may be over by itself is told apart
+// from what a person must mend.
+func TestPassingTrouble(t *testing.T) {
+	for err, want := range map[error]bool{
+		unix.ENOSPC: true, unix.EDQUOT: true, unix.EROFS: true, unix.ESTALE: true, unix.EIO: true,
+		unix.EACCES: false, unix.ENOTDIR: false, unix.EPERM: false,
+	} {
+		wrapped := fmt.Errorf("no job can be run here: %w", &fs.PathError{Op: "create", Path: "/x", Err: err})
+		if got := passing(wrapped); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+// the reply to making or removing a file was lost and its repeat is answered
+// "exists" or "no such file". The trial of a directory does not fail for it.
+func TestTrialWithLostReplies(t *testing.T) {
+	for _, op := range []string{"create", "unlink"} {
+		dir := filepath.Join(t.TempDir(), "attempts")
+		lost := 0
+		fault = func(o, path string, after bool) error {
+			if o != op || !after || lost > 0 {
+				return nil
+			}
+			lost++
+			if op == "create" {
+				return unix.EEXIST
+			}
+			return unix.ENOENT
+		}
+		err := tryWrite(temps{dir, "ws1", holder{1, 2, 3}})
+		fault = nil
+		if err != nil || lost != 1 {
+			t.Errorf("%s: %v, %d lost", op, err, lost)
+		}
+		if names, _ := os.ReadDir(dir); len(names) != 0 {
+			t.Errorf("%s: left behind: %v", op, names)
+		}
+	}
+}
+
+// If somebody has put a symbolic link in the place of an attempt's file, nothing is
+// written through it.
+func TestLinksAreNotFollowed(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	secret := filepath.Join(w.base, "secret")
+	for i, file := range []jobs.File{jobs.FileOut, jobs.FileErr} {
+		id := fmt.Sprintf("%d.1", i+1)
+		write(t, secret, "secret")
+		must(t, os.MkdirAll(filepath.Dir(w.file(id, file)), 0o700))
+		must(t, os.Symlink(secret, w.file(id, file)))
+		f.launch(job(id, "echo out; echo err >&2"))
+		if r := f.refused(id); !strings.Contains(r.Why, id+"."+string(file)+": it is a symbolic link, which is not followed") {
+			t.Errorf("%s: refused: %s", file, r.Why)
+		}
+		if b, err := os.ReadFile(secret); string(b) != "secret" {
+			t.Errorf("%s: the file behind the link holds %q, %v", file, b, err)
+		}
+	}
+	f.bye()
+}
+
+// A pipe that a job has put in the place of its progress file blocks nobody.
+func TestProgressIsNoPipe(t *testing.T) {
+	t.Setenv(beatEnv, "50ms")
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(job("1.1", fmt.Sprintf("mkfifo $DCS_PROGRESS; echo up > %s; read x < %s", ready, gate)),
+		job("2.1", fmt.Sprintf("echo half > $DCS_PROGRESS; echo up > %s; read x < %s", ready, gate)))
+	w.hearTimes(ready, 2)
+	await(f, func(b *hosts.Beat) bool { return b.Progress["2.1"] == "half" })
+	w.say(gate)
+	w.say(gate)
+	f.exit("1.1")
+	f.exit("2.1")
+	f.bye()
+}
+
+// A work_dir of another user is refused with advice, by checks, runs and readers alike.
+func TestWorkDirOfAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make directories of other users")
+	}
+	w := newWorld(t)
+	must(t, os.Mkdir(w.workDir, 0o777))
+	must(t, os.Chown(w.workDir, 4711, -1))
+	for name, set := range map[string]func(o *hosts.Open){
+		"a run":    func(o *hosts.Open) {},
+		"a check":  func(o *hosts.Open) { o.Check = true },
+		"a reader": func(o *hosts.Open) { o.Reads = true },
+		"behind a link": func(o *hosts.Open) {
+			must(t, os.Symlink(w.workDir, w.workDir+".link"))
+			o.WorkDir = w.workDir + ".link"
+		},
+	} {
+		o := w.open()
+		set(o)
+		f := w.start(o)
+		want := fmt.Sprintf("work_dir cannot be used: %s belongs to user 4711, not to us; set another work_dir for this host", o.WorkDir)
+		if f.hello.Error != want || f.hello.Passing {
+			t.Errorf("%s: %q, passing %v", name, f.hello.Error, f.hello.Passing)
+		}
+		f.wait()
+	}
+	if names, err := list(w.workDir); err != nil || len(names) > 0 {
+		t.Errorf("left there: %v, %v", names, err)
+	}
+}

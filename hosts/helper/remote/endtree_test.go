@@ -1,0 +1,394 @@
+//go:build linux
+
+package remote
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// nasty starts, besides the shell, a child in the same session, one in a session
+// of its own, and one that was forked twice and has cleared its environment; all
+// ignore TERM. It writes into ready when all are there.
+func nasty(w *world, ready string) string {
+	prog := filepath.Join(w.runDir, "nasty.sh")
+	write(w.t, prog, `trap '' TERM HUP INT
+case $1 in
+leaf) echo "$2 $$" >> `+w.runDir+`/pids; echo up > `+ready+`; while :; do sleep 1000; done;;
+esac
+sh $0 leaf plain &
+setsid sh $0 leaf session &
+( setsid env -i PATH="$PATH" sh $0 leaf clean & )
+while :; do sleep 1000; done
+`)
+	return "exec sh " + prog
+}
+
+func (w *world) hearTimes(fifo string, n int) {
+	w.t.Helper()
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	f.SetReadDeadline(time.Now().Add(bound))
+	for lines := 0; lines < n; {
+		b := make([]byte, 64)
+		k, err := f.Read(b)
+		if err != nil {
+			w.t.Fatalf("%d of %d lines came on %s: %v", lines, n, filepath.Base(fifo), err)
+		}
+		lines += strings.Count(string(b[:k]), "\n")
+	}
+}
+
+// survivors returns the nasty job's processes that are alive.
+func (w *world) survivors() (alive []string) {
+	b, err := os.ReadFile(filepath.Join(w.runDir, "pids"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		var what string
+		var pid int
+		fmt.Sscan(line, &what, &pid)
+		if p, ok := readProc(pid); ok && p.state != 'Z' {
+			alive = append(alive, what)
+		}
+	}
+	return alive
+}
+
+// E1, promise 4: a timeout ends the whole tree, also what left session, parent
+// and environment, and what ignores TERM.
+func TestTimeoutEndsTree(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	f := w.start(w.open())
+	j := job("1.1", nasty(w, ready))
+	j.Timeout = 1500 * time.Millisecond
+	f.launch(j)
+	w.hearTimes(ready, 3)
+	o := f.exit("1.1")
+	if !o.TimedOut || o.Stopped || o.Signal != "SIGKILL" {
+		t.Errorf("outcome %+v, want timed out by SIGKILL", o)
+	}
+	if alive := w.survivors(); len(alive) > 0 {
+		t.Errorf("alive after the timeout: %v", alive)
+	}
+	f.bye()
+}
+
+// K9, promise 4: so does a kill, also of a stopped process.
+func TestKillEndsTree(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(job("1.1", nasty(w, ready)), job("2.1", "echo up > "+ready+"; kill -STOP $$; echo not reached"))
+	w.hearTimes(ready, 4)
+	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "1.1"), attemptID(t, "2.1")}, Why: "asked"})
+	for _, id := range []string{"1.1", "2.1"} {
+		if o := f.exit(id); !o.Stopped || o.TimedOut || o.Signal == "" {
+			t.Errorf("%s: outcome %+v, want stopped by a signal", id, o)
+		}
+		if f := w.status(id); f.State != attempts.Finished || !f.Outcome.Stopped {
+			t.Errorf("%s: status %+v: want stopped", id, f)
+		}
+	}
+	if alive := w.survivors(); len(alive) > 0 {
+		t.Errorf("alive after the kill: %v", alive)
+	}
+	f.bye()
+}
+
+// background children do not hold the slot, are reported, and
+// end with the run.
+func TestLeftChildren(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	open := w.open()
+	open.Slots = 1
+	f := w.start(open)
+	f.launch(job("1.1", "(echo left $$ > /dev/null; echo up > "+ready+"; exec sleep 1000) & exit 0"), job("2.1", "exit 4"))
+	w.hearTimes(ready, 1)
+	if o := f.exit("1.1"); !o.OK() || o.LeftChildren != 1 {
+		t.Errorf("outcome %+v, want success with one child left", o)
+	}
+	if o := f.exit("2.1"); o.Exit != 4 || o.LeftChildren != 0 {
+		t.Errorf("the next job in the slot: %+v, want exit 4 and no child of its own", o)
+	}
+	f.bye() // nothingLeft looks whether the sleep is gone
+}
+
+// keep_children: what jobs left behind survives the run.
+func TestKeepChildren(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	stay := w.fifo("stay")
+	open := w.open()
+	open.KeepChildren = true
+	f := w.start(open)
+	f.launch(job("1.1", "sh -c 'echo $$ > "+ready+"; read x < "+stay+"; echo done > "+ready+"' & exit 0"))
+	child, ok := readProc(atoi(t, w.hear(ready)))
+	f.exit("1.1")
+	f.bye()
+	w.say(stay)
+	if got := w.hear(ready); got != "done" {
+		t.Errorf("the kept child said %q", got)
+	}
+	for ok && (holder{0, child.pid, child.start}).alive() {
+		waitAny([]proc{child}, bound)
+	}
+}
+
+// D9, promise 2: when a supervisor is killed its job is ended and proved dead.
+func TestSupervisorKilled(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(job("1.1", "echo $PPID > "+ready+"; setsid sleep 1000"))
+	pid := atoi(t, w.hear(ready))
+	f.mayDie = true
+	p, _ := os.FindProcess(pid)
+	p.Kill()
+	if a := f.probed("1.1"); a.Answer != hosts.Dead {
+		t.Errorf("answer %v (%s), want dead", a.Answer, a.Why)
+	}
+	if a := f.probe("1.1"); a.Answer != hosts.Dead {
+		t.Errorf("asked again: %v, want dead", a.Answer)
+	}
+	f.launch(job("2.1", "exit 5"))
+	if o := f.exit("2.1"); o.Exit != 5 {
+		t.Errorf("the job after it: %+v", o)
+	}
+	f.bye()
+}
+
+// grouped starts a process in a group of its own that ends with the test.
+func grouped(t *testing.T, env []string, argv ...string) (*exec.Cmd, proc) {
+	t.Helper()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Env, c.SysProcAttr = env, &syscall.SysProcAttr{Setpgid: true}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // not yet waited for: pid and group are still ours
+		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		c.Wait()
+	})
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	p, ok := readProc(c.Process.Pid)
+	if !ok {
+		t.Fatal("it is not there")
+	}
+	return c, p
+}
+
+// Promise 4 and its other side: a process that is found by nothing but the number
+// of its group ends only if the number is certainly still the job's.
+func TestGroupAlone(t *testing.T) {
+	_, p := grouped(t, []string{"PATH=" + os.Getenv("PATH"), "A=1"}, "sh", "-c", "echo up; read x; while :; do sleep 1000; done")
+	bare, q := grouped(t, nil, "sh", "-c", "env -i sleep 1000 & until test ! -s /proc/$!/environ; do :; done; echo $!; exit")
+	for s := q.state; s != 'Z'; { // its shell has gone, or will; it stays a zombie
+		now, _ := readProc(bare.Process.Pid)
+		s = now.state
+	}
+	var child proc
+	for _, r := range scan(nil) {
+		if r.group == q.pid && r.pid != q.pid {
+			child = r
+		}
+	}
+	orphaned := scan(nil)
+	delete(orphaned, q.pid) // as when somebody has collected it
+	reused := scan(nil)
+	other := reused[q.pid]
+	other.start += 5
+	reused[q.pid] = other
+	none := func(string) bool { return false }
+	for _, c := range []struct {
+		name  string
+		t     table
+		g     pgroup
+		p     proc
+		taken bool
+	}{
+		{"the shell is there", scan(nil), pgroup{p.pid, p.start, p.start}, p, true},
+		{"its number is another's", scan(nil), pgroup{p.pid, p.start - 5, p.start - 5}, p, false},
+		{"the shell was never seen, and this one shows an environment", scan(nil), pgroup{p.pid, 0, 1}, p, false},
+		{"the shell is a zombie", scan(nil), pgroup{q.pid, q.start, q.start}, child, true},
+		{"the shell has gone, no environment", orphaned, pgroup{q.pid, q.start, q.start}, child, true},
+		{"the shell was never seen, no environment", orphaned, pgroup{q.pid, 0, q.start}, child, true},
+		{"older than the shell", orphaned, pgroup{q.pid, q.start + 1000, q.start + 1000}, child, false},
+		{"another has the number now", reused, pgroup{q.pid, q.start, q.start}, child, false},
+		{"no group", scan(nil), pgroup{}, child, false},
+	} {
+		got := withCookie(none, c.g, nil)(c.t)
+		if has := slices.ContainsFunc(got, func(r proc) bool { return r.pid == c.p.pid }); has != c.taken {
+			t.Errorf("%s: chosen %v, want %v (%s)", c.name, has, c.taken, strings.TrimSpace(name(got)))
+		}
+	}
+}
+
+// The start of the shell is what /proc says while it is the supervisor's child.
+func TestGroupOf(t *testing.T) {
+	_, p := grouped(t, os.Environ(), "sh", "-c", "echo up; read x; sleep 1000")
+	self, _ := readProc(os.Getpid())
+	me := holder{1, self.pid, self.start}
+	if g := groupOf(p.pid, me); g != (pgroup{p.pid, p.start, p.start}) {
+		t.Errorf("our child: %+v", g)
+	}
+	if g := groupOf(p.pid, holder{1, 1 << 22, 7}); g != (pgroup{p.pid, 0, 7}) {
+		t.Errorf("another's child: %+v", g)
+	}
+}
+
+// Promise 5: a process whose files in /proc do not answer keeps nobody from seeing
+// the others; it is left out until it answers, and is not asked in the meantime.
+func TestHungProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hung{pids: map[int]bool{}}
+		free := make(chan struct{})
+		asked := map[int]int{}
+		see := func(want ...int) {
+			t.Helper()
+			var got []int
+			h.each([]int{1, 3, 4, 13, 16}, func(pid int) func() {
+				h.mu.Lock()
+				asked[pid]++
+				h.mu.Unlock()
+				if pid%10 == 3 {
+					<-free
+				}
+				return func() { got = append(got, pid) }
+			})
+			if !slices.Equal(got, want) {
+				t.Errorf("seen %v, want %v", got, want)
+			}
+		}
+		see(1, 4, 16)
+		see(1, 4, 16)
+		if asked[3] != 1 || asked[13] != 1 || asked[1] != 2 {
+			t.Errorf("asked %v", asked)
+		}
+		close(free)
+		synctest.Wait()
+		see(1, 3, 4, 13, 16)
+		if len(h.pids) > 0 {
+			t.Errorf("said to hang: %v", h.pids)
+		}
+	})
+}
+
+// what hangs and may be of a job is awaited, for a while, before it
+// is said that nothing of the job is left.
+func TestHungOfOurs(t *testing.T) {
+	h := hung{pids: map[int]bool{}}
+	if !h.clear() {
+		t.Error("nothing hangs and it was waited for")
+	}
+	h.set(1<<22+1, true) // there is no such process
+	if len(h.ours()) > 0 {
+		t.Error("what is no more hangs")
+	}
+}
+
+// Promise 4: a child that has ended since our children were listed has left its own
+// children to us, so such a look does not say that nothing is left.
+func TestChaserIsSure(t *testing.T) {
+	start := func(end bool) int {
+		cmd := exec.Command("sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		if end {
+			cmd.Process.Kill()
+			unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		}
+		return cmd.Process.Pid
+	}
+	alive, zombie, gone := start(false), start(true), 1<<22+1
+	c := &chaser{dead: map[int]bool{}}
+	for _, look := range []struct {
+		name string
+		pids []int
+		mine bool
+		out  int
+		sure bool
+	}{
+		{"none", nil, true, 0, true},
+		{"a stranger", []int{alive}, false, 0, true},
+		{"one of ours", []int{alive}, true, 1, true},
+		{"one that has gone", []int{alive, gone}, false, 0, false},
+		{"one that has just ended", []int{alive, zombie}, false, 0, false},
+		{"one that had ended before", []int{alive, zombie}, false, 0, true},
+	} {
+		c.mine = func(proc) bool { return look.mine }
+		out, sure := c.look(look.pids)
+		if len(out) != look.out || sure != look.sure {
+			t.Errorf("%s: got %d of ours, sure %t; want %d, %t", look.name, len(out), sure, look.out, look.sure)
+		}
+	}
+}
+
+// A job that is ended does not run the rest of its command line: its shell goes
+// before the command it waits for, however deep.
+func TestEndedJobGoesNoFurther(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	open := w.open()
+	open.Slots = 12
+	f := w.start(open)
+	var list []hosts.LaunchJob
+	var ids []jobs.AttemptID
+	for i := range 12 {
+		id := fmt.Sprintf("%d.1", i+1)
+		mark := filepath.Join(w.base, "went-on-"+id)
+		list = append(list, job(id, fmt.Sprintf("sh -c '(echo up > %s; sleep 1000); touch %s'; touch %s", ready, mark, mark)))
+		ids = append(ids, attemptID(t, id))
+	}
+	f.launch(list...)
+	w.hearTimes(ready, 12)
+	f.send(&hosts.Kill{Epoch: 1, Attempts: ids, Why: "asked"})
+	for _, id := range ids {
+		if o := f.exit(id.String()); o.Signal != "SIGTERM" || !o.Stopped {
+			t.Errorf("%s: %+v", id, o)
+		}
+	}
+	if marks, _ := filepath.Glob(filepath.Join(w.base, "went-on-*")); len(marks) > 0 {
+		t.Errorf("%d of 12 jobs went on after they had been ended", len(marks))
+	}
+	f.bye()
+}
+
+// Whatever the order of the picture, parents come first; a circle of pids that
+// have passed on ends.
+func TestParentsFirst(t *testing.T) {
+	got := parentsFirst([]proc{{pid: 5, ppid: 4}, {pid: 9, ppid: 1}, {pid: 4, ppid: 3}, {pid: 3, ppid: 1}, {pid: 7, ppid: 8}, {pid: 8, ppid: 7}})
+	at := func(pid int) int { return slices.IndexFunc(got, func(p proc) bool { return p.pid == pid }) }
+	if len(got) != 6 || at(3) > at(4) || at(4) > at(5) {
+		t.Errorf("%+v", got)
+	}
+}

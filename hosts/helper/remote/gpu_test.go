@@ -1,0 +1,535 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
+)
+
+func gpuJob(id, command string, devices ...int) hosts.LaunchJob {
+	j := job(id, command)
+	j.GPUs = devices
+	return j
+}
+
+// sameHost returns the world of another run on the same machine.
+func (w *world) sameHost(t testing.TB) (*world, *hosts.Open) {
+	other := newWorld(t)
+	o := other.open()
+	o.ShareDir = w.open().ShareDir
+	return other, o
+}
+
+// A GPU is never given to two runs. The second run is refused, is told which device is
+// in use, and may use another one. The device is free when the job has ended, even if
+// the job has left a process behind.
+func TestGPUIsGivenToOneRun(t *testing.T) {
+	t.Setenv(beatEnv, "50ms")
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(gpuJob("1.1", fmt.Sprintf("sleep 1000 & echo $CUDA_VISIBLE_DEVICES > %s; read x < %s", ready, gate), 0, 1))
+	if got := w.hear(ready); got != "0,1" {
+		t.Errorf("the job sees %q", got)
+	}
+
+	w2, o := w.sameHost(t)
+	g := w2.start(o)
+	if got := g.hello.LockedGPUs; !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("the hello of another run says that %v are in use", got)
+	}
+	g.launch(gpuJob("1.1", "echo ran", 1, 2))
+	if r := g.refused("1.1"); !slices.Equal(r.GPUs, []int{1}) || !strings.Contains(r.Why, "GPU 1 is in use") {
+		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
+	}
+	if p := g.probe("1.1"); p.Answer != hosts.NeverStarted {
+		t.Errorf("a refused attempt: %+v", p)
+	}
+	g.launch(gpuJob("2.1", "exit 3", 2))
+	if o := g.exit("2.1"); o.Exit != 3 {
+		t.Errorf("with a free device: %+v", o)
+	}
+
+	w.say(gate)
+	if o := f.exit("1.1"); o.LeftChildren != 1 {
+		t.Errorf("%+v", o)
+	}
+	g.launch(gpuJob("3.1", "exit 4", 0, 1))
+	if o := g.exit("3.1"); o.Exit != 4 {
+		t.Errorf("when the device is free: %+v", o)
+	}
+	await(g, func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
+	g.bye()
+	f.bye()
+}
+
+// A job keeps its devices when its helper and its supervisor are killed.
+func TestJobKeepsItsGPU(t *testing.T) {
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(gpuJob("1.1", fmt.Sprintf("echo up > %s; read x < %s", ready, gate), 0))
+	w.hear(ready)
+	f.kill9()
+	taken, err := w.spool().taken()
+	by := taken[attemptID(t, "1.1")]
+	if err != nil || !by.alive() {
+		t.Fatalf("%+v, %v", taken, err)
+	}
+	unix.Kill(by.PID, unix.SIGKILL)
+	polltest.Until(t, bound, "the supervisor is dead", func() bool { return !by.alive() })
+
+	w2, o := w.sameHost(t)
+	g := w2.start(o)
+	g.launch(gpuJob("1.1", "exit 0", 0))
+	if r := g.refused("1.1"); !slices.Equal(r.GPUs, []int{0}) {
+		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
+	}
+	w.say(gate)
+	polltest.Until(t, bound, "the device is free", func() bool { return len(lockedGPUs(o.ShareDir).whole) == 0 })
+	g.launch(gpuJob("2.1", "exit 5", 0))
+	if o := g.exit("2.1"); o.Exit != 5 {
+		t.Errorf("%+v", o)
+	}
+	g.bye()
+	f = w.start(w.open())
+	f.mayDie = true
+	f.bye()
+}
+
+// Others can open our files for reading whatever our umask is, and only we can write
+// them.
+func TestLockFilesAreForAll(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	dir := filepath.Join(t.TempDir(), "share")
+	locks, err := lockGPUs(dir, []int{3, 3}, false)
+	if err != nil || len(locks) != 1 {
+		t.Fatalf("%v, %v", locks, err)
+	}
+	defer unlockGPUs(locks)
+	d, err1 := os.Stat(dir)
+	f, err2 := os.Stat(filepath.Join(dir, fmt.Sprintf("gpu3.%d", os.Getuid())))
+	if err1 != nil || err2 != nil || d.Mode() != os.ModeDir|os.ModeSticky|0o777 || f.Mode() != 0o644 {
+		t.Errorf("%v %v, %v %v", d, err1, f, err2)
+	}
+}
+
+// Files that others put into the shared directory neither block nor mislead us: none of
+// them is used as our lock, and no file of ours elsewhere is changed.
+func TestForgedLockFiles(t *testing.T) {
+	usual := fmt.Sprintf("gpu0.%d", os.Getuid())
+	for name, forge := range map[string]func(t *testing.T, path string){
+		"a pipe":      func(t *testing.T, path string) { must(t, unix.Mkfifo(path, 0o666)) },
+		"a directory": func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o777)) },
+		"a link":      func(t *testing.T, path string) { must(t, os.Symlink("/dev/zero", path)) },
+		"a broken link": func(t *testing.T, path string) {
+			must(t, os.Symlink(filepath.Join(filepath.Dir(path), "made"), path))
+		},
+		"another name of a file of ours": func(t *testing.T, path string) {
+			own := filepath.Join(filepath.Dir(path), "..", "own")
+			write(t, own, "secret")
+			must(t, os.Link(own, path))
+		},
+		"a file that all may write": func(t *testing.T, path string) {
+			write(t, path, "")
+			must(t, os.Chmod(path, 0o666))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "share")
+			must(t, os.Mkdir(dir, 0o700))
+			forge(t, filepath.Join(dir, usual))
+			forge(t, filepath.Join(dir, "gpu0.4711"))
+			locks, err := lockGPUs(dir, []int{0}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lockedGPUs(dir).whole; !slices.Equal(got, []int{0}) {
+				t.Errorf("in use: %v", got)
+			}
+			if fd, err := os.OpenFile(filepath.Join(dir, usual), os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
+				if _, n, _ := lockedRange(int(fd.Fd()), usual, 0, 0); n > 0 {
+					t.Error("the forged file is locked")
+				}
+				fd.Close()
+			}
+			if _, err := lockGPUs(dir, []int{0, 1}, false); !isTaken(err, 0) {
+				t.Errorf("a second time: %v", err)
+			}
+			unlockGPUs(locks)
+			if locks, err = lockGPUs(dir, []int{0}, false); err != nil {
+				t.Error(err)
+			}
+			unlockGPUs(locks)
+			if st, err := os.Stat(filepath.Join(dir, "..", "own")); err == nil && st.Mode() != 0o600 {
+				t.Errorf("a file of ours has mode %v", st.Mode())
+			}
+			if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
+				t.Error("a file was made where a link leads to")
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isTaken(err error, devices ...int) bool {
+	taken := (*takenError)(nil)
+	return errors.As(err, &taken) && slices.Equal(taken.devices, devices)
+}
+
+// A write lock of another user counts, whatever his file is called. A file of his that
+// is not locked does not count, nor does a read lock, which anybody can take on a file
+// that he can only read.
+func TestLocksOfOtherUsers(t *testing.T) {
+	dir := t.TempDir()
+	theirs, err := os.OpenFile(filepath.Join(dir, "gpu0.4711"), os.O_RDWR|os.O_CREATE, 0o644)
+	must(t, err)
+	defer theirs.Close()
+	free := func() {
+		t.Helper()
+		locks, err := lockGPUs(dir, []int{0}, false)
+		if err != nil {
+			t.Error(err)
+		}
+		unlockGPUs(locks)
+	}
+	if os.Chown(theirs.Name(), 4711, -1) != nil {
+		t.Skip("only root can make files of other users")
+	}
+	free()
+	must(t, unix.FcntlFlock(theirs.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK}))
+	free()
+	must(t, lockRange(int(theirs.Fd()), "", 0, 0))
+	if _, err := lockGPUs(dir, []int{0, 5}, false); !isTaken(err, 0) {
+		t.Errorf("locked by another user: %v", err)
+	}
+	if got := lockedGPUs(dir).whole; !slices.Equal(got, []int{0}) {
+		t.Errorf("after giving way these are in use: %v", got)
+	}
+	must(t, unlockRange(int(theirs.Fd()), "", 0, 0))
+	free()
+}
+
+// A lock on a file that a cleaner has removed protects nothing, so the file is created
+// and locked again.
+func TestLockedFileIsRemoved(t *testing.T) {
+	defer func() { fault = nil }()
+	for n, how := range []func(path string) error{
+		os.Remove,
+		func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+		func(path string) error { return os.Rename(path, path+".x") },
+		func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o644)) },
+	} {
+		dir := filepath.Join(t.TempDir(), "share")
+		path := filepath.Join(dir, fmt.Sprintf("gpu0.%d", os.Getuid()))
+		once := true
+		fault = func(op, p string, done bool) error {
+			if op == "lock" && done && once {
+				once = false
+				return how(path)
+			}
+			return nil
+		}
+		locks, err := lockGPUs(dir, []int{0}, false)
+		fault = nil
+		if err != nil {
+			t.Fatalf("%d: %v", n, err)
+		}
+		if _, err := lockGPUs(dir, []int{0}, false); !isTaken(err, 0) {
+			t.Errorf("%d: a second time: %v", n, err)
+		}
+		unlockGPUs(locks)
+	}
+}
+
+// A directory in which others could remove our files is refused, with advice. The
+// refusal names no device.
+func TestShareDirIsSticky(t *testing.T) {
+	w := newWorld(t)
+	o := w.open()
+	must(t, os.Mkdir(o.ShareDir, 0o700))
+	must(t, os.Chmod(o.ShareDir, 0o777))
+	f := w.start(o)
+	f.launch(gpuJob("1.1", "exit 0", 0))
+	if r := f.refused("1.1"); len(r.GPUs) != 0 || !strings.Contains(r.Why, "chmod +t") || !strings.Contains(r.Why, "share_dir") {
+		t.Errorf("%+v", r)
+	}
+	must(t, os.Chmod(o.ShareDir, os.ModeSticky|0o777))
+	f.launch(gpuJob("2.1", "exit 6", 0))
+	if o := f.exit("2.1"); o.Exit != 6 {
+		t.Errorf("%+v", o)
+	}
+	f.bye()
+	if b, err := os.ReadFile(jobs.AttemptFile(w.runDir, attemptID(t, "2.1"), jobs.FileErr)); err != nil || len(b) > 0 {
+		t.Errorf("the job said %q, %v", b, err)
+	}
+}
+
+// However many processes want a device at once, one at a time gets it, and each gets it
+// in the end.
+func TestGPULockExcludes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "share")
+	first, err := lockGPUs(dir, []int{0, 1}, false) // makes the files
+	must(t, err)
+	unlockGPUs(first)
+	var holders, most atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for got := 0; got < 20; {
+				locks, err := lockGPUs(dir, []int{1, 0}, false)
+				switch {
+				case err == nil:
+					most.Store(max(most.Load(), holders.Add(1)))
+					got++
+					runtime.Gosched()
+					holders.Add(-1)
+					unlockGPUs(locks)
+				case !isTaken(err, 0) && !isTaken(err, 1) && !isTaken(err, 0, 1):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d had the devices at once", n)
+	}
+}
+
+// nvidiaSMI is a stand-in that prints what the real program prints. The file holds lines
+// "UUID, PID".
+func nvidiaSMI(apps string) string {
+	return `case "$*" in
+"--query-gpu=index --format=csv,noheader") printf '0\n1\n';;
+"--query-gpu=index,uuid --format=csv,noheader") printf '0, GPU-0aaaaaaa-1111-2222-3333-444444444444\n1, GPU-1bbbbbbb-1111-2222-3333-444444444444\n';;
+"--query-compute-apps=gpu_uuid,pid --format=csv,noheader") echo >> ` + apps + `.asked; cat ` + apps + `;;
+*) echo "Unknown option $1"; exit 2;;
+esac`
+}
+
+const (
+	uuid0 = "GPU-0aaaaaaa-1111-2222-3333-444444444444"
+	uuid1 = "GPU-1bbbbbbb-1111-2222-3333-444444444444"
+)
+
+// Devices are those that nvidia-smi lists. Without it, or when it fails, they are those
+// of /dev, whose numbers need not begin at 0.
+func TestFindGPUs(t *testing.T) {
+	dev := t.TempDir()
+	for _, name := range []string{"nvidia3", "nvidia11", "nvidiactl", "nvidia-uvm", "nvidia-caps", "null"} {
+		write(t, filepath.Join(dev, name), "")
+	}
+	defer func(was string) { devDir = was }(devDir)
+	devDir = dev
+	for name, c := range map[string]struct {
+		script string
+		want   []int
+	}{
+		"two":         {nvidiaSMI("/dev/null"), []int{0, 1}},
+		"no driver":   {"echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\"; exit 9", []int{3, 11}},
+		"no devices":  {"echo 'No devices were found'; exit 6", []int{3, 11}},
+		"not a count": {"echo 99999999999999999999; echo -1", []int{3, 11}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			standIns(t, map[string]string{"nvidia-smi": c.script})
+			if got := findGPUs(); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// The helper collects every child, so the end of a tool may be unknown. That is no failure.
+func TestVendorToolCollectedByOthers(t *testing.T) {
+	standIns(t, map[string]string{"nvidia-smi": "echo 7"})
+	var stop atomic.Bool
+	var collector sync.WaitGroup
+	collector.Go(func() {
+		for !stop.Load() {
+			unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		}
+	})
+	for range 20 {
+		if out, err := vendorTool("nvidia-smi"); out != "7\n" || err != nil {
+			t.Errorf("got %q, %v; want 7 and no error", out, err)
+		}
+	}
+	stop.Store(true)
+	collector.Wait()
+}
+
+// What the tools print is understood, whatever surrounds it.
+func TestGPUToolFormats(t *testing.T) {
+	got := map[int][]int{}
+	parseNVIDIA("0, "+uuid0+"\n1, "+uuid1+"\n", uuid1+", 4711\n"+uuid1+", 12\nGPU-gone, 5\n"+uuid0+", [N/A]\n[Not Supported], 1\n", got)
+	if want := map[int][]int{1: {4711, 12}}; !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("nvidia-smi: %v, want %v", got, want)
+	}
+	got = map[int][]int{}
+	parseROCm(`
+
+============================ ROCm System Management Interface ============================
+================================== GPUs Indexed by PID ===================================
+PID 3828095 is using 0 DRM device(s)
+PID 4711 is using 2 DRM device(s):
+0 
+3 
+PID 12 is using 1 DRM device(s):
+3
+==========================================================================================
+================================== End of ROCm SMI Log ===================================
+`, got)
+	if want := map[int][]int{0: {4711}, 3: {4711, 12}}; !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("rocm-smi: %v, want %v", got, want)
+	}
+}
+
+// T3: a device on which a process computes that belongs to no job is left alone until the
+// process is gone. Processes of jobs do not count. Without jobs that want GPUs nobody asks.
+func TestBusyGPUIsLeftAlone(t *testing.T) {
+	t.Setenv(beatEnv, "50ms")
+	t.Setenv(freshEnv, "100ms")
+	apps := filepath.Join(t.TempDir(), "apps")
+	standIns(t, map[string]string{"nvidia-smi": nvidiaSMI(apps)})
+	stranger := exec.Command("sleep", "1000")
+	must(t, stranger.Start())
+	defer func() { stranger.Process.Kill(); stranger.Wait() }()
+	write(t, apps, fmt.Sprintf("%s, %d\n", uuid1, stranger.Process.Pid))
+
+	w := newWorld(t)
+	ready, gate := w.fifo("ready"), w.fifo("gate")
+	f := w.start(w.open())
+	if !slices.Equal(f.hello.GPUIDs, []int{0, 1}) || f.hello.GPUs != 2 {
+		t.Errorf("the hello says %v", f.hello.GPUIDs)
+	}
+	f.launch(job("1.1", "exit 0"))
+	f.exit("1.1")
+	if _, err := os.Stat(apps + ".asked"); err == nil {
+		t.Error("asked though no job wants a GPU")
+	}
+	f.launch(gpuJob("2.1", "exit 0", 1))
+	if r := f.refused("2.1"); !slices.Equal(r.GPUs, []int{1}) || !strings.Contains(r.Why, "processes of no job compute on GPU 1") {
+		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
+	}
+	await(f, func(b *hosts.Beat) bool { return slices.Equal(b.LockedGPUs, []int{1}) })
+
+	first := halfJob("3.1", fmt.Sprintf("echo $$ > %s; read x < %s", ready, gate), 0)
+	f.launch(first)
+	write(t, apps, fmt.Sprintf("%s, %d\n%s, %s\n", uuid1, stranger.Process.Pid, uuid0, w.hear(ready)))
+	f.launch(halfJob("4.1", "exit 4", 0))
+	if o := f.exit("4.1"); o.Exit != 4 {
+		t.Errorf("beside a process of a job: %+v", o)
+	}
+	w.say(gate)
+	f.exit("3.1")
+
+	write(t, apps, "")
+	await(f, func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
+	f.launch(gpuJob("5.1", "exit 5", 1))
+	if o := f.exit("5.1"); o.Exit != 5 {
+		t.Errorf("when the process is gone: %+v", o)
+	}
+	f.bye()
+}
+
+// A process that cannot be seen belongs to the job that has locked the device, and to
+// nobody where none has.
+func TestUnseenGPUProcess(t *testing.T) {
+	const nobody = 1<<22 - 1
+	apps := filepath.Join(t.TempDir(), "apps")
+	standIns(t, map[string]string{"nvidia-smi": nvidiaSMI(apps)})
+	write(t, apps, fmt.Sprintf("%s, %d\n%s, %d\n", uuid0, nobody, uuid1, nobody))
+	share := filepath.Join(t.TempDir(), "share")
+	locks, err := lockGPUs(share, []int{0}, true)
+	must(t, err)
+	defer unlockGPUs(locks)
+	s := spool{t.TempDir()}
+	if got := askGPUs(s, share); !slices.Equal(got, []int{1}) {
+		t.Errorf("busy: %v", got)
+	}
+	if got, until := keptGPUs(s); !slices.Equal(got, []int{1}) || until < uptime() {
+		t.Errorf("kept: %v until %v", got, until)
+	}
+}
+
+func halfJob(id, command string, device int) hosts.LaunchJob {
+	j := gpuJob(id, command, device)
+	j.HalfGPU = true
+	return j
+}
+
+// T3: two jobs, of two runs, share a device, and no third; a job that wants a whole one
+// waits for both. A half stays with its job when the supervisor is killed.
+func TestTwoJobsShareAGPU(t *testing.T) {
+	t.Setenv(beatEnv, "50ms")
+	t.Setenv(devEnv, t.TempDir())
+	write(t, filepath.Join(os.Getenv(devEnv), "nvidia3"), "")
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(halfJob("1.1", fmt.Sprintf("echo $CUDA_VISIBLE_DEVICES $DCS_GPUS > %s; read x < %s", ready, gate), 3))
+	if got := w.hear(ready); got != "0 0.5" { // CUDA counts what it can open
+		t.Errorf("the job sees %q", got)
+	}
+	f.kill9()
+	taken, err := w.spool().taken()
+	must(t, err)
+	by := taken[attemptID(t, "1.1")]
+	unix.Kill(by.PID, unix.SIGKILL)
+	polltest.Until(t, bound, "the supervisor is dead", func() bool { return !by.alive() })
+
+	w2, o := w.sameHost(t)
+	o.Slots = 2
+	g := w2.start(o)
+	if !slices.Equal(g.hello.HalfGPUs, []int{3}) || len(g.hello.LockedGPUs) != 0 || !slices.Equal(g.hello.GPUIDs, []int{3}) {
+		t.Errorf("the hello says %v, %v of %v", g.hello.LockedGPUs, g.hello.HalfGPUs, g.hello.GPUIDs)
+	}
+	g.launch(gpuJob("1.1", "exit 0", 3))
+	if r := g.refused("1.1"); !slices.Equal(r.GPUs, []int{3}) {
+		t.Errorf("a whole device: refused with %v: %s", r.GPUs, r.Why)
+	}
+	gate2, ready2 := w2.fifo("gate"), w2.fifo("ready")
+	g.launch(halfJob("2.1", fmt.Sprintf("echo up > %s; read x < %s", ready2, gate2), 3))
+	w2.hear(ready2)
+	g.launch(halfJob("3.1", "exit 0", 3))
+	if r := g.refused("3.1"); !slices.Equal(r.GPUs, []int{3}) {
+		t.Errorf("a third: refused with %v: %s", r.GPUs, r.Why)
+	}
+	w.say(gate)
+	await(g, func(b *hosts.Beat) bool { return slices.Equal(b.HalfGPUs, []int{3}) })
+	w2.say(gate2)
+	g.exit("2.1")
+	g.launch(gpuJob("4.1", "exit 4", 3))
+	if o := g.exit("4.1"); o.Exit != 4 {
+		t.Errorf("when both have ended: %+v", o)
+	}
+	g.bye()
+	f = w.start(w.open())
+	f.mayDie = true
+	f.bye()
+}

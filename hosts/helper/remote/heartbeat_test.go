@@ -1,0 +1,145 @@
+//go:build linux
+
+package remote
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/hosts"
+	wire "dcs-tui/hosts/helper"
+)
+
+// Quiet hours are in the host's local time (B7): the hello tells its zone.
+func TestZone(t *testing.T) {
+	for _, want := range []int{0, 19800, -32400} {
+		w := newWorld(t)
+		t.Setenv("TZ", zoneFile(t, want))
+		f := w.start(w.open())
+		if got := f.hello.ZoneSeconds; got != want {
+			t.Errorf("%d s ahead of UTC, want %d", got, want)
+		}
+		f.bye()
+	}
+}
+
+// zoneFile writes a zone of one offset (RFC 8536, version 1).
+func zoneFile(t *testing.T, offset int) string {
+	b := append([]byte("TZif"), make([]byte, 16)...)
+	for _, count := range []uint32{0, 0, 0, 0, 1, 4} { // one type, four characters
+		b = binary.BigEndian.AppendUint32(b, count)
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(int32(offset)))
+	b = append(b, 0, 0, 'X', 'Y', 'Z', 0)
+	path := filepath.Join(t.TempDir(), "zone")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The first beat follows the hello at once and says that it is early: a host with
+// a floor starts nothing before it.
+func TestFirstBeat(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	first := await(f, func(*hosts.Beat) bool { return true })
+	if !first.Early || first.Uptime-f.hello.Uptime >= usual.beat {
+		t.Errorf("the first beat came after %v, early %v", first.Uptime-f.hello.Uptime, first.Early)
+	}
+	if second := await(f, func(b *hosts.Beat) bool { return b.Uptime > first.Uptime }); second.Early {
+		t.Error("the second beat calls itself early")
+	}
+	f.bye()
+}
+
+// hang makes one call of the next helper or its supervisors (role) hang until the
+// returned function is called.
+func hang(t *testing.T, w *world, role, op, path string) (release func()) {
+	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{role, op, path}, Nth: 1, How: howHang}
+	_, value, _ := strings.Cut(p.env(), "=")
+	t.Setenv(planEnv, value)
+	return func() { write(t, filepath.Join(p.Dir, "go"), "") }
+}
+
+// Promise 5: a spool on a hung file system does not make the host look dead. The helper
+// sends heartbeats and handles messages, and continues where it was.
+func TestBeatsWhileTheSpoolHangs(t *testing.T) {
+	t.Setenv(beatEnv, "100ms")
+	t.Setenv(silenceEnv, "2s")
+	w := newWorld(t)
+	release := hang(t, w, "host0", "create", "#-#.#")
+	f := w.start(w.open())
+	first := await(f, func(b *hosts.Beat) bool { return !b.Early })
+	f.launch(job("1.1", "exit 9"))
+	for last := first; last.Uptime-first.Uptime < 4*time.Second; {
+		f.send(&hosts.Ping{Seq: last.Seq + 1, LeaseUptime: uptime() + time.Hour})
+		last = await(f, func(b *hosts.Beat) bool { return b.Seq > last.Seq })
+	}
+	release()
+	if o := f.exit("1.1"); o.Exit != 9 {
+		t.Errorf("%+v", o)
+	}
+	f.bye()
+}
+
+// Such a host reports that a file system does not respond, so that no more jobs are
+// sent to it.
+func TestHungSpoolIsReported(t *testing.T) {
+	t.Setenv(beatEnv, "100ms")
+	w := newWorld(t)
+	release := hang(t, w, "host0", "open", "/base/runs/r#/melon#")
+	f := w.start(w.open())
+	await(f, func(b *hosts.Beat) bool { return b.FSDelay > time.Second })
+	release()
+	await(f, func(b *hosts.Beat) bool { return b.FSDelay < time.Second })
+	f.bye()
+}
+
+// On a quiet host processes are not listed, and after a quiet time the CPU that all
+// processes use counts as ours, so that no slot is given up by mistake.
+func TestMeterOnAQuietHost(t *testing.T) {
+	at := uptime() - time.Second
+	roots := map[int]bool{os.Getpid(): true}
+	for _, c := range []struct {
+		name  string
+		m     meter
+		scans int
+		ours  func(busy, ours float64) bool
+	}{
+		{"quiet", meter{at: at, busy: math.MaxUint64, scanned: at}, 0, func(_, ours float64) bool { return ours == 0 }},
+		{"busy after quiet", meter{at: at, scanned: at - 1}, 1, func(busy, ours float64) bool { return busy > quiet && ours == busy }},
+		{"busy", meter{at: at, scanned: at}, 1, func(busy, ours float64) bool { return busy > quiet && ours < busy }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			busy, ours := c.m.measure(roots)
+			if known := c.name == "busy"; known != (len(c.m.rates) == 1) || known && c.m.rates[os.Getpid()] != ours {
+				t.Errorf("rates %v of trees with %v cores", c.m.rates, ours)
+			}
+			if !c.ours(busy, ours) || c.m.scans != c.scans {
+				t.Errorf("%v cores are busy, %v of them with ours, after %d listings; want %d listings", busy, ours, c.m.scans, c.scans)
+			}
+		})
+	}
+}
+
+// Promise 4: a helper whose link was cut in silence before the dispatcher's first
+// message leaves by itself.
+func TestHelperWaitsNotForEverForItsFirstMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		defer w.Close()
+		start := time.Now()
+		_, err := firstMessage(wire.NewReader(r), usual.silence)
+		if err == nil || !strings.Contains(err.Error(), "nothing heard for 30s") || time.Since(start) != usual.silence {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}

@@ -1,0 +1,320 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	wire "dcs-tui/hosts/helper"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// lastOrders is how long what the dispatcher sent before the link broke has to
+// reach us: the order to end the run may be among it.
+const lastOrders = time.Second
+
+var (
+	errTerminated = errors.New("asked to end by SIGTERM")
+	errEndLate    = errors.New("cleaning up after the run took too long")
+)
+
+// helper is one `__host` process: it serves one channel.
+type helper struct {
+	open       *hosts.Open
+	dir        string // holds attempts/
+	workDir    string // of this run: epoch files, attempts unless shared
+	runDir     string // "" if this host does not see it
+	checked    string // what a check removes at its end, "" for a run
+	spool      spool
+	ctl        *control
+	cfg        slotConfig
+	generation int64
+	slots      int // by the rule
+	in, taken  int // descriptors of the spool's directories
+	free       int
+	out        *outbox
+	probes     *worker // probes and what else reads attempt files
+	reads      *worker // output for people: may wait behind nothing else
+	looks      questions[*hosts.Look]
+	lists      questions[*hosts.List]
+	disk       rundir.Disk // that looks read; nil: the real one
+	pings      atomic.Int64
+	fencedBy   atomic.Int64
+	lim        limits
+	self       proc          // this process
+	parent     bool          // of nothing but supervisors and their orphans
+	ending     atomic.Bool   // endRun has begun: nothing but a successor stops it
+	endDone    chan struct{} // closed when it has ended
+	fs         fsState
+	files      *receiver
+	sharing    sharing
+	progress   atomic.Pointer[map[string]string]
+	owners     *owners
+	owner      atomic.Pointer[hosts.Owner]       // as owners last saw it
+	ownerKnown chan struct{}                     // closed after the first look
+	reports    atomic.Pointer[map[string]string] // that no beat has taken yet
+	reportEnds map[string]int64                  // sizes of the files that were read; of housekeep alone
+
+	mu       sync.Mutex
+	waiting  map[jobs.AttemptID]bool // sent to a host, not known to have been taken
+	running  map[jobs.AttemptID]*run
+	started  []newStart          // in the order in which they were reported
+	sups     map[int]*supervisor // ours, by pid
+	limit    int
+	wakePipe wakePipe
+	closing  bool
+	crashes  int // supervisors in a row that died young
+	resolved map[jobs.AttemptID]bool
+	unused   []string // names in free/
+	unfed    bool     // specs that an earlier helper left are still to be taken over
+	lapsed   bool     // and they must not start any more
+
+	suspender int        // pid of the last one
+	found     chan []int // the numbers of its GPUs
+	gpus      gpuUse     // when last checked
+	askers    single     // ask which processes use them
+}
+
+// run is an attempt that a supervisor holds.
+// The fields but over change under the helper's lock.
+type run struct {
+	by   holder
+	job  pgroup // of its shell
+	at   jobs.Stamp
+	over chan struct{} // closed when it has ended
+}
+
+// hostMain serves one channel: Open, Hello, then messages until the channel ends,
+// the run ends here, or nothing was heard for too long.
+func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
+	keepDescriptors()
+	relaxTimers(helperSlack)
+	if exe, err := os.Executable(); err == nil {
+		_ = os.Chtimes(exe, time.Now(), time.Now()) // versions that nobody has used for a month are removed
+	}
+	// A link that breaks shall be seen as an error, not kill us with a signal.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
+	in := wire.NewReader(stdin)
+	first, err := firstMessage(in, lim.silence)
+	if err != nil {
+		return fmt.Errorf("waiting for the dispatcher's first message: %w", err)
+	}
+	open, ok := first.(*hosts.Open)
+	if !ok {
+		return fmt.Errorf("the dispatcher began with %q instead of open", first.Word())
+	}
+	if open.Reads {
+		return serveReads(in, stdout, open, lim)
+	}
+	if open.Standby {
+		return serveStandby(stdout, open)
+	}
+	h, hello := newHelper(open, lim)
+	out := newOutbox(wire.NewWriter(stdout))
+	if h == nil {
+		out.send(hello)
+		out.flush()
+		return nil
+	}
+	h.out = out
+	defer h.removeTraces()
+	h.adoptOrphans() // before the first supervisor is started
+	// Before the hello: what is over by then is requested, what ends later is reported.
+	reports, err := h.openReports()
+	if err != nil {
+		return err
+	}
+	out.send(hello)
+	err = h.serve(in, reports)
+	// Last of all, so that an older dispatcher learns why it is left alone.
+	if by := h.fence(open.Epoch); by != 0 {
+		h.refuseFenced(nil, by)
+	}
+	out.flush()
+	h.deregister()
+	return err
+}
+
+// firstMessage reads what the dispatcher begins with. A link that was cut in silence
+// before it came would keep us here for hours, and nobody knows of us yet.
+func firstMessage(in *wire.Reader, limit time.Duration) (m hosts.Message, err error) {
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		m, err = in.Read()
+	}()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-read:
+		return m, err
+	case <-late.C:
+		return nil, fmt.Errorf("nothing heard for %v", limit)
+	}
+}
+
+// serve runs the helper's goroutines and handles messages.
+func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
+	ended := make(chan error, 8)
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, unix.SIGTERM)
+	go func() { <-term; ended <- errTerminated }()
+	go func() { ended <- h.collect(reports) }()
+	// Asked for before the first supervisor is started: it may die at once.
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	go h.reap(children)
+	go h.beats()
+	go h.wake()
+	go h.watchOwner()
+	go h.watchShare()
+	go func() { ended <- h.watchFiles() }()
+	h.adopt()
+	h.resend()
+	go func() { ended <- h.housekeep() }()
+	silence := time.AfterFunc(h.lim.silence, func() {
+		ended <- fmt.Errorf("nothing heard from the dispatcher for %v", h.lim.silence)
+	})
+	orders := make(chan hosts.Message, maxOrders)
+	var heard error // set before orders is closed
+	go func() {
+		defer close(orders)
+		heard = h.hear(in, orders, silence, ended)
+	}()
+	go func() {
+		for m := range orders {
+			if h.handle(m) {
+				ended <- nil
+				return
+			}
+		}
+		ended <- heard
+	}()
+	return h.untilEnd(ended)
+}
+
+// maxOrders is the maximum number of messages that wait to be handled.
+const maxOrders = 256
+
+// hear reads messages until the channel ends or a Bye comes. It handles none itself:
+// while the handling of a message hangs on a file system, heartbeats of the dispatcher
+// must still be received.
+func (h *helper) hear(in *wire.Reader, orders chan<- hosts.Message, silence *time.Timer, ended chan<- error) error {
+	for {
+		m, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		silence.Reset(h.lim.silence)
+		bye := false
+		switch m := m.(type) {
+		case *hosts.Ping:
+			h.pings.Store(m.Seq)
+		case *hosts.Piece: // of which there are many; it waits for no order
+			h.files.answer(m)
+			continue
+		case *hosts.Bye:
+			if bye = true; m.End {
+				silence.Stop()
+				h.ending.Store(true)
+				time.AfterFunc(h.endLimit(), func() { ended <- errEndLate })
+			}
+		}
+		if orders <- m; bye {
+			return nil
+		}
+	}
+}
+
+// untilEnd waits for the first reason to leave. A run whose end has begun is
+// ended first, whatever has become of the link.
+func (h *helper) untilEnd(ended <-chan error) error {
+	var why error
+	select {
+	case why = <-ended:
+	case err := <-h.out.broken:
+		why = fmt.Errorf("writing to the dispatcher: %w", err)
+		select {
+		case err := <-ended:
+			if atOnce(err) {
+				why = err
+			}
+		case <-time.After(lastOrders):
+		}
+	}
+	for last := why; h.ending.Load() && !atOnce(last); {
+		select {
+		case <-h.endDone:
+			return why
+		case last = <-ended:
+			if atOnce(last) {
+				why = last
+			}
+		}
+	}
+	return why
+}
+
+// atOnce reports whether a reason to leave does not even wait for the end of the run:
+// it is another's to end now, or cannot be ended.
+func atOnce(why error) bool {
+	var fenced *hosts.FencedError
+	return errors.Is(why, errSuperseded) || errors.Is(why, errTerminated) || errors.Is(why, errEndLate) || errors.As(why, &fenced)
+}
+
+// handle does what one message asks; true ends the helper.
+func (h *helper) handle(m hosts.Message) bool {
+	switch m := m.(type) {
+	case *hosts.Ping:
+		h.extend(m.LeaseUptime)
+	case *hosts.Launch:
+		h.launch(m)
+	case *hosts.Limit:
+		h.setLimit(m.Slots)
+	case *hosts.Share:
+		h.setShare(m)
+	case *hosts.Withdraw:
+		h.withdraw(m)
+	case *hosts.Kill:
+		h.kill(m)
+	case *hosts.Probe:
+		h.probe(m)
+	case *hosts.Look:
+		h.look(m)
+	case *hosts.List:
+		h.list(m)
+	case *hosts.Read:
+		h.read(m)
+	case *hosts.Resend:
+		h.resend()
+	case *hosts.Returned:
+		h.reads.do(func() { h.drop(m.Attempts) })
+	case *hosts.Bye:
+		if m.End {
+			h.endRun()
+			close(h.endDone)
+		}
+		return true
+	default:
+		h.trouble(jobs.AttemptID{}, fmt.Sprintf("the dispatcher sent %q, which a helper does not expect", m.Word()))
+	}
+	return false
+}
+
+func (h *helper) trouble(id jobs.AttemptID, text string) {
+	h.out.send(&hosts.Trouble{Attempt: id, Text: text})
+}

@@ -1,0 +1,298 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// firstBeat is how soon after the hello the first beat is sent: a host with a floor
+// (max_load, min_mem_free, min_disk_free) starts nothing before it.
+const firstBeat = 150 * time.Millisecond
+
+// beats sends a heartbeat with measurements every lim.beat, the first one at once. It
+// touches no file system but /proc, and waits for no lock that is held across other
+// file I/O: a hung NFS must not make the host look dead.
+func (h *helper) beats() {
+	m := &meter{}
+	m.measure(nil)
+	time.Sleep(firstBeat)
+	c := &census{}
+	early := h.beat(m, c)
+	early.Early = true
+	h.out.send(early)
+	tick := time.Tick(h.lim.beat)
+	for {
+		select {
+		case <-tick:
+			h.out.send(h.beat(m, c))
+		case <-h.files.kick:
+			b := h.beat(m, c)
+			b.Early = true // the time since the last one may be short
+			h.out.send(b)
+		}
+	}
+}
+
+// census is what a heartbeat reports of attempts and supervisors.
+type census struct {
+	running, buffered int
+	gpus              gpuUse
+	roots             map[int]bool           // pids of supervisors
+	attempts          map[int]jobs.AttemptID // what they run
+}
+
+// censusPatience is how long a heartbeat waits for the helper's lock. The lock is held
+// across I/O in the spool, which hangs if the spool is below a hung work_dir.
+const censusPatience = 100 * time.Millisecond
+
+// update counts again. It leaves c unchanged if the lock is not free within
+// censusPatience.
+func (c *census) update(h *helper) {
+	for until := uptime() + censusPatience; !h.mu.TryLock(); time.Sleep(time.Millisecond) {
+		if uptime() > until {
+			return
+		}
+	}
+	defer h.mu.Unlock()
+	*c = census{running: len(h.running), buffered: len(h.waiting), gpus: h.gpus, roots: map[int]bool{}, attempts: map[int]jobs.AttemptID{}}
+	for pid := range h.sups {
+		c.roots[pid] = true
+	}
+	for id, r := range h.running {
+		c.roots[r.by.PID] = true
+		c.attempts[r.by.PID] = id
+	}
+}
+
+// manyCores is how many cores an attempt uses at least that a heartbeat names. Nearly all
+// jobs use one, and that is what their slot is charged anyway.
+const manyCores = 1.1
+
+func (h *helper) beat(m *meter, c *census) *hosts.Beat {
+	c.update(h)
+	b := &hosts.Beat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, HalfGPUs: c.gpus.half, Sharing: h.sharing.now.Load()}
+	b.Seq, b.Uptime = h.pings.Load(), uptime()
+	b.Load = loadAverages()
+	b.Busy, b.Ours = m.measure(c.roots)
+	for pid, id := range c.attempts {
+		if n := m.rates[pid]; n > manyCores {
+			if b.Cores == nil {
+				b.Cores = map[string]float64{}
+			}
+			b.Cores[id.String()] = n
+		}
+	}
+	b.MemFree = memory().available
+	b.Owner = *h.owner.Load()
+	b.Suspended, _ = h.ctl.suspended()
+	b.DiskFree, b.FSDelay = h.fs.now()
+	b.Files, b.Receives = h.receives()
+	if p := h.progress.Load(); p != nil && len(*p) > 0 {
+		b.Progress = *p
+	}
+	if p := h.reports.Swap(nil); p != nil {
+		b.Reports = *p
+	}
+	return b
+}
+
+// fsState is what the file-system watch found last, and since when it is stuck.
+type fsState struct {
+	asked atomic.Int64 // boot clock, ns: when the present question was put; 0: none is open
+	free  atomic.Int64 // bytes
+	delay atomic.Int64 // ns the last answer took
+}
+
+// now returns free bytes (-1: not known in time) and the delay, which grows
+// while an answer is outstanding.
+func (f *fsState) now() (free int64, delay time.Duration) {
+	free, delay = f.free.Load(), time.Duration(f.delay.Load())
+	if asked := f.asked.Load(); asked != 0 {
+		if open := uptime() - time.Duration(asked); open > time.Second {
+			return -1, max(open, delay)
+		}
+	}
+	return free, delay
+}
+
+// watchFiles checks that the file systems of the attempts, of work_dir and of the spool
+// respond, and looks for newer epochs in work_dir. It may hang; heartbeats report that.
+// It returns when a newer dispatcher owns the run.
+func (h *helper) watchFiles() error {
+	h.fs.free.Store(-1)
+	for {
+		began := uptime()
+		h.fs.asked.Store(int64(began))
+		free := int64(-1)
+		var st unix.Statfs_t
+		if statfs(h.dir, &st) == nil {
+			free = int64(st.Bavail) * st.Bsize
+		}
+		list(h.dir)
+		by, err := fencedBy(h.workDir, h.open.Epoch)
+		list(h.spool.dir)
+		h.fs.delay.Store(int64(uptime() - began))
+		h.fs.free.Store(free)
+		h.fs.asked.Store(0)
+		if err == nil && by > 0 {
+			h.fencedBy.Store(int64(by))
+			return &hosts.FencedError{Host: h.cfg.Host, By: by}
+		}
+		time.Sleep(h.lim.beat)
+	}
+}
+
+// meter measures CPU between calls.
+type meter struct {
+	at      time.Duration
+	busy    uint64          // ticks all cores were busy since boot
+	scanned time.Duration   // when trees were last measured
+	ours    map[int]uint64  // by supervisor: ticks of its whole tree, dead members included
+	cores   float64         // ours, as it was last returned
+	rates   map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: not known
+	kernel  map[int]bool    // pids of kernel threads: not worth reading each time
+	scans   int
+}
+
+const (
+	rescan = 20  // after so many scans kernel threads are looked at again
+	quiet  = 0.5 // cores; with fewer busy it does not matter whose they are
+)
+
+// measure returns how many cores were busy since the last call, with all and
+// with the trees of the given supervisors. On a quiet host, where looking at all
+// processes would be most of what the helper does, the second number is an estimate.
+func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
+	now, ticks := uptime(), busyTicks()
+	span := (now - m.at).Seconds() * userHZ
+	first, last := m.at == 0, m.at
+	if !first && span > 0 {
+		busy = float64(ticks-min(m.busy, ticks)) / span
+	}
+	m.at, m.busy = now, ticks
+	m.rates = map[int]float64{}
+	if !first && busy < quiet {
+		return busy, min(busy, m.cores)
+	}
+	trees := m.trees(roots)
+	switch {
+	case first || span <= 0:
+	case m.scanned != last: // not measured when this span began
+		ours = busy
+	default:
+		for root, t := range trees {
+			// What a tree had used before it was first seen is counted from its birth.
+			m.rates[root] = float64(t-min(m.ours[root], t)) / span
+			ours += m.rates[root]
+		}
+	}
+	m.scanned, m.ours, m.cores = now, trees, ours
+	return busy, ours
+}
+
+// trees sums the CPU time of each supervisor's tree. The dead are in their
+// parent's sum, so the total only grows.
+func (m *meter) trees(roots map[int]bool) map[int]uint64 {
+	sums := make(map[int]uint64, len(roots))
+	if len(roots) == 0 {
+		return sums
+	}
+	if m.scans++; m.scans%rescan == 1 {
+		m.kernel = nil
+	}
+	t := scan(m.kernel)
+	if m.kernel == nil {
+		m.kernel = map[int]bool{}
+		for pid, p := range t {
+			if pid == 2 || p.ppid == 2 {
+				m.kernel[pid] = true
+			}
+		}
+	}
+	for root := range roots {
+		if p, ok := t[root]; ok {
+			sums[root] = p.ticks
+		}
+	}
+	for pid, p := range t {
+		up := p.ppid
+		for hops := 0; hops < 64; hops++ {
+			if roots[up] && pid != up {
+				sums[up] += p.ticks
+				break
+			}
+			q, ok := t[up]
+			if !ok {
+				break
+			}
+			up = q.ppid
+		}
+	}
+	return sums
+}
+
+// busyTicks reads the first line of /proc/stat: all but idle and waiting for I/O.
+func busyTicks() (n uint64) {
+	var buf [256]byte
+	k, _ := procStart("/proc/stat", buf[:])
+	line, _, _ := bytes.Cut(buf[:k], []byte{'\n'})
+	for i, w := range bytes.Fields(line) {
+		switch i {
+		case 0, 4, 5, 9, 10: // name, idle, iowait; guest times are in user and nice already
+		default:
+			n += number(w)
+		}
+	}
+	return n
+}
+
+func loadAverages() (l [3]float64) {
+	b, _ := os.ReadFile("/proc/loadavg")
+	for i, w := range bytes.Fields(b) {
+		if i == len(l) {
+			break
+		}
+		l[i], _ = strconv.ParseFloat(string(w), 64)
+	}
+	return l
+}
+
+// memInfo holds amounts of memory, in bytes.
+type memInfo struct {
+	total     int64 // 0: unknown
+	available int64 // -1: unknown
+}
+
+// memory reads /proc/meminfo.
+func memory() memInfo {
+	b, _ := os.ReadFile("/proc/meminfo")
+	return parseMemory(b)
+}
+
+// parseMemory parses the text of /proc/meminfo. In a container it may be empty.
+func parseMemory(b []byte) memInfo {
+	m := memInfo{available: -1}
+	for line := range bytes.Lines(b) {
+		w := bytes.Fields(line)
+		if len(w) < 2 {
+			continue
+		}
+		switch string(w[0]) {
+		case "MemTotal:":
+			m.total = int64(number(w[1])) << 10
+		case "MemAvailable:":
+			m.available = int64(number(w[1])) << 10
+		}
+	}
+	return m
+}

@@ -1,0 +1,478 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// defaultGrace is the time between TERM and KILL unless Open says otherwise.
+const defaultGrace = 5 * time.Second
+
+// newHelper looks at the host and makes everything ready. Without a helper the
+// hello says why: Error, or FencedBy.
+func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
+	hello := newHello()
+	hello.Cores, hello.MemBytes = runtime.NumCPU(), memory().total
+	_, hello.ZoneSeconds = time.Now().Zone()
+	hello.Slots = min(hosts.SlotRule{Fixed: o.Slots, Less: o.Less}.Count(hello.Cores), maxSlots)
+	h := &helper{
+		open:     o,
+		slots:    hello.Slots,
+		limit:    hello.Slots,
+		waiting:  map[jobs.AttemptID]bool{},
+		running:  map[jobs.AttemptID]*run{},
+		sups:     map[int]*supervisor{},
+		resolved: map[jobs.AttemptID]bool{},
+		endDone:  make(chan struct{}),
+		sharing:  sharing{changed: make(chan struct{}, 1)},
+		lim:      lim,
+		owners:   newOwners(o, lim.site),
+
+		ownerKnown: make(chan struct{}),
+		found:      make(chan []int, 1),
+	}
+	go func() { h.found <- findGPUs() }()
+	if err := h.prepare(hello); err != nil {
+		h.removeTraces()
+		hello.Error, hello.Passing = err.Error(), passing(err)
+		return nil, hello
+	}
+	if hello.FencedBy != 0 {
+		return nil, hello
+	}
+	return h, hello
+}
+
+// newHello returns what every hello says.
+func newHello() *hosts.Hello {
+	return &hosts.Hello{Version: hosts.ProtocolVersion, BootID: bootID(), Uptime: uptime(),
+		OS: runtime.GOOS, Arch: runtime.GOARCH, PID: os.Getpid(), WallClock: wall()}
+}
+
+// checkOpen returns an error if a helper can do nothing for who has sent o.
+func checkOpen(o *hosts.Open) error {
+	if o.Version != hosts.ProtocolVersion {
+		return fmt.Errorf("the dispatcher speaks version %d, this helper %d", o.Version, hosts.ProtocolVersion)
+	}
+	if err := plainName("the run's uid", o.Run); err != nil {
+		return err
+	}
+	return plainName("the host's name", o.Host)
+}
+
+// prepare finds or makes the directories, passes the fence, and takes the spool.
+func (h *helper) prepare(hello *hosts.Hello) error {
+	o := h.open
+	var ok bool
+	if h.self, ok = readProc(os.Getpid()); !ok {
+		return errNoProc
+	}
+	if err := checkOpen(o); err != nil {
+		return err
+	}
+	if err := h.findDirs(hello); err != nil {
+		return err
+	}
+	var err error
+	if hello.FencedBy, err = passFence(h.workDir, o); err != nil || hello.FencedBy != 0 {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding our own executable: %w", err)
+	}
+	var warning string
+	hello.FencedBy, warning, err = h.takeSpool(filepath.Dir(filepath.Dir(exe)))
+	if err != nil || hello.FencedBy != 0 {
+		return err
+	}
+	if warning != "" {
+		hello.Warnings = append(hello.Warnings, warning)
+	}
+	if hello.Machine, err = h.machineID(); err != nil {
+		return fmt.Errorf("the id of this machine cannot be kept: %w", err)
+	}
+	hello.Spool, hello.Dir = h.spool.dir, h.dir
+	h.setConfig(hello)
+	if err := h.spool.writeConfig(h.generation, &h.cfg); err != nil {
+		return err
+	}
+	if h.in, err = openDir(h.spool.path(dirIn)); err == nil {
+		h.taken, err = openDir(h.spool.path(dirTaken))
+	}
+	if err == nil {
+		h.free, err = openDir(h.spool.path(dirFree))
+	}
+	if err != nil {
+		return fmt.Errorf("opening the spool: %w", err)
+	}
+	h.files = newReceiver(h.cfg.Files)
+	hello.Receives = o.Sends
+	h.unused, _ = h.spool.list(dirFree)
+	if err := h.wakePipe.open(h.generation); err != nil {
+		return err
+	}
+	h.gpus = lockedGPUs(h.shareDir())
+	hello.LockedGPUs, hello.HalfGPUs = h.gpus.whole, h.gpus.half
+	hello.Owner = h.lookFirst()
+	h.lookAtShare(nil, 0)
+	hello.Sharing = h.sharing.now.Load()
+	h.probes, h.reads = newWorker(), newWorker()
+	if o.Cwd != "" {
+		if err := cwdThere(o.Cwd); err != nil {
+			hello.CwdError = fmt.Sprintf("%v (jobs run where dcs-tui was started; see --cwd)", err)
+		}
+	}
+	return nil
+}
+
+// setConfig makes what supervisors are told.
+func (h *helper) setConfig(hello *hosts.Hello) {
+	o := h.open
+	shell := strings.Fields(o.Shell)
+	if len(shell) == 0 {
+		shell = []string{"/bin/sh"}
+	}
+	if path, err := exec.LookPath(shell[0]); err == nil {
+		shell[0] = path // otherwise each job says that there is no such shell
+	}
+	grace := time.Duration(o.GraceSeconds * float64(time.Second))
+	if grace <= 0 {
+		grace = defaultGrace
+	}
+	cwd := o.Cwd
+	if cwd == "" {
+		cwd, _ = os.UserHomeDir()
+	}
+	hello.GPUIDs = <-h.found
+	hello.GPUs = len(hello.GPUIDs)
+	h.cfg = slotConfig{
+		GPUs: hello.GPUIDs,
+		Run:  o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
+		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace, Signal: o.Signal, WarnBefore: o.WarnBefore, ShareDir: h.shareDir(), RunDir: h.runDir,
+		Files: filesDir(h.workDir, o.Host), Sends: o.Sends, KeepFiles: o.KeepFiles,
+	}
+}
+
+// shareDir returns the directory of the locks of this host's GPUs.
+func (h *helper) shareDir() string { return cmp.Or(h.open.ShareDir, defaultShareDir) }
+
+// workPath is where work_dir is on this host; "" is the default.
+func workPath(work string) (string, error) {
+	home, herr := os.UserHomeDir()
+	switch {
+	case work == "":
+		work = "~/.dcs-tui"
+		fallthrough
+	case work == "~" || strings.HasPrefix(work, "~/"):
+		if herr != nil {
+			return "", fmt.Errorf("work_dir: %w; set work_dir to an absolute path", herr)
+		}
+		work = filepath.Join(home, strings.TrimPrefix(work[1:], "/"))
+	}
+	if !filepath.IsAbs(work) {
+		return "", fmt.Errorf("work_dir %q is not an absolute path", work)
+	}
+	return work, nil
+}
+
+// findDirs makes the directories in which attempts are written.
+func (h *helper) findDirs(hello *hosts.Hello) error {
+	work, err := workPath(h.open.WorkDir)
+	if err != nil {
+		return err
+	}
+	h.workDir = filepath.Join(work, h.open.Run)
+	if h.open.Check {
+		h.workDir, h.checked = checkedDir(work, h.open.Run)
+		work = filepath.Dir(h.workDir)
+	}
+	if err := makeDirs(work); err != nil {
+		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
+	}
+	if err := notOthers(work); err != nil {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
+	if err := ownDir(h.workDir); err != nil {
+		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
+	}
+	if err := h.findPlace(hello); err != nil {
+		return err
+	}
+	if err := tryWrite(temps{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
+		return fmt.Errorf("no job can be run here, its files could not be written: %w", err)
+	}
+	return nil
+}
+
+func cwdThere(cwd string) error {
+	list(filepath.Dir(cwd)) // so that NFS looks anew
+	st, err := stat(cwd)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		err = fmt.Errorf("%s is not a directory", cwd)
+	}
+	return err
+}
+
+// fileMachine and the host's name is the file that holds the random part of the id of this
+// machine in a run.
+const fileMachine = "machine."
+
+// machineID returns what tells this machine from others that the dispatcher may find under
+// the same name. The random part, which is kept in work_dir, tells clones of a machine
+// apart; the system's own id tells machines apart that share work_dir. The spool, which is
+// elsewhere on the machine, has a copy: a machine that has lost its directory of the run
+// still has the processes of its attempts.
+func (h *helper) machineID() (string, error) {
+	if h.open.Check {
+		return "", nil
+	}
+	note, copied := filepath.Join(h.workDir, fileMachine+h.open.Host), h.spool.path(fileMachine+h.open.Host)
+	b, err := readFile(note)
+	if errors.Is(err, fs.ErrNotExist) {
+		if b, err = readFile(copied); errors.Is(err, fs.ErrNotExist) {
+			random := make([]byte, 8)
+			rand.Read(random)
+			b, err = []byte(hex.EncodeToString(random)), nil
+		}
+		if err == nil {
+			err = replace(temps{h.workDir, h.open.Host, h.holder()}.path(), note, b)
+		}
+		if err == nil {
+			b, err = readFile(note) // another helper may have been faster
+		}
+	}
+	if err == nil {
+		if was, _ := readFile(copied); !bytes.Equal(was, b) {
+			err = writeFile(copied, b)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	system, _ := os.ReadFile("/etc/machine-id")
+	return fmt.Sprintf("%s-%08x", b, crc32.ChecksumIEEE(system)), nil
+}
+
+// The place of a host's attempts is decided once in a run, and noted in work_dir. A
+// helper that cannot see the shared directory for a moment, or sees a copy of it, would
+// not find the claims there, and would take attempts that have run for never started.
+const (
+	filePlace   = "place." // and the host's name
+	placeShared = "run directory"
+	placeOwn    = "work_dir"
+)
+
+// sharedPlace returns the note of a host whose attempts are in the run directory dir.
+func sharedPlace(dir string) string { return placeShared + " " + dir }
+
+// cutPlace splits a note into the place and, for a run directory, its path.
+func cutPlace(note []byte) (place, dir string) {
+	text := strings.TrimSuffix(string(note), "\n")
+	if dir, ok := strings.CutPrefix(text, placeShared+" "); ok {
+		return placeShared, dir
+	}
+	return text, ""
+}
+
+// errUnseen may heal by itself: file servers come back, automounters are slow.
+var errUnseen = errors.New("the run directory")
+
+// findPlace sets where attempts are written: the run directory if this host sees
+// its nonce, else the run's own directory below work_dir.
+func (h *helper) findPlace(hello *hosts.Hello) error {
+	note := filepath.Join(h.workDir, filePlace+h.open.Host)
+	var was []byte
+	var err error
+	if !h.open.Check {
+		was, err = readFile(note)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
+	sees, err := seesNonce(h.open.RunDir, h.open.Nonce)
+	if sees {
+		h.runDir = h.open.RunDir
+	}
+	place, noted := cutPlace(was)
+	other := false // the attempts are in the directory that RunDir is a copy of
+	if err == nil && sees && place == placeShared && noted != h.open.RunDir {
+		other, err = h.isOther(noted)
+	}
+	switch {
+	case place == placeOwn:
+		if sees {
+			hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s, which this host did not see before, is there now; the run's files stay in %s", h.open.RunDir, h.workDir))
+		}
+		sees, err = false, nil
+	case err != nil:
+		return fmt.Errorf("check whether this host shares the run directory: %w", err)
+	case place == placeShared && !sees:
+		return fmt.Errorf("%w: %s, where this host's attempts are, cannot be seen there now; is it mounted?", errUnseen, h.open.RunDir)
+	case h.open.Check:
+	case place == "" && !sees:
+		err = h.notePlace(note, placeOwn)
+	case other:
+		hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s is a copy of %s; this host's files of the run stay in %s", h.open.RunDir, noted, noted))
+	case place == "" || noted != h.open.RunDir:
+		err = h.notePlace(note, sharedPlace(h.open.RunDir))
+	}
+	if err != nil {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
+	h.dir = h.workDir
+	switch {
+	case other:
+		h.dir = noted
+	case sees:
+		h.dir, hello.Shared = h.open.RunDir, true
+	}
+	return nil
+}
+
+// isOther reports whether the noted run directory still exists and is another directory
+// than RunDir. A run directory that was moved is not another one.
+func (h *helper) isOther(noted string) (bool, error) {
+	sees, err := seesNonce(noted, h.open.Nonce)
+	if err != nil || !sees {
+		return false, err
+	}
+	a, err1 := stat(noted)
+	b, err2 := stat(h.open.RunDir)
+	if err := errors.Join(err1, err2); err != nil {
+		return false, err
+	}
+	return a.Dev != b.Dev || a.Ino != b.Ino, nil
+}
+
+func (h *helper) notePlace(note, place string) error {
+	return replace(temps{h.workDir, h.open.Host, h.holder()}.path(), note, []byte(place+"\n"))
+}
+
+// seesNonce lists the directory first: only what a listing shows is looked at,
+// because a name asked for too early can stay invisible for long on NFS. An error
+// means that it is not known.
+func seesNonce(dir, nonce string) (bool, error) {
+	if dir == "" || nonce == "" || !filepath.IsAbs(dir) {
+		return false, nil
+	}
+	names, err := list(dir)
+	if absent(err) || err == nil && !slices.Contains(names, "nonce") {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	b, err := readFile(filepath.Join(dir, "nonce"))
+	if err != nil && !errors.Is(err, unix.EACCES) {
+		return false, err
+	}
+	return string(bytes.TrimSpace(b)) == strings.TrimSpace(nonce), nil
+}
+
+// absent reports whether an error proves that there is nothing for us at that path.
+func absent(err error) bool {
+	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP, unix.ENAMETOOLONG} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// tryWrite makes dir and writes a status file's worth of bytes there for good, so
+// that a directory that is read-only or full is found now, not by the first job.
+func tryWrite(t temps) error {
+	if err := makeDirs(t.dir); err != nil {
+		return err
+	}
+	if err := t.sweep(); err != nil {
+		return err
+	}
+	temp := t.path()
+	err := writeTemp(temp, make([]byte, attempts.StatusBytes))
+	if err == nil {
+		err = again(func() error { return remove(temp) })
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was there: the reply to its removal was lost
+	}
+	return err
+}
+
+// passing reports whether trouble with a file system may be over by itself: the host is
+// tried again, where for other trouble a person must act.
+func passing(err error) bool {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// A check leaves nothing on a host but the program. The uid that it sends in place of
+// that of a run is unique, so everything below a directory of that name is its own.
+
+// checkedDir returns the directory that a check creates below dir, and the path that it
+// must remove at its end. If dir does not exist yet, the check uses a directory of its
+// own in its place: another host with the same work_dir, or a run that begins there,
+// could not tell who must remove dir.
+func checkedDir(dir, uid string) (own, remove string) {
+	missing := ""
+	for d := dir; filepath.Dir(d) != d; d = filepath.Dir(d) {
+		var st unix.Stat_t
+		// What is not known counts as existing, and a link to nothing does exist: a run
+		// would fail there, so the check must not try another directory.
+		if err := statat(unix.AT_FDCWD, d, &st, unix.AT_SYMLINK_NOFOLLOW); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		missing = d
+	}
+	if missing == "" {
+		own = filepath.Join(dir, uid)
+		return own, own
+	}
+	remove = missing + "." + uid
+	return filepath.Join(remove+strings.TrimPrefix(dir, missing), uid), remove
+}
+
+// removeTraces removes what a check has created.
+func (h *helper) removeTraces() {
+	if !h.open.Check {
+		return
+	}
+	within(filesTime, func() {
+		if h.spool.dir != "" {
+			removeTree(h.spool.dir)
+			run := filepath.Dir(h.spool.dir)
+			for _, dir := range []string{run, filepath.Dir(run)} {
+				unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR) // fails while it is in use by others
+			}
+		}
+		if h.checked != "" {
+			removeTree(h.checked)
+		}
+	})
+}

@@ -1,0 +1,246 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// launch takes a batch over into the spool, or refuses it.
+func (h *helper) launch(m *hosts.Launch) {
+	ids := make([]jobs.AttemptID, len(m.Jobs))
+	for i := range m.Jobs {
+		ids[i] = m.Jobs[i].Attempt
+	}
+	now := uptime()
+	switch {
+	case h.fenced(m.Epoch, ids):
+		return
+	case now > m.ExpireUptime:
+		h.refuseLate(ids, now-m.ExpireUptime)
+		return
+	case h.superseded():
+		h.out.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
+		return
+	}
+	h.extend(m.ExpireUptime)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var refused refusals
+	known := &hosts.Probed{}
+	var buf []byte
+	for i := range m.Jobs {
+		job := &m.Jobs[i]
+		if job.Attempt.Job < 1 || job.Attempt.N < 1 {
+			refused.add(job.Attempt, fmt.Sprintf("%s is not an attempt", job.Attempt))
+			continue
+		}
+		if p, ok := h.knownLocked(job.Attempt); ok {
+			known.Jobs = append(known.Jobs, p)
+			continue
+		}
+		if job.Files != nil {
+			if err := h.openFilesLocked(); err != nil {
+				refused.add(job.Attempt, fmt.Sprintf("the directory %s for the files of jobs cannot be used: %v", h.files.store.Dir, err))
+				continue
+			}
+		}
+		buf = appendSpec(buf[:0], job)
+		if err := h.spoolSpec(job.Attempt, buf); err != nil && h.unspool(job.Attempt) {
+			refused.add(job.Attempt, fmt.Sprintf("the spool %s could not take it: %v", h.spool.dir, err))
+			continue
+		}
+		h.waiting[job.Attempt] = true
+		if !h.holdLocked(job) {
+			h.wakePipe.add(job.Attempt)
+		}
+		// The first are rung at once, so that they start while the rest is written.
+		if i < 4 || i%16 == 15 {
+			h.staffLocked()
+			h.wakePipe.send()
+		}
+	}
+	h.staffLocked()
+	h.wakePipe.send()
+	for _, m := range refused {
+		h.out.send(m)
+	}
+	if len(known.Jobs) > 0 {
+		h.out.send(known)
+	}
+}
+
+// refusals collects what is refused of a launch: one message for each reason.
+type refusals []*hosts.Refused
+
+func (r *refusals) add(id jobs.AttemptID, why string) {
+	for _, m := range *r {
+		if m.Why == why {
+			m.Attempts = append(m.Attempts, id)
+			return
+		}
+	}
+	*r = append(*r, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why})
+}
+
+// refuseLate refuses what came too late. Of a repeat, which came in time once, it says
+// where that stands.
+func (h *helper) refuseLate(ids []jobs.AttemptID, late time.Duration) {
+	refused := &hosts.Refused{Why: fmt.Sprintf("the launch came %v too late", late)}
+	known := &hosts.Probed{}
+	h.mu.Lock()
+	for _, id := range ids {
+		if p, ok := h.knownLocked(id); ok {
+			known.Jobs = append(known.Jobs, p)
+		} else {
+			refused.Attempts = append(refused.Attempts, id)
+		}
+	}
+	h.mu.Unlock()
+	if len(refused.Attempts) > 0 {
+		h.out.send(refused)
+	}
+	if len(known.Jobs) > 0 {
+		h.out.send(known)
+	}
+}
+
+// knownLocked returns where an attempt stands that is in our hands already.
+func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
+	if r := h.running[id]; r != nil {
+		return hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning, Slot: r.by.Slot, Started: r.at}, true
+	}
+	if h.waiting[id] {
+		return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, true
+	}
+	return hosts.ProbedJob{}, false
+}
+
+// spoolSpec writes a spec, into a file that has served before if there is one:
+// making files costs more than all the rest, on some file systems very much more.
+// A new one is written under its final name: nobody looks there before the token
+// has rung, and a torn one has a wrong checksum.
+func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
+	name := specName(h.generation, id)
+	for len(h.unused) > 0 {
+		old := h.unused[len(h.unused)-1]
+		h.unused = h.unused[:len(h.unused)-1]
+		fd, err := openat(h.free, old, unix.O_WRONLY, 0)
+		if err != nil {
+			continue
+		}
+		if finish(fd, old, b) == nil && renameat(h.free, old, h.in, name) == nil {
+			return nil
+		}
+	}
+	fd, err := openat(h.in, name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return finish(fd, name, b)
+}
+
+// unspool removes a spec that could not be written. False: perhaps it is there all the
+// same, and whoever takes it decides.
+func (h *helper) unspool(id jobs.AttemptID) bool {
+	err := again(func() error { return unlinkat(h.in, specName(h.generation, id), 0) })
+	return err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// takeBackLocked removes a waiting spec. True means that it will never start.
+func (h *helper) takeBackLocked(id jobs.AttemptID) bool {
+	if !h.waiting[id] || unlinkat(h.in, specName(h.generation, id), 0) != nil {
+		return false
+	}
+	delete(h.waiting, id)
+	return true
+}
+
+// takeBackAll withdraws everything that waits and says so.
+func (h *helper) takeBackAll(why string) {
+	h.mu.Lock()
+	gone := h.takeAllBackLocked()
+	h.mu.Unlock()
+	if len(gone) > 0 {
+		h.out.send(&hosts.Withdrawn{Attempts: gone, Why: why})
+	}
+}
+
+// takeAllBackLocked removes all waiting specs, and returns those that will never start.
+func (h *helper) takeAllBackLocked() (gone []jobs.AttemptID) {
+	for id := range h.waiting {
+		if h.takeBackLocked(id) {
+			gone = append(gone, id)
+		}
+	}
+	slices.SortFunc(gone, compareAttempts)
+	return gone
+}
+
+func compareAttempts(a, b jobs.AttemptID) int {
+	if a.Job != b.Job {
+		return int(a.Job - b.Job)
+	}
+	return a.N - b.N
+}
+
+// whyLapsed is said of attempts that waited longer than they may.
+const whyLapsed = "its lease ran out before a slot was free"
+
+// extend gives what waits more time. What has lapsed already is taken back
+// first: the dispatcher may have queued it elsewhere.
+func (h *helper) extend(to time.Duration) {
+	if h.superseded() {
+		return
+	}
+	if uptime() > h.ctl.lease() {
+		h.takeBackAll(whyLapsed)
+	}
+	h.ctl.extend(to)
+}
+
+// withdraw takes buffered attempts back. What cannot be, is answered with what
+// has become of it.
+func (h *helper) withdraw(m *hosts.Withdraw) {
+	if h.fenced(m.Epoch, m.Attempts) {
+		return
+	}
+	gone := &hosts.Withdrawn{Why: "withdrawn"}
+	var rest []jobs.AttemptID
+	h.mu.Lock()
+	for _, id := range m.Attempts {
+		if h.takeBackLocked(id) {
+			gone.Attempts = append(gone.Attempts, id)
+		} else {
+			delete(h.waiting, id) // taken: it runs, or has run
+			rest = append(rest, id)
+		}
+	}
+	h.mu.Unlock()
+	if len(gone.Attempts) > 0 {
+		h.out.send(gone)
+	}
+	h.answer(rest)
+}
+
+// setLimit changes how many slots may be busy.
+func (h *helper) setLimit(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.limit = min(max(0, n), maxSlots)
+	if !h.superseded() {
+		h.ctl.at(ctlLimit).Store(int64(h.limit))
+		h.ctl.at(ctlAllowed).Store(int64(h.limit) + 1)
+	}
+	h.staffLocked()
+	h.wakePipe.send()
+}

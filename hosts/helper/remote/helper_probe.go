@@ -1,0 +1,373 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// probe answers what is known of attempts.
+func (h *helper) probe(m *hosts.Probe) {
+	if !h.fenced(m.Epoch, m.Attempts) {
+		h.answer(m.Attempts)
+	}
+}
+
+// answer reports for each attempt where it stands, looking into the attempt files
+// for those that are not in our hands. It does not wait for file systems.
+func (h *helper) answer(ids []jobs.AttemptID) {
+	if len(ids) == 0 {
+		return
+	}
+	now := &hosts.Probed{}
+	var rest []jobs.AttemptID
+	h.mu.Lock()
+	for _, id := range ids {
+		if p, ok := h.knownLocked(id); ok {
+			now.Jobs = append(now.Jobs, p)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	h.mu.Unlock()
+	if len(now.Jobs) > 0 {
+		h.out.send(now)
+	}
+	if len(rest) == 0 {
+		return
+	}
+	if h.probes.do(func() {
+		var found []hosts.ProbedJob
+		for _, id := range rest {
+			found = append(found, h.examine(id, pgroup{}))
+		}
+		h.tell(found)
+	}) {
+		return
+	}
+	unknown := &hosts.Probed{}
+	for _, id := range rest {
+		unknown.Jobs = append(unknown.Jobs, hosts.ProbedJob{Attempt: id, Why: whyHangs})
+	}
+	h.out.send(unknown)
+}
+
+// tell sends answers; outcomes go as exits.
+func (h *helper) tell(found []hosts.ProbedJob) {
+	exits, probed := &hosts.Exits{}, &hosts.Probed{}
+	for _, p := range found {
+		if p.Answer == hosts.HasExited {
+			exits.Jobs = append(exits.Jobs, hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
+		}
+		probed.Jobs = append(probed.Jobs, p)
+	}
+	if len(exits.Jobs) > 0 {
+		h.out.send(exits)
+	}
+	h.out.send(probed)
+}
+
+// examine finds out what happened to an attempt from the files alone: a sentinel,
+// held by a living supervisor, a claim. "Never started" it says only after it
+// has created the status file itself; "dead" only when nothing of the attempt is left.
+// job is its process group, as far as it is known.
+func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
+	return h.inspect(id, job, true)
+}
+
+// inspect is examine. Unless it may settle the matter by a tombstone, what was not
+// claimed stays unknown.
+func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.ProbedJob {
+	p := hosts.ProbedJob{Attempt: id}
+	// In this order: what is not held any more has its sentinel by now.
+	taken, err := h.spool.taken()
+	if err != nil {
+		p.Why = err.Error()
+		return p
+	}
+	by, holds := taken[id]
+	held := holds && by.alive()
+	f, err := h.fate(id)
+	switch {
+	case f.State == attempts.Finished: // held or not: its supervisor may be busy with the next before it says so
+		p.Answer, p.Slot, p.Started, p.Outcome = hosts.HasExited, f.Slot, f.Outcome.Started, &f.Outcome
+		return p
+	case held:
+		p.Answer, p.Slot, p.Started = hosts.IsRunning, by.Slot, h.takenAt(id, by)
+		return p
+	case err != nil:
+		p.Why = err.Error()
+		return p
+	}
+	// A job can remove its status file. What shows that it was started is looked for
+	// before a tombstone is made, and outweighs it ever after.
+	started := job.id != 0
+	if !started {
+		if started, err = h.leftFiles(id); err != nil {
+			p.Why = err.Error()
+			return p
+		}
+	}
+	if f.State == attempts.Nothing && settle {
+		switch err := h.tombstone(id); {
+		case errors.Is(err, errClaimed):
+			return h.inspect(id, job, false)
+		case err != nil:
+			p.Why = err.Error()
+			return p
+		}
+		f.State = attempts.NeverStarts
+	}
+	switch {
+	case f.State == attempts.Nothing && !started:
+		p.Why = "it was not claimed"
+		return p
+	case f.State == attempts.NeverStarts && (!started || f.Claim.Tombstone && !byProber(f.Claim)):
+		if holds { // a supervisor held it, and nothing shows that it was started
+			if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
+				p.Why = notEnded + name(left)
+				return p
+			}
+		}
+		p.Answer = hosts.NeverStarted
+		return p
+	}
+	return h.bodies(p, f, job)
+}
+
+// byProber reports whether a tombstone was made by someone who found no claim, not by the
+// supervisor that had claimed the attempt and could not start it.
+func byProber(c attempts.Claim) bool { return strings.HasPrefix(c.By, "0.") }
+
+const notEnded = "processes of it could not be ended: "
+
+// leftFiles reports whether the attempt has files that are made after the claim.
+func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
+	for _, f := range []jobs.File{jobs.FileOut, jobs.FileErr} {
+		if _, err := stat(jobs.AttemptFile(h.dir, id, f)); !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// bodies decides about an attempt that was claimed, is held by nobody, and has
+// no sentinel: it is dead once none of its processes is left.
+func (h *helper) bodies(p hosts.ProbedJob, f attempts.Fate, job pgroup) hosts.ProbedJob {
+	c := f.Claim
+	if c.Host != "" && c.Host != h.cfg.Host {
+		p.Why = "it was claimed by host " + c.Host
+		return p
+	}
+	if left := h.endAttempt(p.Attempt, job); len(left) > 0 {
+		p.Why = notEnded + name(left)
+		return p
+	}
+	if hang := hungProcs.ours(); len(hang) > 0 {
+		p.Why = "processes hang, cannot be inspected, and may belong to it: " + name(hang)
+		return p
+	}
+	by, _ := parseHolder(c.By)
+	p.Answer = hosts.Dead
+	switch {
+	case c.Boot != "" && c.Boot != h.cfg.Boot:
+		p.Why = "the host was rebooted while it ran"
+	case c.Run == "":
+		p.Why = "its claim is damaged: its writing was interrupted, or a job or the disk damaged it"
+	case f.Damaged:
+		p.Why = "its sentinel is damaged"
+	case by.alive():
+		p.Why = "its supervisor could not start it"
+	default:
+		p.Why = "its supervisor died"
+	}
+	return p
+}
+
+// endAttempt ends every process that carries the attempt's cookie or is in its
+// process group, and the strays of supervisors that died: it may have been theirs.
+// It returns what could not be ended.
+func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
+	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
+	return endChasing(jobTree(mine, job, nil, h.stray), h.stray, min(h.cfg.Grace, 2*time.Second))
+}
+
+// fate reads what an attempt's status file says, or a copy in the spool that could not be
+// put in its place. The copy is read first: it goes when it has been put there. An error
+// is one of reading the status file.
+func (h *helper) fate(id jobs.AttemptID) (f attempts.Fate, err error) {
+	for _, path := range []string{h.spool.path(dirDone, id.String()), jobs.AttemptFile(h.dir, id, jobs.FileStatus)} {
+		var b []byte
+		if b, err = readPlain(path, attempts.StatusBytes+1); err != nil {
+			f = attempts.Fate{Attempt: id}
+			continue
+		}
+		if f = attempts.Decode(b, h.cfg.Run, id); f.State == attempts.Finished {
+			if !f.Outcome.OK() {
+				f.Outcome.LastLine = lastLineOf(jobs.AttemptFile(h.dir, id, jobs.FileErr))
+			}
+			return f, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return f, err
+}
+
+func lastLineOf(path string) string {
+	fd, err := openPlain(path)
+	if err != nil {
+		return ""
+	}
+	defer closeFile(fd, path)
+	return lastLine(fd, path)
+}
+
+// tombstone creates the status file of an attempt that can then never start.
+func (h *helper) tombstone(id jobs.AttemptID) error {
+	dir := filepath.Dir(jobs.AttemptFile(h.dir, id, jobs.FileStatus))
+	if err := makeDirs(dir); err != nil {
+		return err
+	}
+	fd, err := openDir(dir)
+	if err != nil {
+		return err
+	}
+	defer closeFile(fd, dir)
+	status, err := makeClaim(fd, h.cfg.claimTemp(h.holder()), &attempts.Claim{
+		Tombstone: true, Run: h.cfg.Run, Attempt: id, Host: h.cfg.Host,
+		By: h.holder().String(), Boot: h.cfg.Boot, At: wall(),
+	})
+	if err != nil {
+		return err
+	}
+	return closeFile(status, dir)
+}
+
+// listPiece is how many attempts one Listed holds: a run may have a million.
+const listPiece = 500
+
+// list answers with every attempt that this host has anything of: after damage
+// to the journal the dispatcher knows of some by nothing else.
+func (h *helper) list(m *hosts.List) {
+	if !h.fenced(m.Epoch, nil) {
+		h.lists.add("", m, 0, h.listAll)
+	}
+}
+
+var errListFenced = errors.New("a newer dispatcher owns this run")
+
+// listAll sends one list, in pieces.
+func (h *helper) listAll(m *hosts.List) {
+	piece := &hosts.Listed{}
+	add := func(p hosts.ProbedJob) {
+		if piece.Jobs = append(piece.Jobs, p); len(piece.Jobs) == listPiece {
+			h.out.send(piece)
+			piece = &hosts.Listed{}
+		}
+	}
+	ids, err := h.spooled()
+	for _, id := range ids {
+		h.mu.Lock()
+		p, known := h.knownLocked(id)
+		h.mu.Unlock()
+		if !known {
+			p = h.inspect(id, pgroup{}, false)
+		}
+		add(p)
+	}
+	told := make(map[jobs.AttemptID]bool, len(ids))
+	for _, id := range ids {
+		told[id] = true
+	}
+	err2 := attempts.Each(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, m.Jobs, func(f attempts.Fate) error {
+		if h.fence(m.Epoch) != 0 {
+			return errListFenced
+		}
+		if !told[f.Attempt] {
+			add(h.listed(f))
+		}
+		return nil
+	})
+	if err == nil {
+		err = err2
+	}
+	if err != nil {
+		piece.Why = err.Error()
+	}
+	piece.Last, piece.All = true, len(m.Jobs) == 0
+	h.out.send(piece)
+}
+
+// listed reports for an attempt that is not in the spool what its files say, looking
+// closer where they leave it open.
+func (h *helper) listed(f attempts.Fate) hosts.ProbedJob {
+	switch f.State {
+	case attempts.Finished:
+		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.HasExited, Slot: f.Slot, Started: f.Outcome.Started, Outcome: &f.Outcome}
+	case attempts.NeverStarts:
+		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.NeverStarted}
+	}
+	return h.inspect(f.Attempt, pgroup{}, false)
+}
+
+// spooled returns the attempts of which the spool has something: handed over,
+// held, or ended with an outcome that could not be put where it belongs.
+func (h *helper) spooled() ([]jobs.AttemptID, error) {
+	var ids []jobs.AttemptID
+	var first error // a message is one line
+	// Look in the order in which an attempt moves, so that one that moves meanwhile is not missed.
+	for _, dir := range []string{dirIn, dirTaken, dirDone} {
+		names, err := h.spool.list(dir)
+		if first == nil {
+			first = err
+		}
+		for _, n := range names {
+			id, ok := parseSpecName(n)
+			if dir == dirTaken {
+				id, _, ok = parseTakenName(n)
+			} else if dir == dirDone {
+				var err error
+				id, err = jobs.ParseAttemptID(n)
+				ok = err == nil
+			}
+			if ok {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.SortFunc(ids, compareAttempts)
+	return slices.Compact(ids), first
+}
+
+const (
+	looksHang = 5 * time.Second // a look that takes longer makes others be refused
+	whyHangs  = "the file system does not answer"
+)
+
+// look reads for the dispatcher what the shared directory shows of a host that cannot be
+// asked.
+func (h *helper) look(m *hosts.Look) {
+	if !h.looks.add(m.Host, m, looksHang, func(m *hosts.Look) { h.out.send(h.looked(m)) }) {
+		h.out.send(&hosts.Looked{Host: m.Host, Why: whyHangs})
+	}
+}
+
+// looked answers one question.
+func (h *helper) looked(m *hosts.Look) *hosts.Looked {
+	disk := h.disk
+	if disk == nil {
+		disk = onlyRead
+	}
+	return hosts.LookOnDisk(disk, h.dir, h.cfg.Run, m.Host, m.Attempts)
+}

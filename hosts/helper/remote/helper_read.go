@@ -1,0 +1,167 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
+	wire "dcs-tui/hosts/helper"
+	"dcs-tui/jobs"
+)
+
+// serveReads is a helper that gives pieces of outputs and does nothing else
+// (hosts.Open.Reads): it makes no file, passes no fence, touches no spool, and so may
+// serve beside the helper of a dispatcher.
+func serveReads(in *wire.Reader, stdout io.Writer, o *hosts.Open, lim limits) error {
+	hello := newHello()
+	h := &helper{open: o, out: newOutbox(wire.NewWriter(stdout)), reads: newWorker()}
+	defer h.out.flush()
+	if err := h.findOutputs(); err != nil {
+		hello.Error, hello.Passing = err.Error(), passing(err)
+		h.out.send(hello)
+		return nil
+	}
+	hello.Dir = h.dir
+	h.out.send(hello)
+	ended := make(chan error, 2)
+	silence := time.AfterFunc(lim.silence, func() { ended <- fmt.Errorf("nothing heard for %v", lim.silence) })
+	defer silence.Stop()
+	go func() { ended <- h.asks(in, func() { silence.Reset(lim.silence) }) }()
+	select {
+	case err := <-ended:
+		return err
+	case err := <-h.out.broken:
+		return fmt.Errorf("writing to the reader: %w", err)
+	}
+}
+
+// asks answers until the channel ends or a Bye comes. It calls heard for each message.
+func (h *helper) asks(in *wire.Reader, heard func()) error {
+	for {
+		m, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		heard()
+		switch m := m.(type) {
+		case *hosts.Read:
+			h.read(m)
+		case *hosts.Ping:
+		case *hosts.Bye:
+			return nil
+		default:
+			return fmt.Errorf("%q is refused by a read-only helper", m.Word())
+		}
+	}
+}
+
+// findOutputs finds the directory in which this host keeps what its attempts wrote,
+// by the uid of the run alone.
+func (h *helper) findOutputs() error {
+	o := h.open
+	if err := checkOpen(o); err != nil {
+		return err
+	}
+	work, err := workPath(o.WorkDir)
+	if err != nil {
+		return err
+	}
+	h.workDir = filepath.Join(work, o.Run)
+	h.dir = h.workDir
+	if err := notOthers(work); err != nil && !absent(err) {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
+	_, err = list(h.dir)
+	if absent(err) {
+		return fmt.Errorf("nothing of the run is in %s: %w; it was removed, or work_dir was another", work, err)
+	}
+	if err == nil {
+		_, err = isOurs(h.dir) // work_dir may stand in /tmp
+	}
+	if err != nil {
+		return err
+	}
+	note, err := readFile(filepath.Join(h.dir, filePlace+o.Host))
+	if place, dir := cutPlace(note); err == nil && place == placeShared {
+		return errors.New("it keeps its outputs in the run directory " + dir)
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
+}
+
+// read answers with a piece of an output file, from a goroutine that may hang
+// with its file system.
+func (h *helper) read(m *hosts.Read) {
+	if !h.reads.do(func() { h.out.send(h.chunk(m)) }) {
+		h.out.send(&hosts.Chunk{ID: m.ID, Size: -1, Why: whyHangs})
+	}
+}
+
+// chunk reads a piece of one of an attempt's outputs, of a file that it returns, or (no
+// path) of the list of these.
+func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
+	if m.File == hosts.FileReturned {
+		store, id := files.Store{Dir: filesDir(h.workDir, h.open.Host)}, m.Attempt.String()
+		if m.Path == "" {
+			text, err := store.Returned(id)
+			return piece(m, bytes.NewReader(text), int64(len(text)), err, !passing(err))
+		}
+		f, err := store.OpenReturned(id, m.Path)
+		if err != nil {
+			return piece(m, nil, 0, err, !passing(err))
+		}
+		defer f.Close()
+		st, err := f.Stat()
+		if err == nil && !st.Mode().IsRegular() {
+			err = errNotPlain
+		}
+		if err != nil {
+			return piece(m, nil, 0, err, !passing(err))
+		}
+		return piece(m, f, st.Size(), nil, false)
+	}
+	if m.File != jobs.FileOut && m.File != jobs.FileErr && m.File != jobs.FileStatus {
+		return piece(m, nil, 0, fmt.Errorf("%q is not an output file", m.File), false)
+	}
+	path := jobs.AttemptFile(h.dir, m.Attempt, m.File)
+	fd, err := openPlain(path) // a job may have put a pipe there
+	if err != nil {
+		return piece(m, nil, 0, err, errors.Is(err, unix.ENOENT))
+	}
+	f := &readFrom{fd, path}
+	defer f.Close()
+	size, err := f.Size()
+	return piece(m, f, size, err, false)
+}
+
+// piece reads what m asks for of a file. Its answer says why if that is not possible, and
+// with none that there is no such file.
+func piece(m *hosts.Read, f io.ReaderAt, size int64, err error, none bool) *hosts.Chunk {
+	if err != nil {
+		return &hosts.Chunk{ID: m.ID, Size: -1, Why: err.Error(), None: none}
+	}
+	c := &hosts.Chunk{ID: m.ID, Size: size, Offset: m.Offset}
+	if m.Offset < 0 {
+		c.Offset = max(0, size+m.Offset)
+	}
+	c.Bulk = make([]byte, min(int64(max(0, m.Limit)), hosts.MaxChunk, max(0, size-c.Offset)))
+	n, err := f.ReadAt(c.Bulk, c.Offset)
+	if c.Bulk = c.Bulk[:n]; err != nil && err != io.EOF {
+		c.Size, c.Why = -1, err.Error()
+	}
+	return c
+}

@@ -1,0 +1,420 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
+	"dcs-tui/jobs"
+)
+
+const (
+	pieceBytes   = 32 << 10 // of a content, asked for at once
+	pieceAhead   = 32       // pieces of one content that are requested before they are needed
+	minWindow    = 1        // pieces under way in all
+	maxWindow    = 64
+	maxQueued    = 200 * time.Microsecond // see window
+	ownAtOnce    = 4                      // attempts whose own files are received at once
+	filesAtOnce  = 4                      // contents of one manifest
+	receiveRetry = 2 * time.Second
+)
+
+// receiver brings the files of jobs to this host: those that every job gets, again after
+// each Resend, and those of single attempts. A launch whose files are not here is in the
+// spool, without a token.
+type receiver struct {
+	store   files.Store
+	window  *window
+	own     chan struct{} // a token for each attempt whose own files are being received
+	lastID  atomic.Int64
+	kick    chan struct{} // room for one: send a heartbeat now
+	total   atomic.Int64  // bytes to receive in what is under way
+	got     atomic.Int64
+	since   atomic.Int64 // boot clock, ns: when the first of these was asked for; 0: none is
+	problem atomic.Pointer[string]
+	ready   atomic.Bool // what every job gets is here
+
+	mu      sync.Mutex
+	answers map[int64]asked
+
+	// The fields below are guarded by the helper's lock.
+	wanted, have int // versions of what every job gets; counted by Resends
+	syncing      bool
+	opened       bool // the store is
+	held         map[jobs.AttemptID]heldToken
+}
+
+// heldToken is what a launch waits for.
+type heldToken struct {
+	version int  // of what every job gets
+	own     bool // files of its own
+}
+
+func filesDir(workDir, host string) string { return filepath.Join(workDir, "files."+host) }
+
+func newReceiver(dir string) *receiver {
+	r := &receiver{
+		store: files.Store{Dir: dir}, window: newWindow(), own: make(chan struct{}, ownAtOnce), kick: make(chan struct{}, 1),
+		answers: map[int64]asked{}, held: map[jobs.AttemptID]heldToken{},
+	}
+	r.lastID.Store(time.Now().UnixNano()) // an answer to an earlier helper is not taken for ours
+	return r
+}
+
+// openFilesLocked makes the store. Runs whose jobs get and return nothing have none.
+func (h *helper) openFilesLocked() error {
+	if h.files.opened {
+		return nil
+	}
+	err := h.files.store.Open(h.cfg.Boot)
+	h.files.opened = err == nil
+	return err
+}
+
+// receives says for a heartbeat what is being received, and whether no job can start.
+func (h *helper) receives() (text string, first bool) {
+	r := h.files
+	first = h.open.Sends && !r.ready.Load()
+	if p := r.problem.Load(); p != nil {
+		return *p, first
+	}
+	since := r.since.Load()
+	if since == 0 {
+		return "", first
+	}
+	return "receives files: " + files.Progress(r.got.Load(), r.total.Load(), uptime()-time.Duration(since)), first
+}
+
+// begun adds to the number of bytes to be received.
+func (r *receiver) begun(bytes int64) {
+	r.since.CompareAndSwap(0, int64(uptime()))
+	r.total.Add(bytes)
+}
+
+// ended forgets them; what was received does not count any more when nothing is under way.
+func (r *receiver) ended(bytes int64) {
+	if r.total.Add(-bytes) <= 0 {
+		r.got.Store(0)
+		r.since.Store(0)
+	} else {
+		r.got.Add(-bytes)
+	}
+}
+
+// resend has what every job gets looked at again.
+func (h *helper) resend() {
+	if !h.open.Sends {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.files.wanted++
+	if !h.files.syncing {
+		h.files.syncing = true
+		go h.receiveAll()
+	}
+}
+
+// receiveAll receives what every job gets until it is what was last asked for.
+func (h *helper) receiveAll() {
+	r := h.files
+	for {
+		h.mu.Lock()
+		version := r.wanted
+		err := h.openFilesLocked()
+		if r.have == version {
+			r.syncing = false
+			h.mu.Unlock()
+			return
+		}
+		h.mu.Unlock()
+		if err == nil {
+			var m files.Manifest
+			if m, err = h.receiveManifest(jobs.AttemptID{}); err == nil {
+				err = r.store.SetTree(m)
+			}
+		}
+		if err != nil {
+			h.cannotReceive("the files that every job gets cannot be received", err)
+			time.Sleep(receiveRetry)
+			continue
+		}
+		r.problem.Store(nil)
+		h.mu.Lock()
+		r.have = version
+		r.ready.Store(true)
+		h.releaseLocked()
+		h.mu.Unlock()
+		r.beatNow()
+	}
+}
+
+// beatNow asks for a heartbeat out of turn.
+func (r *receiver) beatNow() {
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
+}
+
+// cannotReceive records why files cannot be received now, once.
+func (h *helper) cannotReceive(what string, err error) {
+	text := fmt.Sprintf("%s: %v; it is tried again", what, err)
+	if files.NoSpace(err) {
+		text = fmt.Sprintf("there is no space in %s for the files that jobs get: %v; it is tried again", h.files.store.Dir, err)
+	}
+	if was := h.files.problem.Swap(&text); was == nil || *was != text {
+		h.trouble(jobs.AttemptID{}, text)
+	}
+}
+
+// holdLocked reports whether an attempt must wait for files, and sees to them.
+func (h *helper) holdLocked(job *hosts.LaunchJob) bool {
+	r := h.files
+	if job.Files == nil {
+		return false
+	}
+	if _, ok := r.held[job.Attempt]; ok {
+		return true
+	}
+	held := heldToken{r.wanted, job.Files.Own && !r.store.HasOwn(job.Attempt.String())}
+	if !held.own && r.have >= held.version {
+		return false
+	}
+	r.held[job.Attempt] = held
+	if held.own {
+		go h.receiveOwn(job.Attempt)
+	}
+	return true
+}
+
+// releaseLocked sends the tokens of attempts whose files have come.
+func (h *helper) releaseLocked() {
+	for id, held := range h.files.held {
+		if held.own || held.version > h.files.have {
+			continue
+		}
+		delete(h.files.held, id)
+		if h.waiting[id] {
+			h.wakePipe.add(id)
+		}
+	}
+	h.staffLocked()
+	h.wakePipe.send()
+}
+
+// unheldLocked returns the attempts that wait for a slot and for nothing else.
+func (h *helper) unheldLocked() map[jobs.AttemptID]bool {
+	if len(h.files.held) == 0 {
+		return h.waiting
+	}
+	list := map[jobs.AttemptID]bool{}
+	for id := range h.waiting {
+		if _, held := h.files.held[id]; !held {
+			list[id] = true
+		}
+	}
+	return list
+}
+
+// receiveOwn receives the files that one attempt gets. What our side cannot send is the
+// job's failure, which its supervisor finds.
+func (h *helper) receiveOwn(id jobs.AttemptID) {
+	r := h.files
+	r.own <- struct{}{}
+	defer func() { <-r.own }()
+	for {
+		h.mu.Lock()
+		wanted := h.waiting[id]
+		h.mu.Unlock()
+		if !wanted { // withdrawn, or lapsed
+			break
+		}
+		m, err := h.receiveManifest(id)
+		var refused *files.SendError
+		if errors.As(err, &refused) {
+			err = r.store.RefuseOwn(id.String(), refused)
+		} else if err == nil {
+			err = r.store.SetOwn(id.String(), m)
+		}
+		if err == nil {
+			r.problem.Store(nil)
+			break
+		}
+		h.cannotReceive(fmt.Sprintf("the files of job %d cannot be received", id.Job), err)
+		time.Sleep(receiveRetry)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if held, ok := r.held[id]; ok {
+		held.own = false
+		r.held[id] = held
+		h.releaseLocked()
+	}
+}
+
+// receiveManifest receives a manifest, and the contents in it that are not here.
+func (h *helper) receiveManifest(id jobs.AttemptID) (files.Manifest, error) {
+	r := h.files
+	var text []byte
+	for {
+		p := <-r.ask(h, hosts.Want{Attempt: id, Offset: int64(len(text)), Limit: hosts.MaxChunk})
+		if p.Why != "" {
+			return nil, &files.SendError{Text: p.Why}
+		}
+		if text = append(text, p.Bulk...); int64(len(text)) >= p.Size || len(p.Bulk) == 0 {
+			break
+		}
+	}
+	m, err := files.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	missing := r.store.Missing(m, h.runDir != "")
+	bytes := int64(0)
+	for _, e := range missing {
+		bytes += e.Size
+	}
+	if bytes > 0 {
+		r.begun(bytes)
+		defer r.ended(bytes)
+	}
+	work, failed := make(chan *files.Entry), make(chan error, filesAtOnce)
+	var group sync.WaitGroup
+	for range min(filesAtOnce, len(missing)) {
+		group.Go(func() {
+			for e := range work {
+				if err := r.store.Receive(e, pieceBytes, r.reader(h, e)); err != nil {
+					failed <- fmt.Errorf("%s: %w", e.Path, err)
+					return
+				}
+			}
+		})
+	}
+	for _, e := range missing {
+		select {
+		case work <- e:
+			continue
+		case err = <-failed:
+		}
+		break
+	}
+	close(work)
+	group.Wait()
+	select {
+	case err = <-failed:
+	default:
+	}
+	return m, err
+}
+
+// reader returns a function that gives the pieces of a content in order. It asks for some
+// ahead.
+func (r *receiver) reader(h *helper, e *files.Entry) func(int64, int) ([]byte, error) {
+	var ahead []chan *hosts.Piece
+	next := int64(0)
+	return func(int64, int) ([]byte, error) {
+		for next < e.Size && len(ahead) < pieceAhead {
+			n := min(pieceBytes, e.Size-next)
+			ahead = append(ahead, r.ask(h, hosts.Want{Sum: e.Sum.String(), Offset: next, Limit: int(n)}))
+			next += n
+		}
+		p := <-ahead[0]
+		ahead = ahead[1:]
+		if p.Why != "" {
+			return nil, errors.New(p.Why)
+		}
+		r.got.Add(int64(len(p.Bulk)))
+		return p.Bulk, nil
+	}
+}
+
+// ask sends a Want when the window has room. The channel gives the answer.
+func (r *receiver) ask(h *helper, m hosts.Want) chan *hosts.Piece {
+	r.window.enter()
+	m.ID = r.lastID.Add(1)
+	answer := make(chan *hosts.Piece, 1)
+	r.mu.Lock()
+	r.answers[m.ID] = asked{answer, uptime()}
+	r.mu.Unlock()
+	h.out.send(&m)
+	return answer
+}
+
+// answer passes a piece on. It never waits.
+func (r *receiver) answer(p *hosts.Piece) {
+	r.mu.Lock()
+	a, ok := r.answers[p.ID]
+	delete(r.answers, p.ID)
+	r.mu.Unlock()
+	if ok {
+		r.window.leave(uptime() - a.at)
+		a.answer <- p
+	}
+}
+
+// asked is a piece that was requested and has not arrived yet.
+type asked struct {
+	answer chan *hosts.Piece
+	at     time.Duration // boot clock
+}
+
+// window bounds the pieces under way. What is under way beyond what the link holds waits in
+// queues, and launches and heartbeats wait behind it. So the window shrinks when pieces take
+// much longer than the fastest one did, and grows when they do not.
+type window struct {
+	mu      sync.Mutex
+	cond    *sync.Cond
+	flying  int
+	limit   float64
+	fastest time.Duration // grows a little with each piece: the link may have become slower
+}
+
+func newWindow() *window {
+	w := &window{limit: 2 * minWindow}
+	w.cond = sync.NewCond(&w.mu)
+	return w
+}
+
+func (w *window) enter() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for float64(w.flying) >= w.limit {
+		w.cond.Wait()
+	}
+	w.flying++
+}
+
+func (w *window) leave(took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flying--
+	if w.fastest += w.fastest / 1024; w.fastest == 0 || took < w.fastest {
+		w.fastest = took
+	}
+	if took > w.fastest+max(w.fastest/2, maxQueued) {
+		w.limit = max(minWindow, w.limit*0.9)
+	} else {
+		w.limit = min(maxWindow, w.limit+1/w.limit)
+	}
+	w.cond.Broadcast()
+}
+
+// drop removes the directories of attempts whose outcomes and files are durable.
+func (h *helper) drop(ids []jobs.AttemptID) {
+	if h.open.KeepFiles {
+		return
+	}
+	for _, id := range ids {
+		if err := h.files.store.Drop(id.String()); err != nil {
+			h.trouble(id, fmt.Sprintf("removing the directory of %s: %v", id, err))
+		}
+	}
+}

@@ -1,0 +1,338 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	wire "dcs-tui/hosts/helper"
+	"dcs-tui/jobs"
+)
+
+// Under load, reports are read at intervals instead of one by one. Each reading wakes
+// this helper, sshd, and the dispatcher.
+const (
+	shortGather = 5 * time.Millisecond
+	longGather  = 20 * time.Millisecond
+)
+
+// gatherLocked returns how long reports may wait for each other: the longer, the more
+// jobs are buffered here for each slot. No slot waits for the dispatcher in the meantime.
+func (h *helper) gatherLocked() time.Duration {
+	switch n := len(h.waiting); {
+	case n <= h.limit:
+		return 0
+	case n <= 4*h.limit:
+		return shortGather
+	}
+	return longGather
+}
+
+// reportPipe is the reading end of the supervisors' reports. It does not wait in the
+// runtime's poller, which would be woken by each report.
+type reportPipe struct {
+	fd   int
+	path string
+}
+
+// openReports opens the pipe of the supervisors' reports, for reading and writing:
+// it then never ends when supervisors come and go.
+func (h *helper) openReports() (reportPipe, error) {
+	p := reportPipe{path: h.spool.path(fileReports)}
+	var err error
+	if p.fd, err = openat(unix.AT_FDCWD, p.path, unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
+		return p, fmt.Errorf("spool: %w", err)
+	}
+	unix.FcntlInt(uintptr(p.fd), unix.F_SETPIPE_SZ, 1<<20) // as much as is allowed
+	return p, nil
+}
+
+// read waits until there is something to read, and reads it. Before it waits it calls
+// idle, which returns for how long not to call it again, 0 for ever.
+func (p reportPipe) read(b []byte, idle func() time.Duration) (int, error) {
+	for {
+		n, err := unix.Read(p.fd, b)
+		switch err {
+		case unix.EAGAIN:
+			limit := -1
+			if d := idle(); d > 0 {
+				limit = int(d/time.Millisecond) + 1
+			}
+			fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+			if _, err = unix.Poll(fds, limit); err != nil && err != unix.EINTR {
+				return 0, err
+			}
+		case unix.EINTR:
+		default:
+			return n, err
+		}
+	}
+}
+
+// collect reads the supervisors' reports and passes them on in batches.
+func (h *helper) collect(p reportPipe) error {
+	buf := make([]byte, 64<<10)
+	have := 0
+	for {
+		n, err := p.read(buf[have:], h.learnGroups)
+		if err != nil {
+			return fmt.Errorf("spool: reading reports: %w", err)
+		}
+		if h.superseded() {
+			return errSuperseded // these lines were for another; it looks after itself
+		}
+		have += n
+		end := bytes.LastIndexByte(buf[:have], '\n') + 1
+		if end == 0 && have == len(buf) {
+			end = have // no line of ours is that long
+		}
+		gather := h.reported(buf[:end])
+		have = copy(buf, buf[end:have])
+		if gather > 0 {
+			time.Sleep(gather)
+		}
+	}
+}
+
+// reported handles whole lines and sends what they come to. It returns how long to wait
+// before the next are read.
+func (h *helper) reported(lines []byte) time.Duration {
+	b := &batch{}
+	var reports []report
+	over := map[jobs.AttemptID]bool{}
+	for line := range bytes.Lines(lines) {
+		r, err := parseReport(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err != nil {
+			b.other = append(b.other, &hosts.Trouble{Text: err.Error()})
+			continue
+		}
+		if r.Kind == repExited {
+			over[r.Attempt] = true
+		}
+		reports = append(reports, r)
+	}
+	h.mu.Lock()
+	for i := range reports {
+		// A start whose exit is here too is left out: the exit says it all.
+		if r := &reports[i]; r.Kind != repStarted || !over[r.Attempt] {
+			h.reportLocked(r, b)
+		}
+	}
+	if len(h.waiting) > 0 && len(h.sups) < h.limit {
+		h.staffLocked() // an earlier helper's supervisor may have freed its slot
+	}
+	h.wakePipe.send()
+	gather := h.gatherLocked()
+	h.mu.Unlock()
+	h.learnGroups()
+	h.out.send(b.messages()...)
+	h.answer(b.ask)
+	return gather
+}
+
+// batch gathers what lines say into few messages.
+type batch struct {
+	started []hosts.StartedJob
+	exits   []hosts.ExitedJob
+	lapsed  []jobs.AttemptID
+	other   []hosts.Message
+	ask     []jobs.AttemptID // to be examined
+}
+
+func (h *helper) reportLocked(r *report, b *batch) {
+	id := r.Attempt
+	switch r.Kind {
+	case repStarted:
+		delete(h.waiting, id)
+		// The number of the job's group; learnGroups adds what proves whose it is.
+		group := pgroup{id: r.Job, since: r.By.Start}
+		if old := h.running[id]; old != nil {
+			old.by, old.job, old.at = r.By, group, r.At
+		} else {
+			h.running[id] = &run{by: r.By, job: group, at: r.At, over: make(chan struct{})}
+		}
+		h.started = append(h.started, newStart{id, uptime()})
+		b.started = append(b.started, hosts.StartedJob{Attempt: id, Slot: r.By.Slot, At: r.At})
+	case repExited:
+		h.overLocked(id)
+		h.reuseLocked(id)
+		b.exits = append(b.exits, hosts.ExitedJob{Attempt: id, Slot: r.By.Slot, Outcome: r.Outcome})
+	case repLapsed:
+		h.overLocked(id)
+		b.lapsed = append(b.lapsed, id)
+	case repRefused:
+		h.overLocked(id)
+		if h.open.Sends { // a job may have changed what is sent, which is then removed
+			go h.resend()
+		}
+		h.gpus.whole = union(h.gpus.whole, r.GPUs) // until watchGPUs looks at the locks again
+		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.Why, GPUs: r.GPUs})
+	case repKnown:
+		delete(h.waiting, id)
+		b.ask = append(b.ask, id)
+	case repTrouble:
+		if r.Why == tokenReturned {
+			if h.unheldLocked()[id] {
+				h.wakePipe.add(id)
+			}
+			return
+		}
+		b.other = append(b.other, &hosts.Trouble{Attempt: id, Text: r.Why})
+	}
+}
+
+// newStart is the report of a job's start whose process group has not been looked at.
+type newStart struct {
+	id jobs.AttemptID
+	at time.Duration // boot clock
+}
+
+// groupDelay is how long after the report of its start the process group of a job is
+// looked at. A short job costs nothing then. Until then, and for ever if the shell has
+// ended by then, less proves what belongs to the group.
+const groupDelay = 100 * time.Millisecond
+
+// learnGroups looks at the process groups of jobs that started at least groupDelay ago.
+// It returns when it is to be called again, 0 if it need not be.
+func (h *helper) learnGroups() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for now := uptime(); len(h.started) > 0; h.started = h.started[1:] {
+		s := h.started[0]
+		if wait := s.at + groupDelay - now; wait > 0 {
+			return wait
+		}
+		if r := h.running[s.id]; r != nil && r.job.leader == 0 {
+			r.job = groupOf(r.job.id, r.by)
+		}
+	}
+	h.started = nil
+	return 0
+}
+
+// union returns the numbers that are in either list, sorted.
+func union(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// maxUnused is how many files wait to be used again.
+const maxUnused = 1024
+
+// reuseLocked records that a supervisor has put the file of a spec into free/.
+func (h *helper) reuseLocked(id jobs.AttemptID) {
+	if len(h.unused) < maxUnused {
+		h.unused = append(h.unused, id.String())
+	}
+}
+
+// overLocked forgets an attempt that is over and wakes those who wait for it.
+func (h *helper) overLocked(id jobs.AttemptID) {
+	delete(h.waiting, id)
+	if r := h.running[id]; r != nil {
+		delete(h.running, id)
+		close(r.over)
+	}
+}
+
+// messages makes messages of a batch.
+func (b *batch) messages() []hosts.Message {
+	var out []hosts.Message
+	if len(b.started) > 0 {
+		out = append(out, &hosts.Started{Jobs: b.started})
+	}
+	if len(b.exits) > 0 {
+		out = append(out, &hosts.Exits{Jobs: b.exits})
+	}
+	if len(b.lapsed) > 0 {
+		out = append(out, &hosts.Withdrawn{Attempts: b.lapsed, Why: whyLapsed})
+	}
+	return append(out, b.other...)
+}
+
+// outbox sends messages in order without making anybody wait: a link may be
+// slow. What gathers while one write is under way goes out together in the next.
+type outbox struct {
+	w      *wire.Writer
+	broken chan error // gets the first error
+
+	mu      sync.Mutex
+	cond    *sync.Cond
+	queue   []hosts.Message
+	beats   int  // beats in the queue: a newer one makes an older useless
+	writing bool // a write is under way
+	failed  bool
+}
+
+func newOutbox(w *wire.Writer) *outbox {
+	o := &outbox{w: w, broken: make(chan error, 1)}
+	o.cond = sync.NewCond(&o.mu)
+	go o.run()
+	return o
+}
+
+func (o *outbox) send(msgs ...hosts.Message) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range msgs {
+		if _, ok := m.(*hosts.Beat); ok {
+			if o.beats > 0 {
+				continue
+			}
+			o.beats++
+		}
+		o.queue = append(o.queue, m)
+	}
+	o.cond.Broadcast()
+}
+
+func (o *outbox) run() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		for len(o.queue) == 0 {
+			o.cond.Wait()
+		}
+		msgs := o.queue
+		o.queue, o.beats, o.writing = nil, 0, true
+		o.mu.Unlock()
+		err := o.w.Write(msgs...)
+		o.mu.Lock()
+		o.writing = false
+		if err != nil {
+			o.failed, o.queue = true, nil
+			o.broken <- err
+			o.cond.Broadcast()
+			return
+		}
+		o.cond.Broadcast()
+	}
+}
+
+// flushTime bounds how long the end of a helper waits for a link that is stuck.
+const flushTime = 5 * time.Second
+
+// flush waits until everything is written or the link has failed, not for ever.
+func (o *outbox) flush() {
+	late := false
+	timer := time.AfterFunc(flushTime, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		late = true
+		o.cond.Broadcast()
+	})
+	defer timer.Stop()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !late && !o.failed && (len(o.queue) > 0 || o.writing) {
+		o.cond.Wait()
+	}
+}

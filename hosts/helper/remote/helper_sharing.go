@@ -1,0 +1,328 @@
+//go:build linux
+
+package remote
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"math"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// sharing is the helper's part in sharing the host with other runs and users: it states
+// what the run wants, and works out how many slots that leaves to it. mu guards all
+// but wish, now and changed.
+type sharing struct {
+	mu sync.Mutex // held while it looks
+	claimFile
+	written claimText
+	since   time.Duration // boot clock: since when the user wants slots and has none; 0: not so
+	last    bool          // and it may therefore use one
+	left    bool          // the run is over here
+	told    map[string]bool
+
+	wish    atomic.Pointer[hosts.Share]   // of the dispatcher; nil: it shares nothing
+	now     atomic.Pointer[hosts.Sharing] // nil: nobody else is here
+	changed chan struct{}                 // room for one: look now
+}
+
+// maxToldClaims bounds the complaints about files of others.
+const maxToldClaims = 8
+
+// setShare handles what the run wants.
+func (h *helper) setShare(m *hosts.Share) {
+	m.Slots, m.Want = min(max(m.Slots, 1), maxSlots), min(max(m.Want, 0), maxSlots)
+	h.sharing.wish.Store(m)
+	shared := 0
+	if m.Weight > 0 {
+		shared = m.Slots
+	}
+	h.ctl.at(ctlShared).Store(int64(shared)) // before any job that comes after it
+	select {
+	case h.sharing.changed <- struct{}{}:
+	default:
+	}
+}
+
+// watchShare looks at the claims of others again and again. It may hang with the disk.
+func (h *helper) watchShare() {
+	for {
+		wait := h.lim.beat
+		if h.sharing.now.Load() != nil {
+			wait /= 3
+		}
+		select {
+		case <-h.sharing.changed:
+		case <-time.After(wait):
+		}
+		if h.atEnd() || h.superseded() {
+			continue
+		}
+		before := h.sharing.now.Load()
+		h.lookAtShare(h.sharing.wish.Load(), h.lim.lastSlot)
+		if now := h.sharing.now.Load(); (now == nil) != (before == nil) || now != nil && now.Slots != before.Slots {
+			h.files.beatNow()
+		}
+	}
+}
+
+// lookAtShare publishes what the run wants, counts, and works out how many slots it may
+// use. Without a wish it only looks.
+func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
+	s, dir := &h.sharing, h.cfg.ShareDir
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		return
+	}
+	active := wish != nil && wish.Weight > 0
+	dirfd, err := openShare(dir, active)
+	if err == nil {
+		defer closeFile(dirfd, dir)
+		if active {
+			err = s.publish(dirfd, h, wish)
+		}
+	}
+	var odd map[string]string
+	var claims []seenClaim
+	own := filepath.Base(s.path)
+	if err == nil {
+		claims, odd, err = readClaims(dirfd, dir, own, h.cfg.Run, h.slots)
+	}
+	if err != nil {
+		s.now.Store(nil)
+		if active && !errors.Is(err, fs.ErrNotExist) {
+			h.complain(dir, fmt.Sprintf("the slots of this host are not shared with other users: %v (share_dir in hosts.toml names another directory)", err))
+		}
+		return
+	}
+	for name, why := range odd {
+		h.complain(name, fmt.Sprintf("%s/%s is ignored, it was not made by dcs-tui: %s", dir, name, why))
+	}
+	slots := h.slots
+	if active {
+		slots = wish.Slots
+	}
+	me := slices.IndexFunc(claims, func(c seenClaim) bool { return c.Run == own })
+	if me < 0 { // its part if it came now
+		me = len(claims)
+		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: os.Getuid(), Run: own, Weight: 1, Want: slots}})
+	}
+	gpus := gpuUsers(dirfd, dir)
+	if len(claims) == 1 && len(gpus) == 0 {
+		s.last, s.since = false, 0
+		h.ctl.at(ctlLast).Store(0)
+		s.now.Store(nil)
+		return
+	}
+	list := plainClaims(claims)
+	list[me].Want = max(list[me].Want, 1) // its part if it wanted something
+	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
+	if s.starve(list, me, bound, patience); s.last {
+		bound = max(bound, 1)
+	}
+	h.ctl.at(ctlLast).Store(map[bool]int64{true: 1}[s.last])
+	s.now.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
+		Memory: hosts.HeldMemory(memory().total, list, me), Users: usersOf(claims, gpus)})
+}
+
+// publish writes what the run wants into its claim file.
+func (s *sharing) publish(dirfd int, h *helper, wish *hosts.Share) error {
+	if s.fd != 0 {
+		st, err := inPlace(s.fd, s.path)
+		if err != nil {
+			s.close()
+			s.written = claimText{}
+		} else if time.Since(time.Unix(st.Mtim.Unix())) > deadClaim/2 {
+			touchFile(s.fd) // so that cleaners keep the file
+		}
+	}
+	err := s.open(dirfd, &h.cfg)
+	text := claimText{run: h.cfg.Run, name: h.cfg.RunName, want: wish.Want, weight: wish.Weight}
+	if err != nil || text == s.written {
+		return err
+	}
+	err = lockRange(s.fd, s.path, 0, 1)
+	if errors.Is(err, unix.EAGAIN) {
+		return nil // an earlier helper is about to leave
+	}
+	if err == nil {
+		err = pwrite(s.fd, s.path, text.append(nil), 0)
+	}
+	if err == nil {
+		s.written = text
+	}
+	return err
+}
+
+// starve decides whether the run may use one slot though others hold all: the user has
+// wanted one for longer than patience and had none.
+func (s *sharing) starve(claims []hosts.SlotClaim, me, bound int, patience time.Duration) {
+	others := 0 // slots of the user's other runs
+	for i, c := range claims {
+		if i != me && c.User == claims[me].User {
+			others += c.Held
+		}
+	}
+	switch now := uptime(); {
+	case bound > 0 || others > 0:
+		s.last, s.since = false, 0
+	case s.since == 0:
+		s.since = now
+	case now-s.since >= patience:
+		s.last = true
+	}
+}
+
+// complain reports what is wrong with a file, once.
+func (h *helper) complain(name, text string) {
+	s := &h.sharing
+	if s.told == nil {
+		s.told = map[string]bool{}
+	}
+	if h.out == nil || s.told[name] || len(s.told) >= maxToldClaims {
+		return
+	}
+	if s.told[name] = true; len(s.told) == maxToldClaims {
+		text += "; further such files are not reported"
+	}
+	h.trouble(jobs.AttemptID{}, text)
+}
+
+// leaveShare removes the claim at the end of the run, also one of an earlier helper.
+func (h *helper) leaveShare() {
+	h.sharing.mu.Lock()
+	defer h.sharing.mu.Unlock()
+	h.sharing.left = true
+	dirfd, err := openShare(h.cfg.ShareDir, false)
+	if err != nil {
+		return
+	}
+	defer closeFile(dirfd, h.cfg.ShareDir)
+	names, _ := shareNames(dirfd, h.cfg.ShareDir, claimFiles(h.cfg.Run, h.cfg.Host))
+	for _, name := range names {
+		unlinkat(dirfd, name, 0) // the sticky bit keeps the files of others
+	}
+}
+
+// offset decides who gets the remainders on this host. It is the same for everybody who
+// looks in the same minute, differs between hosts, and moves, so that each gets its turn.
+func offset(dirfd int, dir string) float64 {
+	var st unix.Stat_t
+	fstat(dirfd, dir, &st)
+	hash := fnv.New32a()
+	fmt.Fprint(hash, bootID(), st.Dev, st.Ino)
+	_, f := math.Modf(float64(hash.Sum32())/(1<<32) + float64(uptime()/time.Minute)*math.Phi)
+	return f
+}
+
+// weightsFile holds the weights of users: lines of a name or number and a weight. Only
+// root can write it, because everybody would like to have more.
+const weightsFile = "shares"
+
+// userWeights returns the weights that root has given to the users of claims; nil if the
+// file is missing, is a link, belongs to another user, or can be written by others.
+func userWeights(dir string, claims []hosts.SlotClaim) map[int]int {
+	path := dir + "/" + weightsFile
+	fd, err := openPlain(path)
+	if err != nil {
+		return nil
+	}
+	defer closeFile(fd, path)
+	var st unix.Stat_t
+	if err := fstat(fd, path, &st); err != nil || st.Uid != 0 || st.Mode&0o022 != 0 {
+		return nil
+	}
+	b := make([]byte, 64<<10)
+	n, err := preadAll(fd, path, b)
+	if err != nil {
+		return nil
+	}
+	weights := map[int]int{}
+	for line := range strings.Lines(string(b[:n])) {
+		f := strings.Fields(line)
+		if len(f) != 2 {
+			continue
+		}
+		for _, c := range claims {
+			if n, err := strconv.Atoi(f[1]); err == nil && (f[0] == userName(c.User) || f[0] == strconv.Itoa(c.User)) {
+				weights[c.User] = n
+			}
+		}
+	}
+	return weights
+}
+
+// gpuUsers returns the devices that are locked, by user.
+func gpuUsers(dirfd int, dir string) map[int][]int {
+	users := map[int][]int{}
+	for name, n := range gpuFiles(dirfd, dir) {
+		var st unix.Stat_t
+		if locked, err := isRangeLocked(dirfd, name, nil, 0, 0); err != nil || !locked ||
+			statat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || slices.Contains(users[int(st.Uid)], n) {
+			continue
+		}
+		users[int(st.Uid)] = append(users[int(st.Uid)], n)
+	}
+	return users
+}
+
+// usersOf lists for people who uses what, users with the most slots first.
+func usersOf(claims []seenClaim, gpus map[int][]int) (list []hosts.SharedUser) {
+	at := map[int]int{}
+	user := func(uid int) *hosts.SharedUser {
+		if _, ok := at[uid]; !ok {
+			at[uid] = len(list)
+			list = append(list, hosts.SharedUser{Name: userName(uid), GPUs: gpus[uid]})
+		}
+		return &list[at[uid]]
+	}
+	for _, c := range claims {
+		if c.name == "" {
+			continue // us, without a claim
+		}
+		u := user(c.User)
+		u.Slots += c.Held
+		u.Memory += c.Memory
+		u.Want += max(c.Want, c.Held)
+		u.Runs = append(u.Runs, c.name)
+	}
+	for uid := range gpus {
+		user(uid)
+	}
+	slices.SortStableFunc(list, func(a, b hosts.SharedUser) int {
+		return cmp.Or(b.Slots-a.Slots, strings.Compare(a.Name, b.Name))
+	})
+	return list[:min(len(list), hosts.MaxSharedUsers)]
+}
+
+var userNames sync.Map // by uid
+
+// userName returns the name of a user, or its number.
+func userName(uid int) string {
+	if name, ok := userNames.Load(uid); ok {
+		return name.(string)
+	}
+	name := "uid " + strconv.Itoa(uid)
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		name = u.Username
+	}
+	userNames.Store(uid, name)
+	return name
+}

@@ -1,0 +1,651 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// D10, what a job finds in its environment, and setup before it in the
+// same shell.
+func TestEnvironment(t *testing.T) {
+	w := newWorld(t)
+	t.Setenv("FROM_LOGIN", "login")
+	t.Setenv("DCS_STALE", "of an outer run")
+	open := w.open()
+	open.Env = []jobs.EnvVar{{Name: "RUN_WIDE", Value: "a b"}, {Name: "BOTH", Value: "run"}}
+	open.Setup, open.Nice = "SETUP_SAYS=host", 7
+	f := w.start(open)
+	j := job("12.3", `echo "$FROM_LOGIN|$DCS_STALE|$RUN_WIDE|$BOTH|$SETUP_SAYS|$DCS_JOB_ID|$DCS_ATTEMPT|$DCS_RUN|$DCS_RUN_DIR|$DCS_HOST|$DCS_PARAM_lr|$DCS_PARAM_a_b|$OMP_NUM_THREADS|$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER|$DCS_GPUS"; pwd; test "$DCS_SLOT" -ge 1 && test -z "$(cat)"`)
+	j.Env = []jobs.EnvVar{{Name: "BOTH", Value: "job"}}
+	j.Params = []jobs.Param{{Name: "lr", Value: "0.1"}, {Name: "a b", Value: "x=y"}}
+	j.Slots, j.GPUs = 2, []int{1, 3}
+	k := job("13.1", `echo "$SETUP_SAYS|$OMP_NUM_THREADS|${CUDA_VISIBLE_DEVICES-unset}"; pwd; nice`)
+	k.Setup, k.Cwd = "SETUP_SAYS=job", w.workDir
+	k.Env = []jobs.EnvVar{{Name: "OMP_NUM_THREADS", Value: "7"}}
+	f.launch(j, k)
+	for id, want := range map[string]string{
+		"12.3": "login||a b|job|host|12|12.3|test|" + w.runDir + "|melon1|0.1|x=y|2|1,3|PCI_BUS_ID|2\n" + w.runDir + "\n",
+		"13.1": "job|7|unset\n" + w.workDir + "\n7\n",
+	} {
+		if o := f.exit(id); !o.OK() {
+			t.Errorf("%s: %+v", id, o)
+		}
+		if got := w.content(id, jobs.FileOut); got != want {
+			t.Errorf("%s: got  %q\nwant %q", id, got, want)
+		}
+	}
+	f.bye()
+}
+
+// A later value wins, in place of the earlier one.
+func TestEnvironmentHasNoDuplicates(t *testing.T) {
+	e := newJobEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"}, &slotConfig{Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
+	got := e.of(&hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "N", Value: "1"}, {Name: "N", Value: "2"}, {Name: "A", Value: "5"}}}, "mark", "/p")
+	seen := map[string]int{}
+	for _, kv := range got {
+		name, _, _ := strings.Cut(kv, "=")
+		seen[name]++
+	}
+	for name, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is there %d times: %q", name, n, got)
+		}
+	}
+	for _, want := range []string{"A=5", "B=4", "N=2", "DCS_COOKIE=mark", "OMP_NUM_THREADS=1"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is missing in %q", want, got)
+		}
+	}
+}
+
+// --shell: another shell, with options, found in PATH; one that is not there is
+// the job's failure with 127, as sh would have it.
+func TestShell(t *testing.T) {
+	for _, c := range []struct {
+		shell string
+		exit  int
+		text  string
+	}{{"bash -e", 3, ""}, {"/nonexistent/sh", 127, "/nonexistent/sh"}} {
+		w := newWorld(t)
+		open := w.open()
+		open.Shell = c.shell
+		f := w.start(open)
+		f.launch(job("1.1", "(exit 3); echo not reached"))
+		o := f.exit("1.1")
+		if o.Exit != c.exit || !strings.Contains(o.Error, c.text) {
+			t.Errorf("%s: %+v", c.shell, o)
+		}
+		f.bye()
+	}
+}
+
+// DCS_PROGRESS reaches the heartbeats, at most 64 bytes of it.
+func TestProgress(t *testing.T) {
+	w := newWorld(t)
+	gate := w.fifo("gate")
+	f := w.start(w.open())
+	f.launch(job("1.1", `printf '3/10 %0100d' 0 > "$DCS_PROGRESS"; read x < `+gate))
+	b := await(f, func(b *hosts.Beat) bool { return len(b.Progress) > 0 })
+	if p := b.Progress["1.1"]; !strings.HasPrefix(p, "3/10 0") || len(p) != maxProgress {
+		t.Errorf("progress %q", p)
+	}
+	if b.Uptime == 0 || b.MemFree <= 0 || b.DiskFree <= 0 || b.Running != 1 || b.Seq != 1 {
+		t.Errorf("beat %+v", b)
+	}
+	w.say(gate)
+	f.exit("1.1")
+	f.bye()
+}
+
+// The files of a job whose start has not been reported yet are kept; those of a job that is
+// over are removed.
+func TestProgressBeforeTheStartIsReported(t *testing.T) {
+	s, err := makeSpool(t.TempDir(), "r1", "melon1")
+	must(t, err)
+	runs, over := attemptID(t, "1.1"), attemptID(t, "2.1")
+	write(t, s.path(dirTaken, takenName(runs, holder{1, os.Getpid(), 5})), "")
+	for _, n := range []string{runs.String(), runs.String() + reportSuffix, over.String(), over.String() + reportSuffix, "odd"} {
+		write(t, s.path(dirProgress, n), "1/2")
+	}
+	h := &helper{spool: s}
+	h.readProgress()
+	names, err := s.list(dirProgress)
+	must(t, err)
+	slices.Sort(names)
+	if want := []string{"1.1", "1.1" + reportSuffix}; !slices.Equal(names, want) {
+		t.Errorf("files that are left: %q, want %q", names, want)
+	}
+}
+
+// K12: what a job appends to DCS_REPORT reaches a heartbeat once: the end of it, in whole lines.
+func TestReports(t *testing.T) {
+	w := newWorld(t)
+	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
+	f := w.start(w.open())
+	f.launch(job("1.1", `seq -f '%g 0.5' 200 > "$DCS_REPORT"; read x < `+more+`; echo '201 0.25' >> "$DCS_REPORT"; read x < `+gate),
+		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+other))
+	b := await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
+	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n200 0.5\n") || len(p) > maxReportFile || strings.Count(p, "\n")*len("200 0.5\n") != len(p) {
+		t.Errorf("reports %q", b.Reports)
+	}
+	w.say(more)
+	b = await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
+	if p := b.Reports["1.1"]; !strings.HasSuffix(p, "\n200 0.5\n201 0.25\n") {
+		t.Errorf("reports %q", b.Reports)
+	}
+	w.say(gate)
+	f.exit("1.1")
+	w.say(other)
+	f.exit("2.1")
+	f.bye()
+}
+
+// Jobs find no descriptor of ours.
+func TestDescriptors(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.launch(job("1.1", "ls /proc/self/fd | tr '\\n' ' '"))
+	f.exit("1.1")
+	if got := w.content("1.1", jobs.FileOut); got != "0 1 2 3 " { // 3 is ls's own
+		t.Errorf("descriptors %q", got)
+	}
+	f.bye()
+}
+
+// What is bad about a host is one clear line, and costs nothing.
+func TestHelloErrors(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(w.runDir, "file")
+	write(t, file, "")
+	for _, c := range []struct {
+		name   string
+		change func(o *hosts.Open)
+		want   string
+	}{
+		{"work_dir below a file", func(o *hosts.Open) { o.WorkDir = file + "/sub" }, "work_dir"},
+		{"work_dir read-only", func(o *hosts.Open) { o.WorkDir = "/proc/1" }, "work_dir"},
+		{"work_dir relative", func(o *hosts.Open) { o.WorkDir = "here" }, "absolute"},
+		{"host name", func(o *hosts.Open) { o.Host = "../x" }, "host's name"},
+		{"run uid", func(o *hosts.Open) { o.Run = strings.Repeat("x", 100) }, "uid"},
+		{"version", func(o *hosts.Open) { o.Version = 99 }, "version"},
+	} {
+		o := w.open()
+		c.change(o)
+		if h := w.start(o).hello; !strings.Contains(h.Error, c.want) {
+			t.Errorf("%s: error %q, want one about %q", c.name, h.Error, c.want)
+		}
+	}
+}
+
+// without the nonce attempts live below work_dir; a cwd that is not
+// there is said.
+func TestNotShared(t *testing.T) {
+	w := newWorld(t)
+	o := w.open()
+	o.Nonce, o.Cwd = "another", "/not/here"
+	f := w.start(o)
+	if f.hello.Shared || f.hello.Dir != filepath.Join(w.workDir, w.run) || !strings.Contains(f.hello.CwdError, "/not/here") {
+		t.Errorf("hello %+v", f.hello)
+	}
+	j := job("1.1", "echo 0123456789")
+	j.Cwd = "/"
+	f.launch(j)
+	f.exit("1.1")
+	for _, c := range []struct {
+		off   int64
+		limit int
+		want  string
+		size  int64
+	}{{0, 4, "0123", 11}, {-4, 100, "789\n", 11}, {20, 5, "", 11}} {
+		f.send(&hosts.Read{ID: 1, Attempt: j.Attempt, File: jobs.FileOut, Offset: c.off, Limit: c.limit})
+		m := await(f, func(m *hosts.Chunk) bool { return true })
+		if string(m.Bulk) != c.want || m.Size != c.size {
+			t.Errorf("read %+v: %q, %+v", c, m.Bulk, m)
+		}
+	}
+	f.send(&hosts.Read{ID: 2, Attempt: attemptID(t, "9.9"), File: jobs.FileOut, Limit: 5})
+	if m := await(f, func(m *hosts.Chunk) bool { return true }); m.Size != -1 || m.Why == "" {
+		t.Errorf("a missing file: %+v", m)
+	}
+	f.bye()
+}
+
+// A job never runs without its setup: when that fails, so does the job, with the
+// setup's exit code and words. What the setup did lasts in the same shell.
+func TestSetupComesFirst(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	missing := job("1.1", "echo ran")
+	missing.Setup = "no-such-setup"
+	fails := job("2.1", "echo ran")
+	fails.Setup = "(exit 9)"
+	lasts := job("3.1", `echo "$V $(pwd)"; false; exit 4`)
+	lasts.Setup = "# a comment\nV=1\ncd / # and another"
+	f.launch(missing, fails, lasts)
+	for id, want := range map[string]int{"1.1": 127, "2.1": 9, "3.1": 4} {
+		o := f.exit(id)
+		if o.Exit != want {
+			t.Errorf("%s: %+v, want exit %d", id, o, want)
+		}
+		if id == "1.1" && !strings.Contains(o.LastLine, "no-such-setup") {
+			t.Errorf("%s: the last line is %q", id, o.LastLine)
+		}
+		if out := w.content(id, jobs.FileOut); id != "3.1" && out != "" || id == "3.1" && out != "1 /\n" {
+			t.Errorf("%s printed %q", id, out)
+		}
+	}
+	f.bye()
+}
+
+// X4, D8: exact exit or signal of every job, with a whole sentinel beside it.
+func TestOutcomes(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	missing := job("6.1", "true")
+	missing.Cwd = "/nonexistent/place"
+	cases := []struct {
+		job  hosts.LaunchJob
+		want jobs.Outcome
+		text string // part of Error or LastLine
+	}{
+		{job("1.1", "echo out; echo err >&2"), jobs.Outcome{}, ""},
+		{job("2.1", "echo first >&2; echo second >&2; exit 7"), jobs.Outcome{Exit: 7}, "second"},
+		{job("3.1", "kill -9 $$"), jobs.Outcome{Signal: "SIGKILL"}, ""},
+		{job("9.1", "kill -40 $$"), jobs.Outcome{Signal: "SIG40"}, ""}, // a real-time signal has no name of its own
+		{job("4.1", "no-such-command-anywhere"), jobs.Outcome{Exit: 127}, "no-such-command-anywhere"},
+		{job("5.1", "/etc/passwd"), jobs.Outcome{Exit: 126}, "denied"},
+		{missing, jobs.Outcome{Exit: 127}, "/nonexistent/place"},
+		{job("7.1", "exec 0<&- 1>&- 2>&-; exit 3"), jobs.Outcome{Exit: 3}, ""},
+		{job("1000.1", "exit 0"), jobs.Outcome{}, ""},
+		{job("8.1", "echo a\x00b"), jobs.Outcome{Exit: 126}, "NUL"},
+	}
+	var list []hosts.LaunchJob
+	for _, c := range cases {
+		list = append(list, c.job)
+	}
+	f.launch(list...)
+	for _, c := range cases {
+		id := c.job.Attempt.String()
+		o := f.exit(id)
+		if o.Exit != c.want.Exit || o.Signal != c.want.Signal || o.TimedOut || o.Stopped {
+			t.Errorf("%s (%q): %+v, want exit %d signal %q", id, c.job.Command, o, c.want.Exit, c.want.Signal)
+		}
+		if !strings.Contains(o.Error+o.LastLine, c.text) {
+			t.Errorf("%s (%q): neither %q nor %q mention %q", id, c.job.Command, o.Error, o.LastLine, c.text)
+		}
+		f := w.status(id)
+		if f.State != attempts.Finished || f.Host != "melon1" || f.Slot < 1 || f.Slot > 2 || f.Claim.Host != "melon1" {
+			t.Errorf("%s: status %+v, want that of host melon1", id, f)
+		}
+		o.LastLine = ""
+		if f.Outcome != o {
+			t.Errorf("%s: the status file says %+v, the report %+v", id, f.Outcome, o)
+		}
+	}
+	if got := w.content("1.1", jobs.FileOut) + w.content("1.1", jobs.FileErr); got != "out\nerr\n" {
+		t.Errorf("output %q", got)
+	}
+	f.bye()
+}
+
+// wedge makes the start of an attempt hang, as on a file system that does not
+// answer, until the function that is returned is called.
+func (w *world) wedge(id string) (free func()) {
+	w.t.Helper()
+	out := w.file(id, jobs.FileOut)
+	if err := os.MkdirAll(filepath.Dir(out), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := unix.Mkfifo(out, 0o600); err != nil { // opening it for writing waits for a reader
+		w.t.Fatal(err)
+	}
+	return func() {
+		f, err := os.OpenFile(out, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(func() { f.Close() })
+	}
+}
+
+// Promise 1: the report of a job that has ended waits for the start of the next
+// one in its slot only as long as that does not hang.
+func TestOwedReportIsNotHeldUp(t *testing.T) {
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	free := w.wedge("2.1")
+	open := w.open()
+	open.Slots = 1
+	f := w.start(open)
+	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"), job("2.1", "exit 4"))
+	w.hear(ready)
+	if p := f.probe("2.1"); p.Answer != hosts.Buffered { // its token waits when the first one ends
+		t.Fatalf("2.1 is %v", p.Answer)
+	}
+	w.say(gate)
+	if o := f.exit("1.1"); o.Exit != 3 {
+		t.Errorf("1.1: %+v, want exit 3", o)
+	}
+	free()
+	if o := f.exit("2.1"); o.Exit != 4 {
+		t.Errorf("2.1: %+v, want exit 4", o)
+	}
+	f.bye()
+}
+
+// The same when the run is ended in the meantime.
+func TestByeWhileOwing(t *testing.T) {
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	free := w.wedge("2.1")
+	open := w.open()
+	open.Slots = 1
+	f := w.start(open)
+	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "exit 4"))
+	w.hear(ready)
+	f.probe("2.1")
+	w.say(gate)
+	f.send(&hosts.Bye{End: true})
+	f.exit("1.1")
+	free()
+	if err := f.wait(); err != nil {
+		t.Errorf("the helper ended with %v: %q", err, f.stderr.String())
+	}
+	if _, err := os.Stat(w.spool().dir); !os.IsNotExist(err) {
+		t.Errorf("the spool is still there: %v", err)
+	}
+}
+
+// Promise 1: a supervisor that died before it paid is found by its taken spec;
+// the outcome is the sentinel's.
+func TestDiedWhileOwing(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.launch(job("1.1", "exit 3"))
+	f.exit("1.1")
+	f.kill9()
+	write(t, w.spool().path(dirTaken, takenName(attemptID(t, "1.1"), holder{1, 1 << 22, 3})), "")
+	g := w.start(w.open())
+	if o := g.exit("1.1"); o.Exit != 3 {
+		t.Errorf("%+v, want exit 3", o)
+	}
+	g.bye()
+}
+
+// Promise 1: what is over is found to be, though its supervisor lives, still
+// holds it, and runs something else.
+func TestHeldButOver(t *testing.T) {
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	open := w.open()
+	open.Slots = 1
+	f := w.start(open)
+	f.launch(job("1.1", "echo $PPID; exit 3"))
+	f.exit("1.1")
+	f.pending = nil
+	p, _ := readProc(atoi(t, w.content("1.1", jobs.FileOut)))
+	held := w.spool().path(dirTaken, takenName(attemptID(t, "1.1"), holder{1, p.pid, p.start}))
+	write(t, held, "")
+	f.launch(job("2.1", "echo $PPID > "+ready+"; read x < "+gate))
+	if pid := w.hear(ready); pid != strconv.Itoa(p.pid) {
+		t.Fatalf("2.1 runs under %s, not under %d", pid, p.pid)
+	}
+	if o := f.exit("1.1"); o.Exit != 3 {
+		t.Errorf("%+v, want exit 3", o)
+	}
+	if a := f.probe("2.1").Answer; a != hosts.IsRunning {
+		t.Errorf("2.1 is %v, want running", a)
+	}
+	if _, err := os.Stat(held); !os.IsNotExist(err) {
+		t.Errorf("it is still held: %v", err)
+	}
+	w.say(gate)
+	f.exit("2.1")
+	f.bye()
+}
+
+// bareSlot is a supervisor within the test, without a loop: it owes the report of
+// 1.1. ring is the pipe of its tokens, told that of its reports.
+func (w *world) bareSlot() (s *slot, owe *owed, ring int, told *os.File) {
+	t := w.t
+	t.Helper()
+	sp, err := makeSpool(w.base, w.run, "melon1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pipe, reports [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Pipe2(reports[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	told = os.NewFile(uintptr(reports[0]), "reports")
+	told.SetReadDeadline(time.Now().Add(bound))
+	s = &slot{spool: sp, reports: reports[1], tokens: openTokens(pipe[0]), by: holder{1, 2, 3}}
+	t.Cleanup(func() {
+		told.Close()
+		for _, fd := range []int{pipe[0], pipe[1], reports[1], s.tokens.quick, s.in, s.taken, s.free} {
+			unix.Close(fd)
+		}
+	})
+	for fd, dir := range map[*int]string{&s.in: dirIn, &s.taken: dirTaken, &s.free: dirFree} {
+		if *fd, err = openat(unix.AT_FDCWD, sp.path(dir), unix.O_RDONLY|unix.O_DIRECTORY, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := attemptID(t, "1.1")
+	owe = &owed{&attempt{id: id, taken: takenName(id, s.by)}, &report{Kind: repExited, Attempt: id}}
+	write(t, sp.path(dirTaken, owe.a.taken), "")
+	s.debt.cur.Store(owe)
+	return s, owe, pipe[1], told
+}
+
+// A pending report is sent even if the loop does not reach it any more.
+func TestPaidByTimer(t *testing.T) {
+	w := newWorld(t)
+	s, owe, _, told := w.bareSlot()
+	if got := s.debt.await(s); got != owe {
+		t.Errorf("owed is %v", got)
+	}
+	buf := make([]byte, 4096)
+	n, err := told.Read(buf)
+	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, *owe.exit) || s.debt.cur.Load() != nil {
+		t.Errorf("reported %q, %v; owed is %v", buf[:n], err, s.debt.cur.Load())
+	}
+	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
+		t.Errorf("the spec was not let go: %v", err)
+	}
+}
+
+// Pending reports are sent before the loop waits for a token, and not before a
+// token that is there.
+func TestPaysBeforeItWaits(t *testing.T) {
+	w := newWorld(t)
+	s, owe, ring, told := w.bareSlot()
+	next := attemptID(t, "2.1")
+	unix.Write(ring, appendToken(nil, 1, next))
+	if _, got, ok := s.nextToken(); !ok || got != next || s.debt.cur.Load() != owe {
+		t.Errorf("token %v %v; owed is %v", got, ok, s.debt.cur.Load())
+	}
+	want := *owe.exit
+	want.By = s.by // as the report says
+	done := make(chan jobs.AttemptID)
+	go func() {
+		_, got, _ := s.nextToken()
+		done <- got
+	}()
+	buf := make([]byte, 4096)
+	n, err := told.Read(buf) // comes while the other waits
+	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, want) {
+		t.Errorf("reported %q, %v", buf[:n], err)
+	}
+	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
+		t.Errorf("the spec was not let go: %v", err)
+	}
+	unix.Write(ring, appendToken(nil, 1, next))
+	if got := <-done; got != next {
+		t.Errorf("token %v, want %v", got, next)
+	}
+}
+
+// D7: a host can be given more slots than it was opened with, at once, and fewer; what
+// runs beyond them finishes, and its supervisors leave and take nothing more.
+func TestLimitBeyondSlots(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	gate := func(id string) string { return filepath.Join(w.runDir, "gate"+id) }
+	gated := func(id string) hosts.LaunchJob {
+		return job(id, "echo up > "+ready+"; read x < "+w.fifo("gate"+id))
+	}
+	f := w.start(w.open()) // two slots
+	f.launch(gated("1.1"), gated("2.1"), gated("3.1"), gated("4.1"))
+	w.hearTimes(ready, 2)
+	f.send(&hosts.Limit{Slots: 4})
+	w.hearTimes(ready, 2)
+	f.send(&hosts.Limit{Slots: 1})
+	f.launch(gated("5.1"), gated("6.1"))
+	first := ""
+	for _, id := range []string{"1.1", "2.1", "3.1", "4.1"} {
+		if f.probe(id).Slot == 1 {
+			first = id
+			continue
+		}
+		w.say(gate(id))
+		f.exit(id)
+	}
+	for _, id := range []string{"5.1", "6.1"} {
+		if p := f.probe(id); p.Answer != hosts.Buffered {
+			t.Errorf("%s is %v in slot %d while slot 1 of 1 is busy", id, p.Answer, p.Slot)
+		}
+	}
+	w.say(gate(first))
+	f.exit(first)
+	for range 2 { // one after the other
+		w.hearTimes(ready, 1)
+		one, other := "5.1", "6.1"
+		if f.probe(one).Answer != hosts.IsRunning {
+			one, other = other, one
+		}
+		if p := f.probe(other); p.Answer == hosts.IsRunning {
+			t.Errorf("%s and %s run at once under a limit of 1", one, other)
+		}
+		w.say(gate(one))
+		f.exit(one)
+	}
+	f.bye()
+}
+
+// A helper that follows another begins with the limit that the dispatcher gave last:
+// what waits in the spool must not start in slots that were taken away.
+func TestLimitOutlivesHelper(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.send(&hosts.Limit{Slots: 0})
+	f.launch(job("1.1", "exit 3"))
+	if p := f.probe("1.1"); p.Answer != hosts.Buffered {
+		t.Fatalf("%v, want buffered", p.Answer)
+	}
+	f.kill9()
+	g := w.start(w.open())
+	if p := g.probe("1.1"); p.Answer != hosts.Buffered {
+		t.Errorf("%v behind a helper that was killed under a limit of 0, want buffered", p.Answer)
+	}
+	g.send(&hosts.Limit{Slots: 3})
+	if o := g.exit("1.1"); o.Exit != 3 {
+		t.Errorf("%+v", o)
+	}
+	g.bye()
+}
+
+// A job has the kernel's default timer slack, whatever its supervisor has.
+func TestTimerSlack(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.launch(job("1.1", "cat /proc/self/timerslack_ns"))
+	f.exit("1.1")
+	got, want := strings.TrimSpace(w.content("1.1", jobs.FileOut)), fmt.Sprint(jobSlack.Nanoseconds())
+	if got != want {
+		t.Errorf("the timer slack of a job is %s ns, want %s", got, want)
+	}
+	f.bye()
+}
+
+func fullConfig() *slotConfig {
+	return &slotConfig{Run: "r", RunName: "name", Host: "h", Dir: "/d\xff", Boot: "b", Network: true, Cwd: "/c\xfe", Shell: []string{"/bin/sh", "-e"},
+		Setup: "A=\xc3\x28", Env: []jobs.EnvVar{{Name: "X", Value: "a\xffb\n"}, {Name: "E"}}, GPUs: []int{3, 7}, Nice: -3, Grace: time.Second}
+}
+
+// What supervisors are told arrives byte for byte, or not at all.
+func TestSealedDamage(t *testing.T) {
+	testDamage(t, appendSealed(nil, configMagic, *fullConfig()), fullConfig(), func(b []byte) (*slotConfig, error) {
+		c := &slotConfig{}
+		return c, unseal(b, configMagic, c)
+	})
+	j := &hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 17, N: 2}, Command: "echo x", Cwd: "/x"}
+	testDamage(t, appendSpec(nil, j), j, parseSpec)
+	if err := unseal(appendSpec(nil, j), configMagic, &slotConfig{}); err == nil {
+		t.Error("a job was taken for a configuration")
+	}
+}
+
+func testDamage[T any](t *testing.T, b []byte, want *T, parse func([]byte) (*T, error)) {
+	t.Helper()
+	if got, err := parse(append(slices.Clip(b), "what was there before"...)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, %v; want %+v", got, err, want)
+	}
+	for i := range b {
+		c := slices.Clone(b)
+		c[i] ^= 0x10
+		if got, err := parse(c); err == nil {
+			t.Errorf("byte %d changed: got %+v", i, got)
+		}
+		if _, err := parse(b[:i]); err == nil {
+			t.Errorf("cut to %d bytes and accepted", i)
+		}
+	}
+}
+
+// values that are not UTF-8 reach jobs unchanged, the run's and the
+// job's; setup too.
+func TestAnyBytesReachJobs(t *testing.T) {
+	w := newWorld(t)
+	open := w.open()
+	open.Env = []jobs.EnvVar{{Name: "X", Value: "a\xffb"}}
+	open.Setup = "S='s\xfe'"
+	f := w.start(open)
+	j := job("1.1", "printf '%s|%s|%s|\xfd' \"$X\" \"$Y\" \"$S\"")
+	j.Env = []jobs.EnvVar{{Name: "Y", Value: "c\xf0d"}}
+	f.launch(j)
+	f.exit("1.1")
+	if got, want := w.content("1.1", jobs.FileOut), "a\xffb|c\xf0d|s\xfe|\xfd"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.bye()
+}
+
+// DCS_RUN is the name, as --on-done and the JSON have it; the uid marks processes.
+func TestRunNameOfJobs(t *testing.T) {
+	for name, want := range map[string]string{"sweep": "DCS_RUN=sweep", "": "DCS_RUN=uid"} {
+		e := newJobEnv(nil, &slotConfig{Run: "uid", RunName: name}, 1)
+		if got := e.of(&hosts.LaunchJob{}, "mark", "/p"); !slices.Contains(got, want) {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// finish writes the sentinel, lets go of the spec and reports. When the
+// sentinel cannot be written, a copy stands in the spool until it can.
+func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
+	err := s.seal(a, dir, a.claim.Sentinel(s.by.Slot, *o))
+	s.close(a)
+	exit := &report{Kind: repExited, Attempt: a.id, Outcome: *o}
+	if err == nil {
+		s.pay() // of a job before this one that could not be started
+		s.debt.cur.Store(&owed{a, exit})
+		return
+	}
+	s.pay()
+	s.forgetShard() // perhaps its handle is stale
+	s.report(&report{Kind: repTrouble, Attempt: a.id,
+		Why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})
+	b := a.claim.EncodeFinished(s.by.Slot, *o)
+	var since time.Duration // boot clock: since when there is nowhere to write
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		if replace(temps{s.spool.dir, s.cfg.Host, s.by}.path(), s.spool.path(dirDone, a.id.String()), b) == nil {
+			break
+		}
+		if writeStatus(s.cfg, s.by, a.id, b) == nil || s.ctl.at(ctlEnd).Load() != 0 {
+			break
+		}
+		switch now := uptime(); {
+		case !s.allGone():
+			since = 0
+		case since == 0:
+			since = now
+		case now-since >= s.nowhere:
+			s.cut = true // the run was deleted: nobody is left who could be told
+			return
+		}
+		// Both disks refuse: the helper may still pass the outcome on.
+		s.report(exit)
+		time.Sleep(wait)
+	}
+	s.drop(a, exit)
+}
+
+// allGone reports whether the spool was deleted, and the directory of the attempts too.
+func (s *slot) allGone() bool {
+	for _, dir := range []string{s.spool.path(dirTaken), filepath.Join(s.cfg.Dir, "attempts")} {
+		if _, err := stat(dir); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+			return false
+		}
+	}
+	return true
+}
+
+// seal writes the sentinel into the bytes that were reserved for it, and looks that the
+// name still leads to that file: a job may have put another in its place.
+func (s *slot) seal(a *attempt, dir int, sentinel []byte) error {
+	name := statusName(a.id)
+	if err := pwrite(a.status, name, sentinel, attempts.SentinelAt); err != nil {
+		return err
+	}
+	if s.cfg.Network {
+		if err := fsync(a.status, name); err != nil {
+			return err
+		}
+	}
+	var ours, there unix.Stat_t
+	if err := fstat(a.status, name, &ours); err != nil {
+		return err
+	}
+	err := closeFile(a.status, name)
+	a.status = -1
+	if err != nil {
+		return err
+	}
+	if err := statat(dir, name, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if there.Ino != ours.Ino || there.Dev != ours.Dev || there.Size != attempts.StatusBytes {
+		return fmt.Errorf("%s was replaced by something else while the job ran", name)
+	}
+	return nil
+}
+
+// settle writes the status files that wait in the spool to where they belong.
+func settle(s spool, cfg *slotConfig, by holder) {
+	names, _ := s.list(dirDone)
+	for _, n := range names {
+		id, err := jobs.ParseAttemptID(n)
+		if err != nil {
+			continue // half written, or not ours
+		}
+		b, err := readFile(s.path(dirDone, n))
+		if err != nil {
+			continue
+		}
+		if attempts.Decode(b, cfg.Run, id).State == attempts.Finished && writeStatus(cfg, by, id, b) == nil {
+			remove(s.path(dirDone, n))
+		}
+	}
+}
+
+// writeStatus replaces a status file by a whole one. A job may have removed the
+// directories, though not the run's own: with that the run is deleted. A directory in the
+// file's place goes out of the way.
+func writeStatus(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) error {
+	path := jobs.AttemptFile(cfg.Dir, id, jobs.FileStatus)
+	temp := cfg.temps(by)
+	err := replace(temp.path(), path, b)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		mkdir(temp.dir, 0o700)
+		mkdir(filepath.Dir(path), 0o700)
+		err = replace(temp.path(), path, b)
+	case errors.Is(err, unix.EISDIR):
+		rename(path, fmt.Sprintf("%s.aside.%d", path, uptime()))
+		err = replace(temp.path(), path, b)
+	}
+	return err
+}
+
+// leftChildren counts descendants that the job which has just ended left
+// behind, and remembers its children as not the next job's.
+func (s *slot) leftChildren() int {
+	for {
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil { // none: the usual case, for one system call
+			clear(s.left)
+			return 0
+		}
+		if pid == 0 {
+			break
+		}
+		delete(s.left, pid)
+	}
+	t := scan(nil)
+	n := 0
+	for pid, p := range t {
+		if p.ppid != s.by.PID || p.state == 'Z' || s.left[pid] == p.start {
+			continue
+		}
+		s.left[pid] = p.start
+		n += 1 + len(t.under(pid))
+	}
+	return n
+}
+
+// maxLastLine is how much of stderr's last line a report carries, in bytes.
+const maxLastLine = 200
+
+// lastLine returns the beginning of the last line of a file that is not blank.
+func lastLine(fd int, path string) string {
+	var st unix.Stat_t
+	if fstat(fd, path, &st) != nil {
+		return ""
+	}
+	buf := make([]byte, min(st.Size, 4096))
+	n, _ := pread(fd, path, buf, st.Size-int64(len(buf)))
+	b := bytes.TrimRight(buf[:n], " \t\r\n\x00")
+	b = b[bytes.LastIndexByte(b, '\n')+1:]
+	return string(b[:min(len(b), maxLastLine)])
+}
+
+func timeOf(tv syscall.Timeval) time.Duration { return time.Duration(tv.Nano()) }
+
+const (
+	fullBytes  = 64 << 10 // a disk with less free than this is as good as full
+	fullWithin = time.Second
+)
+
+// onFullDisk reports whether one of the directories is on a full disk: people shall not read
+// just "exit 1" when a job has failed. No answer in time is no.
+func (s *slot) onFullDisk(dirs ...string) bool {
+	var full atomic.Bool
+	s.disks.do(fullWithin, func() {
+		full.Store(slices.ContainsFunc(dirs, func(d string) bool { return d != "" && isFull(d) }))
+	})
+	return full.Load()
+}
+
+// isFull reports whether only root can write to the disk of dir: no blocks, or
+// no inodes. What is read-only by nature has none either and is not full.
+func isFull(dir string) bool {
+	var st unix.Statfs_t
+	if statfs(dir, &st) != nil || st.Blocks == 0 || st.Flags&unix.ST_RDONLY != 0 {
+		return false
+	}
+	return int64(st.Bavail)*st.Bsize < fullBytes || st.Files > 0 && st.Ffree == 0
+}

@@ -1,0 +1,486 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// beatEvery is how often a host's heartbeat file is touched while it runs jobs.
+const beatEvery = 10 * time.Second
+
+// watch looks after the running job from beside the loop, which is blocked
+// waiting for it: timeout, requests to stop, the heartbeat file. Short jobs without a
+// timeout cost it nothing.
+type watch struct {
+	slot *slot
+
+	mu       sync.Mutex
+	cur      *current    // nil: no job runs
+	leaving  bool        // the loop is over
+	asked    bool        // a stop came in when no job ran: it may be for the next
+	ticking  bool        // the timer of the heartbeat is armed
+	deadline *time.Timer // of the current job's timeout
+	warning  *time.Timer // before that
+
+	beat single // writes the heartbeat file; NFS may hang
+}
+
+// current is the running job.
+type current struct {
+	id     jobs.AttemptID
+	pid    int
+	left   map[int]uint64
+	limit  int64         // of its memory, in bytes; 0: none
+	used   int64         // when it exceeded the limit
+	held   time.Duration // for how long jobs had been suspended when it began
+	why    endCause      // the first
+	ending chan struct{} // closed when its tree has been ended; nil: not asked to
+}
+
+// endCause is the reason why the supervisor ends a job.
+type endCause uint8
+
+const (
+	endNone    endCause = iota
+	endTimeout          // its timeout has passed
+	endRequest          // the dispatcher asked
+	endMemory           // it exceeded its memory limit
+)
+
+// begin is called by the loop when a job has started.
+func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := &current{id: id, pid: pid, limit: limit}
+	c.held, _ = w.slot.ctl.suspended()
+	w.cur = c
+	if len(w.slot.left) > 0 {
+		c.left = maps.Clone(w.slot.left)
+	}
+	if timeout > 0 {
+		w.deadline = w.afterLocked(c, timeout, func() { w.stop(c, endTimeout) })
+		if cfg := w.slot.cfg; cfg.Signal > 0 && cfg.WarnBefore < timeout {
+			w.warning = w.afterLocked(c, timeout-cfg.WarnBefore, func() { w.warn(c) })
+		}
+	}
+	if limit > 0 {
+		time.AfterFunc(memoryEvery, func() { w.checkMemory(c) })
+	}
+	if !w.ticking {
+		w.ticking = true
+		time.AfterFunc(beatEvery, w.tick)
+	}
+	if w.asked {
+		w.asked = false
+		go w.look()
+	}
+}
+
+// afterLocked calls do when c has run for d. Time in which jobs were suspended does not count.
+func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer {
+	credit := c.held
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		total, to := w.slot.ctl.suspended()
+		more := total - credit
+		if to > uptime() { // the rest is not known yet
+			more = max(more, time.Second)
+		}
+		switch {
+		case w.cur != c:
+		case more > 0:
+			credit += more
+			timer.Reset(more)
+		default:
+			go do()
+		}
+	})
+	return timer
+}
+
+// end is called by the loop when the job's shell has ended. It waits until a
+// tree that is being ended has ended. used is what the job used if it exceeded its
+// memory limit.
+func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
+	w.mu.Lock()
+	c := w.cur
+	w.cur = nil
+	if w.deadline != nil {
+		w.deadline.Stop()
+		w.deadline = nil
+		if w.warning != nil {
+			w.warning.Stop()
+			w.warning = nil
+		}
+	}
+	total, _ := w.slot.ctl.suspended()
+	suspended = max(0, total-c.held)
+	ending := c.ending
+	why, used = c.why, c.used
+	w.mu.Unlock()
+	if ending != nil {
+		<-ending
+	}
+	return why, used, suspended
+}
+
+// idle is called by the loop when it will run no further job.
+func (w *watch) idle() {
+	w.mu.Lock()
+	w.leaving = true
+	w.mu.Unlock()
+}
+
+// listen takes the helper's signal: look into stop/, or see that the run is over.
+func (w *watch) listen(signals <-chan os.Signal) {
+	for s := range signals {
+		if s != unix.SIGUSR1 {
+			continue // a terminal that closed, a polite shutdown: the job decides for itself
+		}
+		w.mu.Lock()
+		leaving := w.leaving
+		w.asked = w.cur == nil
+		w.mu.Unlock()
+		if leaving && w.slot.ctl.at(ctlEnd).Load() != 0 {
+			os.Exit(0)
+		}
+		w.look()
+	}
+}
+
+// look ends the current job if the helper asks for it.
+func (w *watch) look() {
+	w.mu.Lock()
+	c := w.cur
+	w.mu.Unlock()
+	if c == nil {
+		return
+	}
+	switch _, err := stat(w.slot.spool.path(dirStop, c.id.String())); {
+	case err == nil:
+		w.stop(c, endRequest)
+	case !errors.Is(err, unix.ENOENT): // whether we are asked is not known yet
+		time.AfterFunc(pauses[1], w.look)
+	}
+}
+
+// warn sends the warning signal to the tree of c, unless it has ended or being ended.
+func (w *watch) warn(c *current) {
+	w.mu.Lock()
+	runs := w.cur == c && c.ending == nil
+	w.mu.Unlock()
+	if runs {
+		warn(w.tree(c), w.slot.cfg.Signal)
+	}
+}
+
+// stop ends the tree of c, unless it has ended or being ended already.
+func (w *watch) stop(c *current, why endCause) {
+	w.mu.Lock()
+	if w.cur != c {
+		w.mu.Unlock()
+		return
+	}
+	if c.why == endNone {
+		c.why = why
+	}
+	if c.ending != nil {
+		w.mu.Unlock()
+		return
+	}
+	c.ending = make(chan struct{})
+	w.mu.Unlock()
+	grace := w.slot.cfg.Grace
+	if why == endMemory {
+		grace = 0 // it may grow further meanwhile
+	}
+	go func() {
+		defer close(c.ending)
+		if left := endChasing(w.tree(c), w.child(c), grace); len(left) > 0 {
+			line := (&report{Kind: repTrouble, Attempt: c.id, By: w.slot.by,
+				Why: fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", c.id, name(left))}).append(nil)
+			unix.Write(w.slot.reports, line)
+		}
+	}()
+}
+
+// child reports for a process whether it is a child of ours that belongs to c: one with
+// its cookie, or one without any (a process can clear its environment) that was not
+// left by an earlier job.
+func (w *watch) child(c *current) func(p proc) bool {
+	mine := w.slot.cookies + c.id.String()
+	return func(p proc) bool {
+		if p.ppid != w.slot.by.PID || c.left[p.pid] == p.start && p.start != 0 {
+			return false
+		}
+		mark, _ := cookieOf(p.pid)
+		return mark == mine || mark == ""
+	}
+}
+
+// tree chooses all that belongs to c.
+func (w *watch) tree(c *current) choose {
+	return jobTree(w.slot.cookies+c.id.String(), groupOf(c.pid, w.slot.by), map[int]bool{w.slot.by.PID: true}, w.child(c))
+}
+
+// tick touches the heartbeat file while a job runs, and stops when none does. It continues jobs that
+// nobody is left to continue.
+func (w *watch) tick() {
+	w.mu.Lock()
+	running := w.cur != nil
+	w.ticking = running
+	w.mu.Unlock()
+	if !running {
+		return
+	}
+	time.AfterFunc(beatEvery, w.tick)
+	if s := w.slot; s.ctl.overdue() {
+		s.spool.resume(s.ctl, s.cookies)
+	}
+	w.beat.do(0, w.touch)
+}
+
+// touch writes the time into the host's heartbeat file, once in beatEvery for all
+// supervisors of the host.
+func (w *watch) touch() {
+	last := w.slot.ctl.at(ctlBeat)
+	now, was := int64(uptime()), last.Load()
+	if now-was < int64(beatEvery*9/10) || !last.CompareAndSwap(was, now) {
+		return
+	}
+	path := attempts.BeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
+	if err == nil {
+		finish(fd, path, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
+	}
+}
+
+// A job that asks for memory (mem=) is ended when its processes together use more. Where
+// the user's systemd offers it, a scope with a control group of its own limits the job,
+// so that it cannot exceed the limit for an instant. Otherwise the supervisor sums what
+// the processes use, at intervals.
+
+const (
+	memoryEvery = 500 * time.Millisecond
+	// memoryCost bounds the CPU time of the sums: the next one waits for so many times
+	// as long as the last one took.
+	memoryCost = 200
+)
+
+// checkMemory ends c if it uses more memory than its limit, and otherwise looks again
+// later, until c is over.
+func (w *watch) checkMemory(c *current) {
+	w.mu.Lock()
+	over := w.cur != c || c.ending != nil
+	w.mu.Unlock()
+	if over {
+		return
+	}
+	began := uptime()
+	if used := w.memoryOf(c); used > c.limit {
+		w.mu.Lock()
+		c.used = used
+		w.mu.Unlock()
+		w.stop(c, endMemory)
+		return
+	}
+	time.AfterFunc(max(memoryEvery, memoryCost*(uptime()-began)), func() { w.checkMemory(c) })
+}
+
+// memoryOf returns what the processes of c use. The sum of their resident sizes is cheap
+// but counts shared pages several times, so it serves only while it is below the limit.
+func (w *watch) memoryOf(c *current) (used int64) {
+	t := scan(nil)
+	for pid, start := range c.left {
+		if t[pid].start == start { // an earlier job left it
+			delete(t, pid)
+		}
+	}
+	pids := t.under(w.slot.by.PID)
+	for _, pid := range pids {
+		used += t[pid].rss
+	}
+	if used <= c.limit {
+		return used
+	}
+	used = 0
+	hungProcs.each(pids, func(pid int) func() {
+		n := proportional(pid)
+		return func() { used += n }
+	})
+	return used
+}
+
+// proportional returns the memory of a process, with its part of what it shares (Pss).
+// If the kernel does not say it, what the process shares is left out.
+func proportional(pid int) int64 {
+	if _, rest, ok := bytes.Cut(procFile(pid, "smaps_rollup"), []byte("\nPss:")); ok {
+		return int64(number(bytes.TrimLeft(rest, " "))) << 10
+	}
+	if w := bytes.Fields(procFile(pid, "statm")); len(w) > 2 {
+		return max(0, int64(number(w[1]))-int64(number(w[2]))) * int64(pageSize)
+	}
+	return 0
+}
+
+// memoryEnd notes in an outcome that the job was ended for its memory.
+func (s *slot) memoryEnd(limit int64, why endCause, used int64, o *jobs.Outcome) {
+	switch {
+	case why == endMemory:
+		o.Memory, o.MaxRSSBytes = jobs.MemoryLimit, max(o.MaxRSSBytes, used)
+	case why != endNone || o.Signal != "SIGKILL" && o.Exit != 128+9 || !s.oom.killed():
+	case limit > 0 && s.scopes.offered():
+		o.Memory, o.MaxRSSBytes = jobs.MemoryLimit, max(o.MaxRSSBytes, limit)
+	default:
+		o.Memory = jobs.OutOfMemory
+	}
+}
+
+// scopes starts jobs in scopes of the user's systemd.
+type scopes struct {
+	asked bool
+	path  string // of systemd-run; "": scopes are not offered
+}
+
+// scopePatience is how long the user's systemd may take to answer.
+const scopePatience = 10 * time.Second
+
+// command returns the command before a job's shell that limits its memory; nil: scopes
+// are not offered. systemd-run replaces itself by the shell, so the process stays our
+// child.
+func (s *scopes) command(limit int64) []string {
+	if !s.asked {
+		s.asked = true
+		s.path = findScopes()
+	}
+	if s.path == "" {
+		return nil
+	}
+	return append([]string{s.path}, scopeArgs(limit)...)
+}
+
+func (s *scopes) offered() bool { return s.path != "" }
+
+// scopeArgs are the arguments of systemd-run. The kernel ends all processes of the scope
+// when one of them exceeds the limit; swapping would only delay that.
+func scopeArgs(limit int64) []string {
+	return []string{"--user", "--scope", "--quiet", "--collect", "-p", "MemoryMax=" + strconv.FormatInt(limit, 10),
+		"-p", "MemorySwapMax=0", "-p", "OOMPolicy=kill", "--"}
+}
+
+// findScopes returns the path of systemd-run if scopes can be used. Without lingering
+// the user's systemd ends, with all scopes, when the user's last session does; jobs must
+// outlive that. The limit is read back, because without cgroup v2 it has no effect.
+func findScopes() string {
+	path, err := exec.LookPath("systemd-run")
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scopePatience)
+	defer cancel()
+	linger, err := exec.CommandContext(ctx, "loginctl", "show-user", "--property=Linger", "--value", strconv.Itoa(os.Getuid())).Output()
+	if err != nil || string(bytes.TrimSpace(linger)) != "yes" {
+		return ""
+	}
+	const limit = 64 << 20
+	show := `IFS=: read -r _ _ group < /proc/self/cgroup && cat "/sys/fs/cgroup$group/memory.max"`
+	got, err := exec.CommandContext(ctx, path, append(scopeArgs(limit), "/bin/sh", "-c", show)...).Output()
+	if err != nil || string(bytes.TrimSpace(got)) != fmt.Sprint(limit) {
+		return ""
+	}
+	return path
+}
+
+// oomShare is how much more willing the kernel is, when memory runs out, to end a
+// job than what it inherits from: as if it held half of the machine's memory more.
+// So a job goes before its supervisor and before colleagues' programs (promise 6),
+// but not before a program that holds nearly everything. Raising it needs no
+// privilege.
+const oomShare = 500
+
+const maxOOM = 1000 // proc(5)
+
+// oomScore is the oom_score_adj of this process and of the jobs that it starts.
+type oomScore struct {
+	fd       int // -1: it cannot be set
+	own, job []byte
+	kills    uint64        // of the machine when last counted
+	countAt  time.Duration // boot clock; 0: never
+}
+
+// openOOM returns the score of this process. A host that does not let us set it is no
+// reason not to run jobs.
+func openOOM() oomScore {
+	const path = "/proc/self/oom_score_adj"
+	o := oomScore{fd: -1}
+	own, err := os.ReadFile(path)
+	o.own = bytes.TrimSpace(own)
+	n, err2 := strconv.Atoi(string(o.own))
+	if err != nil || err2 != nil || n >= maxOOM {
+		return o
+	}
+	o.job = strconv.AppendInt(nil, int64(min(n+oomShare, maxOOM)), 10)
+	if o.fd, err = unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+		o.fd = -1
+	}
+	return o
+}
+
+// oomFresh is how old the count of kills may be when a job begins.
+const oomFresh = 10 * time.Second
+
+// begin counts the processes that the kernel has ended so far because memory ran out. It
+// is called when a job begins, and reads the count again only if the last one is old.
+func (o *oomScore) begin() {
+	if now := uptime(); o.countAt == 0 || now-o.countAt > oomFresh {
+		o.kills, o.countAt = oomKills(), now
+	}
+}
+
+// killed reports whether the kernel has ended processes for that reason since begin.
+func (o *oomScore) killed() bool {
+	before := o.kills
+	o.kills, o.countAt = oomKills(), uptime()
+	return o.kills > before
+}
+
+var vmstatFile = "/proc/vmstat" // tests put another file there
+
+// oomKills reads the count of such kills on this machine. It is 0 on kernels older than 4.13.
+func oomKills() uint64 {
+	b, _ := os.ReadFile(vmstatFile)
+	_, rest, _ := bytes.Cut(b, []byte("\noom_kill "))
+	return number(rest)
+}
+
+// offer makes children that are started from here on the ones that the kernel ends
+// first, and this process with them until withdraw. A child has the score from its first
+// instruction on, and so has what it starts.
+func (o *oomScore) offer() {
+	if o.fd >= 0 {
+		unix.Pwrite(o.fd, o.job, 0)
+	}
+}
+
+func (o *oomScore) withdraw() {
+	if o.fd >= 0 {
+		unix.Pwrite(o.fd, o.own, 0)
+	}
+}

@@ -1,0 +1,648 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	wire "dcs-tui/hosts/helper"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// driver is a small dispatcher for a host on which something goes wrong: it
+// connects again, asks again, and launches a next attempt where one is proved not
+// to run any more, until each of its jobs has an end.
+type driver struct {
+	t      testing.TB
+	w      *world
+	p      *plan
+	open   *hosts.Open
+	jobs   []*task
+	said   []string // every line for people
+	starts int      // helpers started
+	ends   int      // channels that ended before they were asked to
+	link   *link
+	asked  time.Time // for all that is not settled
+	failed bool
+	listed bool // a whole list has come
+	probes int  // answers to probes
+}
+
+// task is a job with its attempts.
+type task struct {
+	id       jobs.ID
+	body     string // after the attempt has noted that it runs
+	want     func(o *jobs.Outcome) bool
+	dropped  bool // withdrawn or killed by us: no further attempt
+	attempts []*try
+	gpus     []int
+}
+
+// try is one attempt and what was said of it.
+type try struct {
+	id      jobs.AttemptID
+	sent    bool // a launch is sent once; after that its host is asked
+	started bool
+	answer  hosts.Answer // Unknown until it is settled
+	outcome jobs.Outcome
+}
+
+func (k *task) last() *try { return k.attempts[len(k.attempts)-1] }
+
+func (r *try) settled() bool { return r.answer >= hosts.HasExited }
+
+func (k *task) done() bool {
+	r := k.last()
+	return r.answer == hosts.HasExited || k.dropped && r.settled()
+}
+
+func newDriver(t testing.TB, p *plan) *driver {
+	w := newWorld(t)
+	p.Root = filepath.Dir(w.base)
+	p.Dir = filepath.Join(p.Root, "notes")
+	if err := os.MkdirAll(filepath.Join(w.runDir, "ran"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(p.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{t: t, w: w, p: p, open: w.open()}
+	d.open.Slots = 1
+	t.Cleanup(func() {
+		if d.link != nil && !d.link.over {
+			d.link.cmd.Process.Kill()
+			d.link.cmd.Wait()
+		}
+	})
+	return d
+}
+
+func (d *driver) wrong(format string, args ...any) {
+	d.t.Helper()
+	d.failed = true
+	d.t.Errorf(format, args...)
+}
+
+func (d *driver) say(who, text string) {
+	if text == "" {
+		return
+	}
+	if strings.ContainsAny(strings.TrimSuffix(text, "\n"), "\n") {
+		d.wrong("not one line from %s: %q", who, text)
+	}
+	d.said = append(d.said, who+": "+text)
+}
+
+func (d *driver) find(id jobs.AttemptID) *try {
+	for _, k := range d.jobs {
+		for _, r := range k.attempts {
+			if r.id == id {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// hear handles what a message says of attempts, and that nothing contradicts
+// what was said before.
+func (d *driver) hear(m hosts.Message) {
+	settle := func(id jobs.AttemptID, a hosts.Answer, o *jobs.Outcome) {
+		r := d.find(id)
+		switch {
+		case r == nil:
+		case a == hosts.IsRunning:
+			r.started = true
+		case a < hosts.HasExited:
+		case r.settled() && r.answer != a:
+			d.wrong("%s was %v and is %v", id, r.answer, a)
+		case r.settled() && a == hosts.HasExited && !sameEnd(o, &r.outcome):
+			d.wrong("%s ended with %+v and %+v", id, r.outcome, *o)
+		default:
+			r.answer = a
+			if o != nil {
+				r.outcome = *o
+			}
+		}
+	}
+	switch m := m.(type) {
+	case *hosts.Started:
+		for _, j := range m.Jobs {
+			settle(j.Attempt, hosts.IsRunning, nil)
+		}
+	case *hosts.Exits:
+		for _, j := range m.Jobs {
+			settle(j.Attempt, hosts.HasExited, &j.Outcome)
+		}
+	case *hosts.Withdrawn:
+		d.saysUnlessAsked(m.Attempts, m.Why)
+		for _, id := range m.Attempts {
+			settle(id, hosts.NeverStarted, nil)
+		}
+	case *hosts.Refused:
+		d.say("refused", m.Why)
+		for _, id := range m.Attempts {
+			settle(id, hosts.NeverStarted, nil)
+		}
+	case *hosts.Probed:
+		d.probes++
+		for _, p := range m.Jobs {
+			if p.Answer == hosts.Unknown || p.Answer == hosts.Dead {
+				d.say(fmt.Sprintf("probed %s", p.Attempt), p.Why)
+			}
+			settle(p.Attempt, p.Answer, p.Outcome)
+		}
+	case *hosts.Listed:
+		d.say("listed", m.Why)
+		for _, p := range m.Jobs {
+			settle(p.Attempt, p.Answer, p.Outcome)
+		}
+		d.listed = d.listed || m.Last
+	case *hosts.Looked:
+		d.say("looked", m.Why)
+		for _, j := range m.Jobs {
+			settle(j.Attempt, hosts.HasExited, &j.Outcome)
+		}
+	case *hosts.Trouble:
+		d.say("trouble", m.Text)
+	case *hosts.Chunk:
+		d.say("chunk", m.Why)
+	}
+}
+
+func (d *driver) saysUnlessAsked(ids []jobs.AttemptID, why string) {
+	for _, k := range d.jobs {
+		if !k.dropped {
+			for _, r := range k.attempts {
+				for _, id := range ids {
+					if r.id == id {
+						d.say("withdrawn "+id.String(), why)
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func sameEnd(a, b *jobs.Outcome) bool {
+	return a.Exit == b.Exit && a.Signal == b.Signal && a.Error == b.Error && a.TimedOut == b.TimedOut &&
+		a.Stopped == b.Stopped && a.Started == b.Started && a.Ended == b.Ended
+}
+
+// add hands over a job whose shell runs body after it has noted the attempt.
+func (d *driver) add(body string, want func(o *jobs.Outcome) bool) *task {
+	k := &task{id: jobs.ID(len(d.jobs) + 1), body: body, want: want}
+	d.jobs = append(d.jobs, k)
+	d.again(k)
+	return k
+}
+
+// again makes the next attempt of a job.
+func (d *driver) again(k *task) {
+	if len(k.attempts) >= maxStarts && d.p.How != howFull || len(k.attempts) > 1000 {
+		d.t.Fatalf("job %d does not come to an end; said:\n\t%s", k.id, strings.Join(d.said, "\n\t"))
+	}
+	k.attempts = append(k.attempts, &try{id: jobs.AttemptID{Job: k.id, N: len(k.attempts) + 1}})
+}
+
+// launch sends every attempt that has not been sent.
+func (d *driver) launch() {
+	m := &hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Hour}
+	for _, k := range d.jobs {
+		if r := k.last(); !r.settled() && !r.sent {
+			r.sent = true
+			m.Jobs = append(m.Jobs, gpuJob(r.id.String(), "echo $DCS_ATTEMPT >> ran/$DCS_ATTEMPT; "+k.body, k.gpus...))
+		}
+	}
+	if len(m.Jobs) > 0 {
+		d.link.out.Write(m)
+	}
+}
+
+// until connects, asks, and launches again as needed, until cond holds.
+func (d *driver) until(what string, cond func() bool) {
+	d.t.Helper()
+	for end := time.Now().Add(bound); !cond(); {
+		if time.Now().After(end) {
+			d.t.Fatalf("it did not come to this: %s; said:\n\t%s\n%s", what, strings.Join(d.said, "\n\t"), d.state())
+		}
+		fresh := false
+		for _, k := range d.jobs {
+			if k.last().settled() && !k.done() {
+				d.again(k)
+				fresh = true
+			}
+		}
+		if d.link == nil || d.link.over {
+			if d.link != nil {
+				d.ends++
+			}
+			d.connect()
+			fresh = true
+		}
+		if fresh {
+			if d.p.How == howFull {
+				time.Sleep(50 * time.Millisecond) // a dispatcher backs off too
+			}
+			d.launch()
+		}
+		d.receive(200 * time.Millisecond)
+		if now := time.Now(); !d.link.over && now.Sub(d.asked) > 300*time.Millisecond {
+			d.asked = now
+			d.ping()
+			d.probe()
+		}
+	}
+}
+
+// probe asks for all attempts that are not settled.
+func (d *driver) probe() {
+	m := &hosts.Probe{Epoch: 1}
+	for _, k := range d.jobs {
+		if !k.last().settled() {
+			m.Attempts = append(m.Attempts, k.last().id)
+		}
+	}
+	if len(m.Attempts) > 0 {
+		d.link.out.Write(m)
+	}
+}
+
+func (d *driver) allDone() bool {
+	for _, k := range d.jobs {
+		if !k.done() {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *driver) state() string {
+	var b strings.Builder
+	for _, k := range d.jobs {
+		for _, r := range k.attempts {
+			fmt.Fprintf(&b, "\t%s started %v %v %+v\n", r.id, r.started, r.answer, r.outcome)
+		}
+	}
+	return b.String()
+}
+
+// runs is how often an attempt's shell has noted that it runs.
+func (d *driver) runs(id jobs.AttemptID) int {
+	b, _ := os.ReadFile(filepath.Join(d.w.runDir, "ran", id.String()))
+	return bytes.Count(b, []byte{'\n'})
+}
+
+// link is one channel to a helper.
+type link struct {
+	cmd    *exec.Cmd
+	out    *wire.Writer
+	msgs   chan hosts.Message
+	stderr bytes.Buffer
+	over   bool
+}
+
+// maxStarts is how many helpers one fault may cost at most: it happens once.
+const maxStarts = 4
+
+// connect starts helpers until one says hello and is content.
+func (d *driver) connect() {
+	d.t.Helper()
+	for {
+		if d.starts++; d.starts > maxStarts && d.p.How != howFull || d.starts > 100 {
+			d.t.Fatalf("no helper stays; said:\n\t%s", strings.Join(d.said, "\n\t"))
+		}
+		d.p.Helper = min(d.starts, 2)
+		l := &link{msgs: make(chan hosts.Message, 1024)}
+		l.cmd = exec.Command(filepath.Join(d.w.base, "bin", "dcs-tui-test"), wordHost)
+		l.cmd.Env = append(os.Environ(), d.p.env(), beatEnv+"=100ms", nowhereEnv+"=1h")
+		l.cmd.Stderr = &l.stderr
+		in, err1 := l.cmd.StdinPipe()
+		out, err2 := l.cmd.StdoutPipe()
+		if err := l.cmd.Start(); err1 != nil || err2 != nil || err != nil {
+			d.t.Fatal(err1, err2, err)
+		}
+		l.out = wire.NewWriter(in)
+		var read sync.WaitGroup
+		read.Go(func() {
+			defer close(l.msgs)
+			for r := wire.NewReader(out); ; {
+				m, err := r.Read()
+				if err != nil {
+					return
+				}
+				l.msgs <- m
+			}
+		})
+		d.link = l
+		l.out.Write(d.open)
+		m, ok := d.receive(bound)
+		if h, is := m.(*hosts.Hello); ok && is && h.Error == "" && h.FencedBy == 0 {
+			for _, s := range append(h.Warnings, h.CwdError) {
+				d.say("hello", s)
+			}
+			d.ping()
+			return
+		} else if is {
+			d.say("hello", h.Error)
+		} else if ok {
+			d.t.Fatalf("it began with %s", m.Word())
+		}
+		d.hangUp()
+	}
+}
+
+// hangUp waits until a helper that is leaving has left.
+func (d *driver) hangUp() {
+	l := d.link
+	for _, ok := d.receive(bound); ok; _, ok = d.receive(bound) {
+	}
+	if !l.over {
+		d.t.Fatalf("the helper does not leave; said:\n\t%s", strings.Join(d.said, "\n\t"))
+	}
+}
+
+// receive handles one message; false when none came in time or none will come.
+func (d *driver) receive(wait time.Duration) (hosts.Message, bool) {
+	l := d.link
+	if l.over {
+		return nil, false
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case m, ok := <-l.msgs:
+		if ok {
+			d.hear(m)
+			return m, true
+		}
+		l.over = true
+		l.cmd.Wait()
+		for line := range strings.Lines(l.stderr.String()) {
+			d.say("stderr", line)
+		}
+	case <-late.C:
+	}
+	return nil, false
+}
+
+func (d *driver) ping() {
+	d.link.out.Write(&hosts.Ping{Seq: 1, LeaseUptime: uptime() + time.Hour})
+}
+
+// plan says at which one call of which process what goes wrong. It reaches the
+// processes of a test through the environment, which only the test binary reads.
+type plan struct {
+	Dir     string // of the notes: calls (what was called), fired (the fault has happened)
+	Root    string // of the world: what stands before a path is of no meaning
+	Helper  int    // the how-manyth helper of the scenario, and its supervisors
+	Network bool   // treat every file system as NFS
+	Count   bool   // note every call
+	Call    callKey
+	Nth     int // of the calls that look the same in that process, from 1
+	How     string
+}
+
+// callKey is what calls that look the same share.
+type callKey struct {
+	Role string // "host" or "slot", and the number of the helper
+	Op   string
+	Path string // every number in it is #
+}
+
+const planEnv = "TEST_FAULT"
+
+// The ways in which a call fails other than by returning an error.
+const (
+	howLate   = "late EIO" // it is made, and its answer lost
+	howShort  = "short"    // it writes the first half
+	howKill   = "killed before"
+	howKilled = "killed after"
+	howHang   = "hang" // until there is a file go in Dir
+	howFull   = "full" // fails as long as there is a file full in Dir, for all calls
+)
+
+var errnos = map[string]unix.Errno{"EIO": unix.EIO, "ENOSPC": unix.ENOSPC, "EDQUOT": unix.EDQUOT,
+	"ESTALE": unix.ESTALE, "EINTR": unix.EINTR, "EROFS": unix.EROFS, howLate: unix.EIO}
+
+func (p *plan) String() string {
+	return fmt.Sprintf("%s %s %s #%d: %s", p.Call.Role, p.Call.Op, p.Call.Path, p.Nth, p.How)
+}
+
+func (p *plan) env() string {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	return planEnv + "=" + string(b)
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+func (p *plan) key(role, op, path string) callKey {
+	return callKey{role, op, digits.ReplaceAllString(strings.TrimPrefix(path, p.Root), "#")}
+}
+
+// fired tells where the fault has happened; "" if it has not.
+func (p *plan) fired() string {
+	b, _ := os.ReadFile(filepath.Join(p.Dir, "fired"))
+	return string(b)
+}
+
+// plantFault makes this process, one of ours on the far side, do what the plan says.
+func plantFault(word string) {
+	text := os.Getenv(planEnv)
+	if text == "" {
+		return
+	}
+	p := &plan{}
+	if err := json.Unmarshal([]byte(text), p); err != nil {
+		panic(err)
+	}
+	if p.Network {
+		clear(localTypes)
+	}
+	role := fmt.Sprintf("%s%d", strings.TrimPrefix(word, "__"), p.Helper)
+	if p.How == howFull {
+		fault = p.full
+		return
+	}
+	var calls *os.File
+	if p.Count {
+		calls, _ = os.OpenFile(filepath.Join(p.Dir, "calls"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	}
+	var mu sync.Mutex
+	seen, due := 0, false // due: the call at hand is to go wrong when it has been made
+	fault = func(op, path string, done bool) error {
+		k := p.key(role, op, path)
+		if calls != nil && !done {
+			fmt.Fprintf(calls, "%s\t%s\t%s\n", k.Role, k.Op, k.Path)
+		}
+		if k != p.Call {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !done {
+			seen++
+			due = seen == p.Nth
+		}
+		if !due || done != (p.How == howLate || p.How == howKilled) {
+			return nil
+		}
+		due = false
+		note, err := os.OpenFile(filepath.Join(p.Dir, "fired"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil // in another process of that role, already
+		}
+		fmt.Fprintf(note, "%d %s", os.Getpid(), path)
+		note.Close()
+		for p.How == howHang {
+			if _, err := os.Stat(filepath.Join(p.Dir, "go")); err == nil {
+				return nil
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if p.How == howKill || p.How == howKilled {
+			unix.Kill(os.Getpid(), unix.SIGKILL)
+			time.Sleep(time.Hour)
+		}
+		if p.How == howShort {
+			return unix.EAGAIN
+		}
+		return errnos[p.How]
+	}
+}
+
+// full fails, while the disk is full, what needs room; Call.Path says where
+// ("spool", "attempts" or "" for both) and Call.Op how.
+func (p *plan) full(op, path string, done bool) error {
+	if done || !needsRoom[op] {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir, "full")); err != nil {
+		return nil
+	}
+	where := "spool"
+	if strings.Contains(path, "/run/") || attemptFile.MatchString(path) {
+		where = "attempts"
+	}
+	if p.Call.Path != "" && p.Call.Path != where {
+		return nil
+	}
+	return errnos[p.Call.Op]
+}
+
+var (
+	needsRoom   = map[string]bool{"create": true, "write": true, "fsync": true, "mkdir": true, "mkfifo": true, "link": true}
+	attemptFile = regexp.MustCompile(`^[0-9.]+\.(status|out|err)`)
+)
+
+var finalFile = regexp.MustCompile(`^run/attempts/[0-9]{3}/[0-9]+\.[0-9]+\.(status|out|err)$`)
+
+// kills reports whether the plan ends a process of the given role ("" for any).
+func (p *plan) kills(role string) bool {
+	return (p.How == howKill || p.How == howKilled) && strings.HasPrefix(p.Call.Role, role)
+}
+
+// check holds promises 1 to 5 against what was said and what is there.
+func (d *driver) check() {
+	d.t.Helper()
+	fired := d.p.fired()
+	spent := 0 // attempts beyond the first of each job
+	for _, k := range d.jobs {
+		spent += len(k.attempts) - 1
+		for _, r := range k.attempts {
+			d.checkAttempt(k, r)
+		}
+	}
+	// Promise 5: what went wrong once costs one attempt; a death, what it held.
+	if spent > 1 && d.p.How != howFull && !d.p.kills("host") && d.ends == 0 { // with a helper the launch may have been lost
+		d.wrong("%d attempts were lost", spent)
+	}
+	litter := d.litter()
+	if clean := d.clean(); !clean {
+		switch {
+		case d.p.How == howFull:
+		case fired == "":
+			d.wrong("nothing went wrong, and yet:%s", d.trace())
+		case d.p.How == howShort || d.p.How == "EINTR" && d.p.Call.Op != "close":
+			d.wrong("this must do no harm:%s", d.trace())
+		case d.p.kills(""):
+			if len(litter) > 0 {
+				d.wrong("left over:%s", d.trace())
+			}
+		case !d.names(fired):
+			d.wrong("what went wrong is not said:%s", d.trace())
+		case len(litter) > 0 && !d.names(fired):
+			d.wrong("left over:%s", d.trace())
+		}
+	}
+}
+
+func (d *driver) checkAttempt(k *task, r *try) {
+	d.t.Helper()
+	runs := d.runs(r.id)
+	switch {
+	case runs > 1:
+		d.wrong("%s ran %d times", r.id, runs)
+	case r.answer == hosts.HasExited:
+		if runs != 1 && !r.outcome.Stopped || !k.want(&r.outcome) { // one that is stopped may not have come to note anything
+			d.wrong("%s ran %d times and is said to have ended with %+v", r.id, runs, r.outcome)
+		}
+		b, err := os.ReadFile(jobs.AttemptFile(d.w.runDir, r.id, jobs.FileStatus))
+		if err != nil {
+			d.wrong("%s: %v; %s", r.id, err, d.trace())
+			return
+		}
+		if f := attempts.Decode(b, d.w.run, r.id); f.State != attempts.Finished || !sameEnd(&f.Outcome, &r.outcome) {
+			d.wrong("%s: the status file says %+v and not %+v", r.id, f, r.outcome)
+		}
+	case r.answer == hosts.NeverStarted:
+		if runs != 0 {
+			d.wrong("%s is said never to have started, and ran", r.id)
+		}
+	case r.answer == hosts.Dead:
+		if runs > 0 && !d.p.kills("slot") {
+			d.wrong("%s is said to be dead; it ran %d times:%s", r.id, runs, d.trace())
+		}
+	default:
+		d.wrong("%s is %v", r.id, r.answer)
+	}
+}
+
+// names reports whether some line names the fault's file, or its attempt or
+// directory, and the reason.
+func (d *driver) names(fired string) bool {
+	_, path, _ := strings.Cut(fired, " ")
+	reason := errnos[d.p.How].Error()
+	words := []string{path, filepath.Base(path)}
+	for _, s := range d.said {
+		for _, w := range words {
+			if strings.Contains(s, reason) && strings.Contains(s, w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (d *driver) trace() string {
+	return fmt.Sprintf("\n\tafter %d broken channels, fired at ", d.ends) + d.p.fired() + "\n\tsaid " + strings.Join(d.said, "\n\tsaid ") +
+		"\n\tleft " + strings.Join(d.litter(), "\n\tleft ") + "\n" + d.state()
+}

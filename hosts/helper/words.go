@@ -1,0 +1,55 @@
+package helper
+
+import (
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"dcs-tui/hosts"
+)
+
+// kind is one message type and its codec.
+type kind struct {
+	word string
+	typ  reflect.Type
+	codec
+}
+
+// catalog holds every message that can travel, by word and by type.
+type catalog struct {
+	ofWord   map[string]*kind
+	ofType   map[reflect.Type]*kind
+	greeting string // the first line of a stream, newline included
+}
+
+// kinds is the only catalog. Supervisors need none, and making it takes time.
+var kinds = sync.OnceValue(func() *catalog {
+	c := &catalog{ofWord: map[string]*kind{}, ofType: map[reflect.Type]*kind{}}
+	for _, m := range []hosts.Message{
+		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Share{}, hosts.Withdraw{}, hosts.Kill{}, hosts.Probe{},
+		hosts.Look{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
+		hosts.Hello{}, hosts.Beat{}, hosts.Started{}, hosts.Exits{}, hosts.Withdrawn{}, hosts.Refused{},
+		hosts.Probed{}, hosts.Looked{}, hosts.Listed{}, hosts.Trouble{}, hosts.Chunk{},
+		hosts.Want{}, hosts.Piece{}, hosts.Resend{}, hosts.Returned{},
+	} {
+		t := reflect.TypeOf(m)
+		k := &kind{m.Word(), t, codecFor(t)}
+		c.ofWord[k.word], c.ofType[t] = k, k
+	}
+	c.greeting = c.greetingFor(hosts.ProtocolVersion)
+	return c
+})
+
+func (c *catalog) greetingFor(version int) string {
+	var shapes []string
+	for w, k := range c.ofWord {
+		shapes = append(shapes, w+" "+k.shape)
+	}
+	slices.Sort(shapes)
+	return fmt.Sprintf("dcs-wire %d %08x\n", version, crc32.Checksum([]byte(strings.Join(shapes, "\n")), castagnoli))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -1,0 +1,370 @@
+package helper
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"dcs-tui/hosts"
+)
+
+// maxReports is how many reports may wait to be taken by the dispatcher. A host
+// that has more to say waits.
+const maxReports = 256
+
+// worker is a helper that has said hello. Two goroutines of its own read and
+// write; both end when the link is closed.
+type worker struct {
+	host   string
+	link   hosts.Link
+	stream hosts.Stream
+	words  *lastWords
+	in     *Reader
+	out    *Writer // writes into box
+	box    *mailbox
+	first  *hosts.Hello
+	early  []hosts.Message // came before the hello
+
+	reports chan hosts.Message
+	stop    chan struct{} // closed when the link is being closed
+
+	mu     sync.Mutex
+	err    error
+	closed bool
+	bye    bool // Bye was sent: the helper's end is no failure
+}
+
+var _ hosts.Worker = (*worker)(nil)
+
+func newWorker(s *session) *worker {
+	w := &worker{
+		host: s.host.Name, link: s.link, stream: s.stream, words: s.words,
+		in: NewReader(s.answers.r), box: newMailbox(&s.c.unsent),
+		reports: make(chan hosts.Message, maxReports), stop: make(chan struct{}),
+	}
+	w.out = NewWriter(w.box)
+	return w
+}
+
+func (w *worker) start() {
+	go w.read()
+	go w.write()
+}
+
+// Hello returns what the helper said when it started.
+func (w *worker) Hello() *hosts.Hello { return w.first }
+
+// Send hands messages over; it never waits for the host. A message that is too
+// large (ErrTooLarge) fails by itself and sends nothing of this call; any
+// other error means that the worker is closed.
+func (w *worker) Send(msgs ...hosts.Message) error {
+	w.mu.Lock()
+	for _, m := range msgs {
+		if m != nil && m.Word() == (hosts.Bye{}).Word() {
+			w.bye = true
+		}
+	}
+	w.mu.Unlock()
+	err := w.out.Write(msgs...)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrWord):
+		return &hosts.Error{Host: w.host, Class: hosts.Misconfigured, Err: err}
+	}
+	w.end(&hosts.Error{Host: w.host, Class: hosts.Unreachable, Err: err})
+	return w.Err()
+}
+
+// Reports delivers what the host says; see hosts.Worker.
+func (w *worker) Reports() <-chan hosts.Message { return w.reports }
+
+// KeepAlive asks the link for a heartbeat.
+func (w *worker) KeepAlive(ctx context.Context) error { return w.link.KeepAlive(ctx) }
+
+// Err returns why the worker ended: nil before it has, and when the helper left
+// because Bye had been sent.
+func (w *worker) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// Close cuts the link. Reports not yet taken are still in the channel.
+func (w *worker) Close() error {
+	w.end(&hosts.Error{Host: w.host, Class: hosts.Unreachable, Err: errClosed})
+	return nil
+}
+
+// end closes everything, once; err is why, nil for an orderly end.
+func (w *worker) end(err error) {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return
+	}
+	w.closed, w.err = true, err
+	w.mu.Unlock()
+	close(w.stop)
+	w.box.close(errClosed)
+	w.link.Close()
+}
+
+// read delivers reports until the stream ends.
+func (w *worker) read() {
+	defer close(w.reports)
+	for _, m := range w.early {
+		if !w.deliver(m) {
+			return
+		}
+	}
+	w.early = nil
+	for {
+		m, err := w.in.Read()
+		if err != nil {
+			w.end(w.whyEnded(err))
+			return
+		}
+		if !w.deliver(m) {
+			return
+		}
+	}
+}
+
+func (w *worker) deliver(m hosts.Message) bool {
+	select {
+	case w.reports <- m:
+		return true
+	case <-w.stop:
+		return false
+	}
+}
+
+// whyEnded explains the end of the helper's stream.
+func (w *worker) whyEnded(err error) error {
+	select {
+	case <-w.stop: // we closed it
+		return err
+	default:
+	}
+	err = howEnded(w.host, "the helper", w.stream, w.words, err)
+	w.mu.Lock()
+	bye := w.bye
+	w.mu.Unlock()
+	var exit *hosts.ExitError
+	if bye && errors.As(err, &exit) && *exit == (hosts.ExitError{}) {
+		return nil
+	}
+	return err
+}
+
+// write hands over what Send left in the mailbox. When that fails the reader
+// usually learns the reason; it gets a moment to do so.
+func (w *worker) write() {
+	err := w.box.run(w.stream.Stdin(), w.stop)
+	if err == nil {
+		return
+	}
+	err = fmt.Errorf("cannot write to the helper: %w", err)
+	w.box.close(err)
+	moment := time.NewTimer(2 * lastWait)
+	defer moment.Stop()
+	select {
+	case <-w.stop:
+	case <-moment.C:
+		w.end(&hosts.Error{Host: w.host, Class: hosts.Unreachable, Err: err})
+	}
+}
+
+// Limits on the bytes queued for hosts. They bound memory, not time: a host that reads
+// nothing is detected by its silence.
+const (
+	maxUnsent     = 256 << 20 // for all hosts together; enough for the longest commands on all slots of some hosts
+	maxUnsentSure = 1 << 20   // guaranteed to each host, and one message of any size, whatever the others use
+)
+
+var errClosed = errors.New("the link was closed")
+
+// mailbox is the io.Writer between Send, which must not block, and the stream,
+// which may: bytes wait here, up to a limit. One goroutine runs it.
+type mailbox struct {
+	wake chan struct{} // room for one: there are bytes
+	all  *atomic.Int64 // bytes queued in the mailboxes of all hosts
+
+	mu      sync.Mutex
+	buf     []byte
+	writing int    // bytes that are being written
+	spare   []byte // the buffer that was written last, for reuse
+	err     error  // set by close
+}
+
+func newMailbox(all *atomic.Int64) *mailbox { return &mailbox{wake: make(chan struct{}, 1), all: all} }
+
+// Write takes p or none of it.
+func (b *mailbox) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return 0, b.err
+	}
+	have := len(b.buf) + b.writing
+	all := b.all.Add(int64(len(p)))
+	if have > 0 && have+len(p) > maxUnsentSure && all > maxUnsent {
+		b.all.Add(-int64(len(p)))
+		return 0, fmt.Errorf("the host does not read what is sent: %d MiB are waiting, %d MiB for all hosts together", have>>20, all>>20)
+	}
+	b.buf = append(b.buf, p...)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+// close drops what waits and refuses more with err, which is not nil.
+func (b *mailbox) close(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		b.err = err
+	}
+	b.all.Add(-int64(len(b.buf)))
+	b.buf, b.spare = nil, nil
+}
+
+// flush writes what waits now.
+func (b *mailbox) flush(w io.Writer) error {
+	b.mu.Lock()
+	p := b.buf
+	b.buf, b.spare = b.spare[:0], nil
+	b.writing = len(p)
+	b.mu.Unlock()
+	if len(p) == 0 {
+		return nil
+	}
+	_, err := w.Write(p)
+	b.all.Add(-int64(len(p)))
+	b.mu.Lock()
+	b.writing = 0
+	if cap(p) <= 1<<20 && b.err == nil {
+		b.spare = p
+	}
+	b.mu.Unlock()
+	return err
+}
+
+// run writes what comes until stop is closed or a write fails.
+func (b *mailbox) run(w io.Writer, stop <-chan struct{}) error {
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-b.wake:
+			if err := b.flush(w); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// lastWords reads a far end's standard error to its end. Each line goes to the
+// host's log. What explains its end is kept for an error: the first line of a
+// crash, or else the last line.
+type lastWords struct {
+	log  func(line string) // may be nil
+	done chan struct{}     // closed at the end of the stream
+
+	mu    sync.Mutex
+	crash string // the first line of a crash, "" if there was none
+	last  string // the last line
+}
+
+func listen(r io.Reader, log func(line string)) *lastWords {
+	l := &lastWords{log: log, done: make(chan struct{})}
+	go l.run(r)
+	return l
+}
+
+func (l *lastWords) run(r io.Reader) {
+	defer close(l.done)
+	b := bufio.NewReaderSize(r, maxLine)
+	for {
+		line, err := b.ReadSlice('\n')
+		if s := clean(string(line)); s != "" {
+			l.add(s)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+// crashLine matches the first line that the Go runtime prints when it ends a program.
+// Stacks and registers follow, and can be longer than everything else.
+var crashLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |unexpected fault address |SIG[A-Z0-9]+: )`)
+})
+
+func (l *lastWords) add(s string) {
+	if l.log != nil {
+		l.log(s)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = s
+	if l.crash == "" && crashLine().MatchString(s) {
+		l.crash = s
+	}
+}
+
+// said returns a quotation of the line that best explains the end of the helper, for an
+// error. It is empty if there is none.
+func (l *lastWords) said() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.crash != "":
+		return ": " + l.crash
+	case l.last != "":
+		return ": " + l.last
+	}
+	return ""
+}
+
+// escapes are the control sequences of terminals: CSI, OSC, and two-character ones.
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
+})
+
+// maxLine is the most bytes of one line from a host that are shown or logged.
+const maxLine = 4 << 10
+
+// clean makes one printable line of what a host wrote: no control sequences or
+// characters, none that change the direction of text, valid UTF-8, and at most
+// maxLine bytes. jobs.Clean shows in pictures what it replaces; here that is left out:
+// it is the colors and titles of somebody's rc files, and hides what they say.
+func clean(s string) string {
+	s = escapes().ReplaceAllString(s, "")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r // what is not UTF-8 comes as U+FFFD
+	}, s)
+	s = strings.TrimRight(s, " ")
+	if len(s) > maxLine {
+		s = strings.ToValidUTF8(s[:maxLine], "") // the last character may have been cut
+	}
+	return s
+}

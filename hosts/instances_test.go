@@ -1,0 +1,239 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/text"
+)
+
+func cloudCommands(create, list, terminate string) *Provider {
+	return &Provider{Name: "cloud", Create: create, List: list, Terminate: terminate, Startup: time.Minute, Idle: 90 * time.Second,
+		Host: Host{Link: "ssh", Addresses: []string{"{name}"}}}
+}
+
+// Names, the prefix and idle reach the command as one word each, whatever is in them.
+func TestPlaceholders(t *testing.T) {
+	for name, want := range map[string]string{
+		"dcs-a-1":        "<dcs-a-1><dcs-a><90>",
+		"a b":            "<a b><dcs-a><90>",
+		"$(echo no);'x'": "<$(echo no);'x'><dcs-a><90>",
+	} {
+		file := filepath.Join(t.TempDir(), "out")
+		p := cloudCommands("printf '<%s>' {name} {run} {idle} > "+text.ShellWord(file), "", "")
+		if err := p.CreateInstance(context.Background(), "dcs-a", name); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(file); string(got) != want {
+			t.Errorf("%q: the command got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	for _, c := range []struct{ name, command, want string }{
+		{"names", "echo dcs-a-1; echo; echo ' dcs-a-2 '", "dcs-a-1=[dcs-a-1]:0 dcs-a-2=[dcs-a-2]:0"},
+		{"addresses and ports", "echo dcs-a-1 10.0.0.1; echo dcs-a-2 h.example.org 2222", "dcs-a-1=[10.0.0.1]:0 dcs-a-2=[h.example.org]:2222"},
+		{"others are left out", "echo dcs-b-1; echo other; echo dcs-a; echo dcs-a-1", "dcs-a-1=[dcs-a-1]:0"},
+		{"a name twice", "echo dcs-a-1; echo dcs-a-1 x", "dcs-a-1=[dcs-a-1]:0"},
+		{"nothing", "true", ""},
+		{"noise on standard error", "echo warning >&2; echo dcs-a-1", "dcs-a-1=[dcs-a-1]:0"},
+		{"prefix", "echo {run}-7", "dcs-a-7=[dcs-a-7]:0"},
+		{"garbage", `printf 'dcs-a-1\n\033[2J{"x": 1}\n'`, `error: provider cloud: the list command printed a line that is not an instance`},
+		{"binary", `printf 'dcs-a-1\n\000\377\n'`, "error: provider cloud: the list command printed a line that is not an instance"},
+		{"a name with spaces", "echo 'my old instance 4'", "error: provider cloud: the list command printed a line that is not an instance"},
+		{"a bad port", "echo dcs-a-1 x 99999", "error: provider cloud: the list command printed a line that is not an instance"},
+		{"an option as address", "echo dcs-a-1 -oProxyCommand=x", "error: provider cloud: the list command printed a line that is not an instance"},
+		{"fails", "echo dcs-a-1; echo 'no token' >&2; exit 3", "error: provider cloud: the list command failed (exit status 3): no token"},
+		{"fails with its message on standard output", "echo 'no token'; exit 3", "error: provider cloud: the list command failed (exit status 3): no token"},
+		{"no such program", "no-such-program-1", "error: provider cloud: the list command failed (exit status 127): "},
+		{"a million lines", "yes dcs-a-1 | head -1000000", "error: provider cloud: the list command printed more than 1 MiB"},
+		{"escapes in the message", `printf '\033[2Jbad\n' >&2; exit 1`, "error: provider cloud: the list command failed (exit status 1): "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list, err := cloudCommands("", c.command, "").Instances(context.Background(), "dcs-a")
+			var got []string
+			for _, h := range list {
+				got = append(got, fmt.Sprintf("%s=%v:%d", h.Name, h.Hosts[0].Addresses, h.Hosts[0].Port))
+			}
+			text := strings.Join(got, " ")
+			if err != nil {
+				text = "error: " + err.Error()
+			}
+			if text != c.want && (err == nil || !strings.HasPrefix(text, c.want)) || strings.ContainsRune(text, '\x1b') {
+				t.Errorf("got %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
+// A command that hangs is killed with all that it has started; one that has succeeded may
+// leave something running that keeps its output open.
+func TestHangingCommands(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	fifo := filepath.Join(t.TempDir(), "started")
+	p := cloudCommands("", "", "touch "+text.ShellWord(fifo)+"; sleep 1000 & sleep 1000; true")
+	done := make(chan error, 1)
+	go func() { done <- p.TerminateInstance(ctx, "dcs-a", "dcs-a-1") }()
+	polltest.Until(t, time.Minute, "the command to start", func() bool {
+		_, err := os.Stat(fifo)
+		return err == nil
+	})
+	cancel()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "the terminate command of dcs-a-1 was killed") {
+		t.Errorf("got %v, want an error that says that it was killed", err)
+	}
+	p = cloudCommands("", "", "")
+	_, err := p.run(context.Background(), "create", "exec sleep 1000", "dcs-a", "dcs-a-1", time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "has not ended within 1ms and was killed") {
+		t.Errorf("got %v, want an error about the time", err)
+	}
+	p = cloudCommands("sleep 3 & echo made", "", "")
+	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
+		t.Errorf("a command that leaves a daemon behind: %v", err)
+	}
+}
+
+// A command that has made an instance has made it, however much it prints.
+func TestCreatePrintsMuch(t *testing.T) {
+	if err := cloudCommands("yes | head -1000000", "", "").CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// slurm is a provider of the inventory whose programs of Slurm are scripts.
+func slurm(t *testing.T, keys string, programs map[string]string) *Provider {
+	t.Helper()
+	bin := t.TempDir()
+	for name, text := range programs {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	inv, _, err := Parse([]byte("[[provider]]\nname = 'hpc'\ntype = 'slurm'\nmax = 2\ntime = '2h'\n"+keys), "hosts.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv.Providers[0]
+}
+
+// Allocations are read from squeue: their state, their nodes, and when they end.
+func TestAllocations(t *testing.T) {
+	for _, c := range []struct{ name, squeue, want string }{
+		{"running", "echo 'dcs-a-1|7|RUNNING|1:59:30|n[1-2]|None'", "dcs-a-1 dcs-a-1.n1=n1 dcs-a-1.n2=n2 left 1h59m30s"},
+		{"lists of nodes", "echo 'dcs-a-1|7|RUNNING|1-00:00:10|n[08-10,12],gpu3|None'",
+			"dcs-a-1 dcs-a-1.n08=n08 dcs-a-1.n09=n09 dcs-a-1.n10=n10 dcs-a-1.n12=n12 dcs-a-1.gpu3=gpu3 left 24h0m10s"},
+		{"no end", "echo 'dcs-a-1|7|RUNNING|UNLIMITED|n1|None'", "dcs-a-1 dcs-a-1.n1=n1 left 0s"},
+		{"at its end", "echo 'dcs-a-1|7|RUNNING|0:00|n1|None'", "dcs-a-1 dcs-a-1.n1=n1 left 1s"},
+		{"pending", "echo 'dcs-a-1|7|PENDING|2:00:00||Resources'", "dcs-a-1 pending: Resources left 0s"},
+		{"pending, without a reason yet", "echo 'dcs-a-1|7|PENDING|2:00:00||None'", "dcs-a-1 pending: pending left 0s"},
+		{"other jobs are left out", "echo 'my|job 3|7|RUNNING|x|y'; echo 'dcs-b-1|8|RUNNING|1:00|n1|None'; echo 'dcs-a-1|9|PENDING|1:00||Priority'",
+			"dcs-a-1 pending: Priority left 0s"},
+		{"nothing", "true", ""},
+		{"garbage", "echo '{\"jobs\": []}'", "error: provider hpc: the list command printed a line that is not an allocation"},
+		{"a name alone", "echo dcs-a-1", "error: provider hpc: the list command printed a line that is not an allocation"},
+		{"a strange state", "echo 'dcs-a-1|7|RUNNING?|1:00|n1|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
+		{"a strange time", "echo 'dcs-a-1|7|RUNNING|soon|n1|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
+		{"no nodes", "echo 'dcs-a-1|7|RUNNING|1:00||None'", "error: provider hpc: the list command printed a line that is not an allocation"},
+		{"too many nodes", "echo 'dcs-a-1|7|RUNNING|1:00|n[1-999999999]|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
+		{"an option as node", "echo 'dcs-a-1|7|RUNNING|1:00|-oProxyCommand=x|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
+		{"a million lines", "yes 'dcs-a-1|7|PENDING|1:00||Resources' | head -1000000", "error: provider hpc: the list command printed more than 1 MiB"},
+		{"squeue fails", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1",
+			"error: provider hpc: the list command failed (exit status 1): slurm_load_jobs error: Unable to contact slurm controller"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list, err := slurm(t, "", map[string]string{"squeue": c.squeue}).Instances(context.Background(), "dcs-a")
+			var got []string
+			for _, in := range list {
+				got = append(got, in.Name)
+				for _, h := range in.Hosts {
+					got = append(got, fmt.Sprintf("%s=%s", h.Name, strings.Join(h.Addresses, " ")))
+				}
+				if in.Pending != "" {
+					got = append(got, "pending: "+in.Pending)
+				}
+				got = append(got, fmt.Sprintf("left %s", in.Left))
+			}
+			text := strings.Join(got, " ")
+			if err != nil {
+				text = "error: " + err.Error()
+			}
+			if text != c.want && (err == nil || !strings.HasPrefix(text, c.want)) {
+				t.Errorf("got %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
+// What the inventory says reaches sbatch as one word each, and refusals are told.
+func TestSbatch(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	p := slurm(t, "partition = 'a b'\naccount = \"it's\"\ngres = 'gpu:2'\nnodes = 3\nslots = 4\nidle = '90s'\nsbatch = ['--qos=low', '--comment=$(id) x']\n",
+		map[string]string{"sbatch": `printf '%s\n' "$@" >` + out})
+	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(out)
+	got, script, _ := strings.Cut(string(b), "\n--wrap=")
+	want := "--parsable --job-name=dcs-a-1 --no-requeue --output=/dev/null --ntasks-per-node=1 --nodes=3 --time=120 --cpus-per-task=4 --no-kill " +
+		"--partition=a b --account=it's --gres=gpu:2 --qos=low --comment=$(id) x"
+	if strings.ReplaceAll(got, "\n", " ") != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	check := exec.Command("sh", "-n")
+	if check.Stdin = strings.NewReader(script); check.Run() != nil || !strings.Contains(script, "-lt 90 ]") {
+		t.Errorf("the script that holds the allocation: %s", script)
+	}
+	for program, want := range map[string]string{
+		"echo 'sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified' >&2; exit 1": "Invalid account",
+		"yes | head -1000000; exit 1": "failed (exit status 1): y",
+	} {
+		err := slurm(t, "", map[string]string{"sbatch": program}).CreateInstance(context.Background(), "dcs-a", "dcs-a-1")
+		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	p = slurm(t, "", nil)
+	t.Setenv("PATH", "/nonexistent")
+	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err == nil || !strings.Contains(err.Error(), "sbatch: not found") {
+		t.Errorf("without sbatch: %v", err)
+	}
+}
+
+// With link = "srun" each node is reached by a step of the allocation.
+func TestSrunLink(t *testing.T) {
+	p := slurm(t, "link = 'srun'\n", map[string]string{"squeue": "echo 'dcs-a-1|77|RUNNING|1:00|n5|None'"})
+	list, err := p.Instances(context.Background(), "dcs-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := list[0].Hosts[0]
+	want := "srun --jobid=77 --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none --nodelist=n5"
+	if got := strings.Join(h.Command, " "); h.Link != "command" || got != want || list[0].Left != time.Minute {
+		t.Errorf("got %s, %s, want %s", h.Link, got, want)
+	}
+}
+
+// The allocation gives itself back when its nodes have been unused for idle, and not while
+// that cannot be found out.
+func TestAllocationEndsItself(t *testing.T) {
+	calls := filepath.Join(t.TempDir(), "calls")
+	p := slurm(t, "idle = '1s'\n", map[string]string{
+		"sbatch": `for last; do :; done; SLURM_NNODES=1 exec sh -c "${last#--wrap=}"`,
+		"srun":   "echo >>" + calls + "; case $(wc -l <" + calls + ") in 1) echo used ;; 2) exit 1 ;; 3) echo used ;; esac",
+	})
+	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(calls); len(b) != 4 {
+		t.Errorf("the nodes were looked at %d times, want 4", len(b))
+	}
+}

@@ -1,0 +1,221 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+)
+
+// CommandOpener opens links through the command that the inventory gives a host.
+type CommandOpener struct{}
+
+// Open checks that the command exists here and returns a link; the command
+// itself runs first with Start.
+func (CommandOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
+	fail := func(c hosts.Class, err error, advice string) (hosts.Link, error) {
+		return nil, &hosts.Error{Host: h.Name, Class: c, Err: err, Advice: advice}
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(hosts.Unreachable, err, "")
+	}
+	if len(h.Command) == 0 {
+		return fail(hosts.Misconfigured, errors.New("there is no command to reach it"), `set link = "COMMAND …" in the inventory`)
+	}
+	if _, err := exec.LookPath(h.Command[0]); err != nil {
+		return fail(hosts.Misconfigured, err, "is "+h.Command[0]+" installed here and in PATH?")
+	}
+	inner := NewLocal(h.Name, withoutAskpass(os.Environ()), h.Command...)
+	if h.Shells == 0 {
+		return inner, nil
+	}
+	return &commandLink{Link: inner, host: h}, nil
+}
+
+// withoutAskpass returns env without the variables that make ssh start an askpass
+// program. With 100 hosts it would open 100 windows, and again at each attempt. Older
+// versions of ssh know only the first of the two variables.
+func withoutAskpass(env []string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, "SSH_ASKPASS=") || strings.HasPrefix(v, "SSH_ASKPASS_REQUIRE=")
+	})
+	return append(env, "SSH_ASKPASS_REQUIRE=never")
+}
+
+// commandLink is the Link of a command that joins its arguments.
+type commandLink struct {
+	hosts.Link
+	host *hosts.Host
+}
+
+// Start runs command, quoted once for each shell that will split it.
+func (l *commandLink) Start(ctx context.Context, command string) (hosts.Stream, error) {
+	for range l.host.Shells {
+		command = hosts.ShellQuote(command)
+	}
+	s, err := l.Link.Start(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	return &commandStream{Stream: s, host: l.host, words: newStderrWords(s.Stderr())}, nil
+}
+
+// failed is the exit status of ssh when it could not run the command, or when the
+// connection broke.
+const failed = 255
+
+// stderrDelay bounds how long Wait waits for the end of standard error after ssh has
+// ended. A shared connection that ssh left in the background may hold it open.
+const stderrDelay = time.Second
+
+// commandStream is a command that ssh runs. ssh reports on standard error why it failed.
+type commandStream struct {
+	hosts.Stream
+	host  *hosts.Host
+	words *stderrWords
+	heard atomic.Bool // output came from the far end, so ssh has logged in
+}
+
+func (s *commandStream) Read(p []byte) (int, error) {
+	n, err := s.Stream.Read(p)
+	if n > 0 {
+		s.heard.Store(true)
+	}
+	return n, err
+}
+
+func (s *commandStream) Stderr() io.Reader { return s.words }
+
+// Wait returns an *Error that quotes ssh if ssh failed, and otherwise the error of the
+// command.
+func (s *commandStream) Wait() error {
+	err := s.Stream.Wait()
+	var exit *hosts.ExitError
+	if !errors.As(err, &exit) || exit.Code != failed {
+		return err
+	}
+	late := time.NewTimer(stderrDelay)
+	defer late.Stop()
+	select {
+	case <-s.words.ended:
+	case <-late.C:
+	}
+	if why := explainSSH(s.host, s.words.lines(), s.heard.Load()); why != nil {
+		return why
+	}
+	return err
+}
+
+// maxLine is the maximum length of a quoted line, in bytes.
+const maxLine = 400
+
+// maxKept is how many bytes at the end of standard error are kept.
+const maxKept = 16 << 10
+
+// stderrWords passes on the standard error of a command and keeps its last bytes.
+type stderrWords struct {
+	r     io.Reader
+	ended chan struct{} // closed at the end of r
+	once  sync.Once
+
+	mu   sync.Mutex
+	kept []byte
+}
+
+func newStderrWords(r io.Reader) *stderrWords { return &stderrWords{r: r, ended: make(chan struct{})} }
+
+func (w *stderrWords) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	w.mu.Lock()
+	w.kept = append(w.kept, p[:n]...)
+	if over := len(w.kept) - maxKept; over > 0 {
+		w.kept = slices.Delete(w.kept, 0, over)
+	}
+	w.mu.Unlock()
+	if err != nil {
+		w.once.Do(func() { close(w.ended) })
+	}
+	return n, err
+}
+
+func (w *stderrWords) lines() (lines []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for line := range bytes.Lines(w.kept) {
+		if s := jobs.Clean(strings.TrimSpace(string(line)), maxLine); s != "" {
+			lines = append(lines, s)
+		}
+	}
+	return lines
+}
+
+// sshEnd is a reason for which OpenSSH's client fails.
+type sshEnd struct {
+	line   *regexp.Regexp
+	class  hosts.Class
+	advice string // %s is the command to type by hand
+}
+
+// sshEnds lists the reasons for which OpenSSH's client fails. The first row that
+// matches a line applies: a refusal by a gateway is followed by a line that says only
+// that the connection was closed.
+var sshEnds = sync.OnceValue(func() []sshEnd {
+	return []sshEnd{
+		{regexp.MustCompile(`REMOTE HOST IDENTIFICATION HAS CHANGED`), hosts.HostKey,
+			"the connection may be intercepted, or the machine was reinstalled: ask who runs it; `%s` shows the line of known_hosts"},
+		{regexp.MustCompile(`^No .*host key is known for|^Host key verification failed|^Host key for .* has changed`), hosts.HostKey,
+			"run `%s` in a terminal once, compare the fingerprint, and answer yes"},
+		{regexp.MustCompile(`Permission denied \(|Too many authentication failures|^No more authentication methods|^Authentication failed`), hosts.Denied,
+			"`%s` must log in without a question, because ssh has no terminal here: add the key to ssh-agent, get a Kerberos ticket, " +
+				"or, for a password or a second factor, open a shared connection first (ControlMaster)"},
+		{regexp.MustCompile(`Bad configuration option|terminating, \d+ bad|Bad owner or permissions|^usage: |^unknown option|^Missing argument|` +
+			`Cannot execute command-line and remote command|^command-line(:| line) |no argument after keyword`), hosts.Misconfigured,
+			"correct the link in the inventory, or the ssh configuration, until `%s` works"},
+		{regexp.MustCompile(`^(ssh|kex_exchange_identification|ssh_exchange_identification|banner exchange|client_loop|mux_client_\w+|channel \d+): |` +
+			`^(Connection (to|closed|reset|timed out)|Shared connection to|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
+	}
+})
+
+// explainSSH returns an error that quotes the line with which ssh explains its failure, or
+// nil if there is none. Programs at the far end write to the same stream, so once ssh
+// has logged in, no line is taken for a failed login.
+func explainSSH(h *hosts.Host, lines []string, loggedIn bool) error {
+	for _, end := range sshEnds() {
+		if loggedIn && end.class != hosts.Unreachable {
+			continue
+		}
+		for _, line := range lines {
+			if !end.line.MatchString(line) {
+				continue
+			}
+			e := &hosts.Error{Host: h.Name, Class: end.class, Err: fmt.Errorf("ssh says: %s", strings.Trim(line, "@ "))}
+			if end.advice != "" {
+				e.Advice = fmt.Sprintf(end.advice, byHand(h.Command))
+			}
+			return e
+		}
+	}
+	return nil
+}
+
+// byHand returns the command that a person types to see whether ssh works.
+func byHand(argv []string) string {
+	var words []string
+	for _, word := range argv {
+		words = append(words, text.ShellWord(word))
+	}
+	return strings.Join(append(words, "true"), " ")
+}

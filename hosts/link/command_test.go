@@ -1,0 +1,287 @@
+package link_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
+	"dcs-tui/hosts/link"
+)
+
+// A command of the user's keeps every promise of hosts.Link, whether it becomes
+// the far end (env) or stays in between (a shell that waits).
+func TestCommandConformance(t *testing.T) {
+	for name, argv := range map[string][]string{
+		"becomes it": {"env", "DCS=1"},
+		"by a shell": {"sh", "-c", `exec "$@"`, "--"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosttest.Conform(t, func(testing.TB) (hosts.Opener, *hosts.Host) {
+				return link.CommandOpener{}, &hosts.Host{Name: "box", Link: "command", Command: argv}
+			})
+		})
+	}
+}
+
+// What a person must mend is said when the link is opened, before anything runs.
+func TestMisconfigured(t *testing.T) {
+	for name, argv := range map[string][]string{
+		"no command":         nil,
+		"no such program":    {"no-such-program-anywhere", "exec"},
+		"not an executable":  {"/etc/passwd"},
+		"a directory":        {"/"},
+		"a name with spaces": {"docker exec -i box"},
+	} {
+		l, err := link.CommandOpener{}.Open(t.Context(), &hosts.Host{Name: "box", Link: "command", Command: argv})
+		if err == nil {
+			l.Close()
+			t.Errorf("%s: opened", name)
+			continue
+		}
+		if hosts.ClassOf(err) != hosts.Misconfigured {
+			t.Errorf("%s: class %v of %v", name, hosts.ClassOf(err), err)
+		}
+	}
+}
+
+// sshTo returns a host that is reached by OpenSSH's client: ssh, options, 127.0.0.1,
+// more.
+func sshTo(t testing.TB, s *hosttest.SSHD, options, more []string) *hosts.Host {
+	t.Helper()
+	if _, err := exec.LookPath("ssh"); err != nil {
+		hosttest.LeaveOut(t, "%v", err)
+	}
+	argv := append([]string{"ssh", "-F", s.ConfigFile, "-p", fmt.Sprint(s.Port)}, options...)
+	argv = append(append(argv, "127.0.0.1"), more...)
+	return commandTo(argv...)
+}
+
+func commandTo(argv ...string) *hosts.Host {
+	return &hosts.Host{Name: "ws1", Link: "command", Command: argv, Shells: hosts.RemoteShells(argv)}
+}
+
+// through runs command over a new link to h, and returns its output and the error of
+// Wait.
+func through(t *testing.T, h *hosts.Host, command string) (string, error) {
+	t.Helper()
+	l, err := link.CommandOpener{}.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s, err := l.Start(t.Context(), command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, s.Stderr())
+	out, err := io.ReadAll(s)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(out), s.Wait()
+}
+
+// OpenSSH's client keeps the promises of hosts.Link.
+func TestConformanceOfSSH(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) { return link.CommandOpener{}, sshTo(t, s, nil, nil) })
+}
+
+// special is a command with every character that has a meaning to a shell. Each of them
+// must arrive unchanged.
+const special = `exec /bin/sh -c 'printf "%s|" "$1" "a  b" "\$x" "*" "#" "~" ";" "a\\nb" "(" "\"" "{1,2}"' sh 0123abcd`
+
+const specialOut = `0123abcd|a  b|$x|*|#|~|;|a\nb|(|"|{1,2}|`
+
+// Our command arrives unchanged, whichever shells run at the far end, and however many
+// split it.
+func TestCommandSurvivesRemoteShells(t *testing.T) {
+	for _, shell := range []string{"/bin/sh", "/bin/bash", "/bin/tcsh", "/bin/zsh", "/usr/bin/fish"} {
+		t.Run(filepath.Base(shell), func(t *testing.T) {
+			if _, err := os.Stat(shell); err != nil {
+				t.Skip("LEFT OUT: ", err)
+			}
+			s := hosttest.StartSSHD(t, hosttest.Options{Shell: shell})
+			master := filepath.Join(t.TempDir(), "master")
+			inner := fmt.Sprintf("ssh -F %s -p %d 127.0.0.1", s.ConfigFile, s.Port)
+			for name, h := range map[string]*hosts.Host{
+				"directly":                   sshTo(t, s, nil, nil),
+				"by a path":                  commandTo(append([]string{lookPath(t, "ssh")}, sshTo(t, s, nil, nil).Command[1:]...)...),
+				"below another program":      commandTo(append([]string{"env", "X=1"}, sshTo(t, s, nil, nil).Command...)...),
+				"into a container":           sshTo(t, s, nil, []string{"env", "X=1"}),
+				"from a gateway":             sshTo(t, s, nil, strings.Fields(inner)),
+				"from the second gateway":    sshTo(t, s, nil, strings.Fields(inner+" "+inner)),
+				"by a shell of this machine": commandTo("sh", "-c", "exec "+inner+` "$3"`, "sh"),
+				"shared connection":          sshTo(t, s, []string{"-S", master, "-o", "BatchMode=yes", "-o", "PubkeyAuthentication=no"}, nil),
+			} {
+				t.Run(name, func(t *testing.T) {
+					if name == "shared connection" {
+						openMaster(t, s, master)
+					}
+					if out, err := through(t, h, special); out != specialOut || err != nil {
+						t.Errorf("got  %s (%v)\nwant %s", out, err, specialOut)
+					}
+				})
+			}
+		})
+	}
+}
+
+func lookPath(t *testing.T, name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		hosttest.LeaveOut(t, "%v", err)
+	}
+	return path
+}
+
+// openMaster opens a shared connection, as a person with a second factor does. It
+// closes the connection at the end of the test.
+func openMaster(t *testing.T, s *hosttest.SSHD, socket string) {
+	t.Helper()
+	ssh := func(args ...string) {
+		args = append([]string{"-F", s.ConfigFile, "-p", fmt.Sprint(s.Port), "-S", socket}, append(args, "127.0.0.1")...)
+		if out, err := exec.Command("ssh", args...).CombinedOutput(); err != nil {
+			t.Errorf("ssh %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	ssh("-M", "-N", "-f", "-o", "ControlPersist=yes")
+	t.Cleanup(func() { ssh("-O", "exit") })
+}
+
+// A jump host only forwards (-J), so the command needs no second quoting.
+func TestSSHThroughAJumpHost(t *testing.T) {
+	gate := hosttest.StartSSHD(t, hosttest.Options{})
+	s := hosttest.StartSSHD(t, hosttest.Options{With: gate, Shell: "/bin/tcsh"})
+	h := sshTo(t, s, []string{"-J", gate.Addr()}, nil)
+	if out, err := through(t, h, special); out != specialOut || err != nil {
+		t.Errorf("got  %s (%v)\nwant %s", out, err, specialOut)
+	}
+}
+
+// An error of ssh has the right class, quotes ssh, and gives advice.
+func TestWhySSHFailed(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"Banner " + banner(t)}})
+	gate := hosttest.StartSSHD(t, hosttest.Options{})
+	none := filepath.Join(t.TempDir(), "none")
+	changed := filepath.Join(t.TempDir(), "changed")
+	if key, err := os.ReadFile(gate.HostKey() + ".pub"); err != nil {
+		t.Fatal(err)
+	} else if err := os.WriteFile(changed, fmt.Appendf(nil, "[127.0.0.1]:%d %s", s.Port, key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		options []string
+		class   hosts.Class
+		want    []string
+	}{
+		{"no key", []string{"-o", "PubkeyAuthentication=no"}, hosts.Denied,
+			[]string{"Permission denied (publickey", "true` must log in without a question", "ControlMaster", "Kerberos ticket"}},
+		{"refused by the gateway", []string{"-o", fmt.Sprintf("ProxyCommand=ssh -F %s -o PubkeyAuthentication=no -p %d -W %%h:%%p 127.0.0.1", gate.ConfigFile, gate.Port)}, hosts.Denied,
+			[]string{"Permission denied (publickey", "'ProxyCommand=ssh -F "}},
+		{"unknown host key", []string{"-o", "UserKnownHostsFile=" + none}, hosts.HostKey,
+			[]string{"host key is known for [127.0.0.1]", "compare the fingerprint"}},
+		{"would ask", []string{"-o", "UserKnownHostsFile=" + none, "-o", "StrictHostKeyChecking=ask"}, hosts.HostKey,
+			[]string{"Host key verification failed", "in a terminal once"}},
+		{"changed host key", []string{"-o", "UserKnownHostsFile=" + changed}, hosts.HostKey,
+			[]string{"REMOTE HOST IDENTIFICATION HAS CHANGED!", "ask who runs it"}},
+		{"wrong port", []string{"-o", "Port=1"}, hosts.Unreachable, []string{"Connection refused"}},
+		{"no such name", []string{"-o", "HostName=no-such-host.invalid"}, hosts.Unreachable, []string{"Could not resolve hostname"}},
+		{"behind a gateway", []string{"-J", s.Addr(), "-o", "HostName=127.0.0.2", "-o", "Port=1"}, hosts.Unreachable, []string{"open failed: connect failed"}},
+		{"bad option", []string{"-o", "NoSuchOption=1"}, hosts.Misconfigured, []string{"Bad configuration option: nosuchoption", "correct the link in the inventory"}},
+		{"bad flag", []string{"-?"}, hosts.Misconfigured, []string{"correct the link"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := sshTo(t, s, nil, nil)
+			h.Command = append([]string{"ssh"}, append(c.options, h.Command[1:]...)...) // ssh takes the first value
+			_, err := through(t, h, "true")
+			if err == nil || hosts.ClassOf(err) != c.class || !strings.HasPrefix(err.Error(), "ws1: ssh says: ") {
+				t.Fatalf("%v (%v)", err, hosts.ClassOf(err))
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func banner(t *testing.T) string {
+	file := filepath.Join(t.TempDir(), "banner")
+	if err := os.WriteFile(file, []byte("Access is monitored.\nConnections from outside: ask us. Permission denied to strangers!\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// The exit status of the command is distinguished from a failure of ssh.
+func TestExitStatusOfTheCommand(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	for _, code := range []int{1, 8, 126, 255} {
+		_, err := through(t, sshTo(t, s, nil, nil), fmt.Sprintf("echo 'some trouble' >&2; exit %d", code))
+		if want := (&hosts.ExitError{Code: code}); err == nil || err.Error() != want.Error() {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+}
+
+// After login, a message of a program at the far end is not taken for a message of ssh.
+func TestWordsOfTheFarEnd(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	_, err := through(t, sshTo(t, s, nil, nil), "echo 'git@example.org: Permission denied (publickey).' >&2; echo ready; exit 255")
+	if want := (&hosts.ExitError{Code: 255}); err == nil || err.Error() != want.Error() {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// A connection that breaks after login makes the host unreachable.
+func TestSSHConnectionBreaks(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	l, err := link.CommandOpener{}.Open(t.Context(), sshTo(t, s, nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	st, err := l.Start(t.Context(), "echo ready; exec cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, st.Stderr())
+	if _, err := io.ReadFull(st, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	s.Drop()
+	if err := st.Wait(); hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(err.Error(), "ws1: ssh says: ") {
+		t.Errorf("%v (%v)", err, hosts.ClassOf(err))
+	}
+}
+
+// ssh can neither ask on a terminal nor start an askpass program.
+func TestSSHAsksNobody(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "secret"})
+	asked := filepath.Join(t.TempDir(), "asked")
+	askpass := filepath.Join(t.TempDir(), "askpass")
+	if err := os.WriteFile(askpass, []byte("#!/bin/sh\n: > "+asked+"\necho secret\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DISPLAY", ":99")
+	t.Setenv("SSH_ASKPASS", askpass)
+	t.Setenv("SSH_ASKPASS_REQUIRE", "force")
+	if _, err := through(t, sshTo(t, s, nil, nil), "true"); hosts.ClassOf(err) != hosts.Denied {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(asked); err == nil {
+		t.Error("it asked for the passphrase")
+	}
+	if out, err := through(t, commandTo("sh", "-c", `(: < /dev/tty) 2>/dev/null && echo "there is a terminal"; true`), ""); out != "" || err != nil {
+		t.Errorf("%s%v", out, err)
+	}
+}

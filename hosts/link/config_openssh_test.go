@@ -1,0 +1,490 @@
+package link
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+)
+
+// needSSH records that the program is missing, loudly, when it is.
+func needSSH(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("ssh"); err != nil {
+		t.Skip("LEFT OUT: no ssh program to compare with; install openssh-client")
+	}
+}
+
+// A configuration means to us what it means to the installed OpenSSH.
+func TestAgreesWithOpenSSH(t *testing.T) {
+	needSSH(t)
+	for name, c := range map[string]struct {
+		text    string
+		aliases []string
+	}{
+		"empty":    {"", []string{"a", "A.Example.ORG", "10.0.0.1", "fe80::1"}},
+		"comments": {"# x\n\n   # y\nHost a # z\n\tUser = bob # no\n  Port=\t2222\nUser\tlate\n", []string{"a"}},
+		"crlf":     {"Host a\r\n  User bob\r\n  Port 2222\r\n", []string{"a", "b"}},
+		"first wins": {`
+User top
+Host a b
+  User ab
+  Port 1
+Host a
+  Port 2
+  HostName %h.Lab
+Host *
+  Port 3
+  HostKeyAlias all
+`, []string{"a", "b", "c"}},
+		"patterns": {`
+Host *.lab !bad.lab
+  Port 1
+Host node?? 10.0.0.*
+  Port 2
+Host !x
+  Port 3
+Host n*1*2
+  Port 4
+Host [a-z]
+  Port 5
+Host "quoted" q\"x
+  Port 6
+`, []string{"a.lab", "bad.lab", "node12", "node1", "10.0.0.77", "10x0.0.1", "y", "n1", "n12", "nx1y2", "n21", "lab", ".lab", "quoted", "A.LAB"}},
+		"match": {`
+Match host a.lab,!x*
+  User one
+Host a
+  HostName A.lab
+Match host a.lab
+  Port 11
+Match originalhost a host *.lab user one
+  Port 12
+Match originalhost A,b !user carol
+  Port 13
+Match localuser nobody-here
+  Port 14
+Match all
+  HostKeyAlias all
+Match host="*.lab"
+  ConnectTimeout 7
+`, []string{"a", "b", "c", "a.lab", "A", "x.lab"}},
+		"match final": {`
+Match final host *.lab
+  User final
+Match canonical
+  Port 4
+Host foo.lab
+  Port 5
+  HostName other.%%
+Host foo*
+  HostName FOO.lab
+  IdentityFile ~/.ssh/a
+  IdentityFile ~/.ssh/b
+`, []string{"foo", "foo2", "bar", "bar.lab"}},
+		"files": {`
+Host a
+  IdentityFile ~/.ssh/one
+  IdentityFile "~/.ssh/two"
+Host *
+  IdentityFile ~/.ssh/one
+  IdentityFile /tmp/three
+  CertificateFile /tmp/c
+  CertificateFile /tmp/d
+  UserKnownHostsFile ~/.ssh/kh_%h /tmp/%C%d%i /tmp/%k_%L_%l /tmp/%n_%p_%r_%u
+  UserKnownHostsFile /tmp/late
+  GlobalKnownHostsFile /etc/one /etc/two
+  IdentitiesOnly yes
+  IdentityAgent ~/agent_%u_%r
+`, []string{"a", "b"}},
+		"options": {`
+Host a
+  StrictHostKeyChecking accept-new
+  ConnectTimeout 1m30s
+  AddressFamily inet6
+  IdentityAgent none
+Host b
+  StrictHostKeyChecking ask
+  ConnectTimeout 10
+  AddressFamily inet
+Host c
+  ConnectTimeout none
+  AddressFamily any
+  StrictHostKeyChecking yes
+`, []string{"a", "b", "c"}},
+		"jumps": {`
+Host a
+  ProxyJump gate
+Host b
+  ProxyJump bob@gate:2222,other
+Host c
+  ProxyJump none
+Host d
+  ProxyCommand none
+Host e
+  ProxyJump ssh://x@y:7
+Host c d
+  ProxyJump late
+`, []string{"a", "b", "c", "d", "e", "f"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := write(t, filepath.Join(t.TempDir(), "config"), c.text)
+			conf, err := LoadSSHConfig(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, alias := range c.aliases {
+				out, err := exec.Command("ssh", "-G", "-T", "-F", file, "--", alias).CombinedOutput()
+				if err != nil {
+					t.Fatalf("ssh -G %s: %v: %s", alias, err, out)
+				}
+				got, _, err := conf.ResolveAlias(alias)
+				if err != nil {
+					t.Errorf("%s: %v", alias, err)
+					continue
+				}
+				compare(t, conf.env, alias, got, string(out))
+			}
+		})
+	}
+}
+
+// compare holds a target against what ssh -G printed.
+func compare(t *testing.T, env *environment, alias string, got *Target, printed string) {
+	t.Helper()
+	said := map[string][]string{}
+	for line := range strings.Lines(printed) {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), " ")
+		said[k] = append(said[k], v)
+	}
+	f := files{env: env, tokens: env.tokens(got)}
+	paths := func(list []string) string {
+		out := []string{}
+		for _, one := range list {
+			out = append(out, f.path(one, ""))
+		}
+		return strings.Join(out, " ")
+	}
+	check := func(what, is string, want ...string) {
+		t.Helper()
+		if w := strings.Join(want, " "); is != w {
+			t.Errorf("ssh %s: %s is %q, OpenSSH says %q", alias, what, is, w)
+		}
+	}
+	check("hostname", got.HostName, said["hostname"]...)
+	check("user", got.User, said["user"]...)
+	check("port", strconv.Itoa(got.Port), said["port"]...)
+	check("hostkeyalias", got.HostKeyAlias, said["hostkeyalias"]...)
+	check("addressfamily", map[string]string{"tcp": "any", "tcp4": "inet", "tcp6": "inet6"}[got.Network], said["addressfamily"]...)
+	timeout := "none"
+	if got.ConnectTimeout > 0 {
+		timeout = fmt.Sprint(int(got.ConnectTimeout.Seconds()))
+	}
+	check("connecttimeout", timeout, said["connecttimeout"]...)
+	check("identitiesonly", map[bool]string{true: "yes", false: "no"}[got.IdentitiesOnly], said["identitiesonly"]...)
+	if agent := said["identityagent"]; len(agent) > 0 && agent[0] != "none" {
+		check("identityagent", got.IdentityAgent, agent...)
+	} else if len(agent) > 0 {
+		check("identityagent", got.IdentityAgent, "")
+	}
+	if strict := said["stricthostkeychecking"][0]; (strict == "accept-new") != (got.Strict == AcceptNew) {
+		t.Errorf("ssh %s: strict %v, OpenSSH says %s", alias, got.Strict, strict)
+	}
+	if got.Explicit {
+		check("identityfile", strings.Join(got.IdentityFiles, " "), paths(said["identityfile"]))
+	} else {
+		for _, one := range got.IdentityFiles {
+			if !slices.Contains(strings.Fields(paths(said["identityfile"])), one) {
+				t.Errorf("ssh %s: %s is not among OpenSSH's usual identities", alias, one)
+			}
+		}
+	}
+	check("certificatefile", strings.Join(got.CertificateFiles, " "), paths(said["certificatefile"]))
+	known := strings.Fields(said["userknownhostsfile"][0] + " " + said["globalknownhostsfile"][0])
+	check("known hosts", strings.Join(got.KnownHosts, " "), paths(known))
+
+	var jumps, want []string
+	for _, j := range got.Jumps {
+		jumps = append(jumps, fmt.Sprintf("%s@%s:%d", j.User, j.Alias, j.Port))
+	}
+	if spec := said["proxyjump"]; len(spec) > 0 && spec[0] != "none" {
+		for one := range strings.SplitSeq(spec[0], ",") {
+			g, err := parseSpec(one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.user == "" {
+				g.user = env.user
+			}
+			if g.port == 0 {
+				g.port = 22
+			}
+			want = append(want, fmt.Sprintf("%s@%s:%d", g.user, g.alias, g.port))
+		}
+	}
+	check("proxyjump", strings.Join(jumps, " "), want...)
+}
+
+// What the inventory says counts as ssh's own options do.
+func TestInventoryCountsAsOptions(t *testing.T) {
+	needSSH(t)
+	file := write(t, filepath.Join(t.TempDir(), "config"), `
+Match user carol
+  HostKeyAlias for-carol
+Host !other !gw* *
+  User bob
+  Port 99
+  IdentityFile /tmp/one
+  ProxyJump other
+  UserKnownHostsFile /tmp/%r_%p_%h
+`)
+	conf, err := LoadSSHConfig(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: write(t, filepath.Join(t.TempDir(), "key"), "k"), Jump: []string{"me@gw:2", "carol@gw2:99"}}
+	out, err := exec.Command("ssh", "-G", "-T", "-F", file, "-l", h.User, "-p", "2222", "-i", h.Identity, "-J", strings.Join(h.Jump, ","), "melon").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := conf.Resolve(h, "melon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, conf.env, "melon", got, string(out))
+}
+
+// Match exec, final and the like are decided by ssh itself.
+func TestMatch(t *testing.T) {
+	c := config(t, `
+Match host inside exec "test %h = inside"
+  HostName in.lab
+  User "bob"
+  IdentityFile ~/.ssh/in
+  UserKnownHostsFile /tmp/kh1 /tmp/kh2
+  HostKeyAlgorithms ssh-ed25519
+  ProxyJump gate
+  BindAddress 10.0.0.1
+Match host out* exec "false"
+  User never
+Match final host *.lab
+  HostKeyAlias final
+Host *
+  Port 2222
+`)
+	got, w, err := c.ResolveAlias("inside")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.HostName != "in.lab" || got.User != "bob" || got.Port != 2222 || !got.Explicit || len(got.IdentityFiles) != 1 || !strings.HasSuffix(got.IdentityFiles[0], "/.ssh/in") ||
+		strings.Join(got.KnownHosts[:2], " ") != "/tmp/kh1 /tmp/kh2" || strings.Join(got.HostKeyAlgorithms, " ") != "ssh-ed25519" ||
+		got.Ciphers != nil || len(got.Jumps) != 1 || got.HostKeyAlias != "final" {
+		t.Errorf("%+v", got)
+	}
+	if len(w) != 1 || !strings.Contains(w[0], "BindAddress") {
+		t.Errorf("warnings %v", w)
+	}
+	got, w, err = c.ResolveAlias("outside")
+	if err != nil || len(w) > 0 || got.User != c.env.user || got.Explicit {
+		t.Errorf("%+v, %v, %v", got, w, err)
+	}
+}
+
+// A file that ssh refuses is an error in ssh's words, with file and line, the
+// same for every host.
+func TestRefusedFile(t *testing.T) {
+	c := config(t, "Match final all\nHost a\n  Bogus directive\n  Port 0\n")
+	var said []string
+	for _, alias := range []string{"a", "b"} {
+		_, w, err := c.ResolveAlias(alias)
+		if err == nil || len(w) > 0 {
+			t.Fatalf("%s: %v, %v", alias, w, err)
+		}
+		said = append(said, err.Error())
+	}
+	if said[0] != said[1] || !strings.HasPrefix(said[0], "ssh refuses the configuration: ") || strings.Contains(said[0], "terminating") ||
+		strings.Count(said[0], "line 3: ") != 1 || strings.Count(said[0], "line 4: ") != 1 || !strings.Contains(said[0], "config") {
+		t.Errorf("%q", said)
+	}
+}
+
+// Without an ssh program a host is refused, and the error says what to install.
+func TestWithoutSSH(t *testing.T) {
+	c, err := load("", configLab(t), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.ResolveAlias("a"); err == nil || !strings.Contains(err.Error(), "install the OpenSSH client") {
+		t.Errorf("got %v, want what to install", err)
+	}
+}
+
+// A path that is not a file is refused before ssh is asked, and so is a device without
+// an end.
+func TestUnreadableFiles(t *testing.T) {
+	for file, want := range map[string]string{
+		t.TempDir():         "is not an ssh configuration file",
+		"/dev/zero":         "is not an ssh configuration file",
+		"/nonexistent/file": "no such file",
+	} {
+		if _, err := load(file, configLab(t), "", "/nonexistent/ssh"); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", file, err, want)
+		}
+	}
+}
+
+// fakeSSH answers as the script says; $LOG gets a line with the arguments of each call.
+func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
+	t.Helper()
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log")
+	program := write(t, filepath.Join(dir, "ssh"), "#!/bin/sh\necho \"$*\" >>"+log+"\n"+script+"\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, err := load(path, configLab(t), "/etc/system", program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, func() []string {
+		data, _ := os.ReadFile(log)
+		return strings.Split(strings.TrimSpace(string(data)), "\n")
+	}
+}
+
+// What the inventory says reaches ssh as its own options; without a file it is
+// ssh that finds the usual ones.
+func TestArguments(t *testing.T) {
+	for path, f := range map[string]string{"": "", "/dev/null": "-F /dev/null "} {
+		c, log := fakeSSH(t, path, "echo hostname x")
+		h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "/k", Jump: []string{"me@gw:2", "ssh://[fe80::1]"}}
+		got, w, err := c.Resolve(h, "melon")
+		if err != nil || len(w) > 0 || len(got.Jumps) != 2 || strings.Join(got.IdentityFiles, " ") != "/k" || !got.Explicit {
+			t.Fatalf("%+v, %v, %v", got, w, err)
+		}
+		if _, _, err := c.Resolve(&hosts.Host{Name: "n", Jump: []string{}}, "other"); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			"-G -T -F /dev/null -- dcs-tui.invalid",
+			"-G -T " + f + "-l carol -p 2222 -J me@gw:2,[fe80::1] -- melon",
+			"-G -T " + f + "-l me -p 2 -- gw",
+			"-G -T " + f + "-J me@gw:2 -- fe80::1",
+			"-G -T " + f + "-J none -- other",
+		}
+		if is := strings.Join(log(), "\n"); is != strings.Join(want, "\n") {
+			t.Errorf("asked\n%s\nwant\n%s", is, strings.Join(want, "\n"))
+		}
+	}
+}
+
+// Hosts resolved together ask once for the same thing.
+func TestAskedOnce(t *testing.T) {
+	c, log := fakeSSH(t, "", `for name; do :; done; echo "hostname $name.lab"; echo "proxyjump none"`)
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			got, _, err := c.ResolveAlias(fmt.Sprint("h", i%4))
+			if err != nil || got.HostName != fmt.Sprintf("h%d.lab", i%4) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(log()); n != 5 {
+		t.Errorf("asked %d times for 4 hosts and the defaults:\n%s", n, strings.Join(log(), "\n"))
+	}
+}
+
+// GSSAPIAuthentication that the system's file gives to everybody, as Debian's
+// does, is no wish of the user's.
+func TestSystemWideGSSAPI(t *testing.T) {
+	const script = `case "$*" in *%s*) echo "gssapiauthentication yes";; esac; echo hostname x`
+	for where, want := range map[string]int{"melon|*-F?/etc/system": 0, "melon": 1} {
+		c, _ := fakeSSH(t, "", fmt.Sprintf(script, where))
+		if _, w, err := c.ResolveAlias("melon"); err != nil || len(w) != want {
+			t.Errorf("%s: %v, %v", where, w, err)
+		}
+	}
+}
+
+// A keyword of a later OpenSSH that is set and that we do not know is named.
+func TestUnknownKeyword(t *testing.T) {
+	c, _ := fakeSSH(t, "", `echo hostname x; echo newthing off; case "$*" in *melon) echo laterthing on;; esac`)
+	if _, w, err := c.ResolveAlias("melon"); err != nil || len(w) != 1 || !strings.Contains(w[0], `"laterthing" in the ssh configuration is unknown`) {
+		t.Errorf("%v, %v", w, err)
+	}
+}
+
+// An ssh that hangs ends in an error, together with what its Match exec started.
+func TestSSHThatHangs(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	c, _ := fakeSSH(t, "", "exec 3>"+fifo+"; sleep 1000 & sleep 1000")
+	c.ssh.timeout = 200 * time.Millisecond
+	if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
+		t.Error(err)
+	}
+	// The pipe ends when the last of them does; the deadline is for the failure only.
+	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("something still runs: %v", err)
+	}
+}
+
+// An ssh that is none, or fails, ends in an error, and is asked again the next
+// time unless it gave a reason.
+func TestSSHThatFails(t *testing.T) {
+	for script, want := range map[string]string{
+		"echo hello":                         "is it OpenSSH 6.8 or later?",
+		"exit 3":                             "exit status 3",
+		"echo 'no such thing' >&2; exit 255": "m: ssh says: no such thing",
+	} {
+		c, log := fakeSSH(t, "", script)
+		for range 2 {
+			if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v", script, err)
+			}
+		}
+		if n := len(log()); (n == 1) != strings.Contains(want, "says") {
+			t.Errorf("%q: asked %d times", script, n)
+		}
+	}
+	c, err := load("", configLab(t), "", "/nonexistent/ssh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.ResolveAlias("a"); err == nil || !strings.Contains(err.Error(), "/nonexistent/ssh") {
+		t.Error(err)
+	}
+}
+
+// Names with blanks in a list that ssh prints without quotes.
+func TestKnownHostsWithBlanks(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "my known hosts"), "")
+	c := config(t, "UserKnownHostsFile /a \""+file+"\" /b\n")
+	got, _, err := c.ResolveAlias("x")
+	if err != nil || strings.Join(got.KnownHosts[:3], "|") != "/a|"+file+"|/b" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,431 @@
+package link
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// lab is a user whose home directory is the test's own.
+func configLab(t *testing.T) *environment {
+	t.Helper()
+	vars := map[string]string{"SSH_AUTH_SOCK": "/run/agent", "OTHER_SOCK": "/run/other", "LAB": "melon"}
+	return &environment{
+		home: t.TempDir(), user: "alice", uid: "1000", hostname: "desk.lab",
+		getenv: func(k string) (string, bool) { v, ok := vars[k]; return v, ok },
+		lookup: func(string) (string, error) { return "", fmt.Errorf("no such user") },
+	}
+}
+
+func write(t *testing.T, file, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// config loads text as a configuration file. The ssh program, which reads it, knows only the
+// real user.
+func config(t *testing.T, text string) *SSHConfig {
+	t.Helper()
+	needSSH(t)
+	c, err := LoadSSHConfig(write(t, filepath.Join(t.TempDir(), "config"), text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := configLab(t)
+	c.env.getenv, c.env.hostname = l.getenv, l.hostname
+	return c
+}
+
+func named(name string) *hosts.Host { return &hosts.Host{Name: name, Link: "ssh"} }
+
+// With no configuration at all a host is what `ssh NAME` would make of it.
+func TestNothingSaid(t *testing.T) {
+	c := config(t, "")
+	got, warnings, err := c.Resolve(named("melon4"), "melon4")
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	dir := filepath.Join(c.env.home, ".ssh")
+	want := fmt.Sprintf("%+v", Target{
+		Alias: "melon4", HostName: "melon4", Port: 22, User: c.env.user, IdentityAgent: "/run/agent", Network: "tcp",
+		IdentityFiles: []string{dir + "/id_rsa", dir + "/id_ecdsa", dir + "/id_ed25519"},
+		KnownHosts:    []string{dir + "/known_hosts", dir + "/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"},
+	})
+	if fmt.Sprintf("%+v", *got) != want {
+		t.Errorf("got  %+v\nwant %s", *got, want)
+	}
+	if got.Address() != "melon4:22" {
+		t.Error(got.Address())
+	}
+}
+
+// What the inventory says comes first; a key of the inventory is tried before
+// those of ssh_config, as with ssh -i.
+func TestInventoryWins(t *testing.T) {
+	c := config(t, "Host melon*\n HostName %h.lab\n User bob\n Port 2200\n IdentityFile /k/conf\n ProxyJump gate\n")
+	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "~/inv", Jump: []string{"me@gw:2", "gw2"}}
+	got, _, err := c.Resolve(h, "melon4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.HostName != "melon4.lab" || got.User != "carol" || got.Port != 2222 || !got.Explicit ||
+		strings.Join(got.IdentityFiles, " ") != c.env.home+"/inv /k/conf" {
+		t.Errorf("%+v", got)
+	}
+	if len(got.Jumps) != 2 || got.Jumps[0].HostName != "gw" || got.Jumps[0].User != "me" || got.Jumps[0].Port != 2 || got.Jumps[1].HostName != "gw2" {
+		t.Errorf("jumps %+v", got.Jumps)
+	}
+	h.Jump = []string{} // jump = "none"
+	if got, _, err = c.Resolve(h, "melon4"); err != nil || len(got.Jumps) > 0 {
+		t.Errorf("jump none: %+v, %v", got.Jumps, err)
+	}
+	if got, _, err = c.Resolve(&hosts.Host{Name: "m"}, "10.0.0.7"); err != nil || got.HostName != "10.0.0.7" || got.User != c.env.user {
+		t.Errorf("another address: %+v, %v", got, err)
+	}
+}
+
+func TestFilesAndTokens(t *testing.T) {
+	c := config(t, `
+Host a
+  HostName a.lab
+  User bob
+  IdentityFile "~/.ssh/my key"
+  IdentityFile=%d/k_%h_%r_%u_%n_%p
+  identityfile ${LAB}/k%%
+  IdentityFile none
+  CertificateFile ~/cert_%L_%i
+  IdentitiesOnly yes
+  IdentityAgent $OTHER_SOCK
+  UserKnownHostsFile ~/kh1 /kh2_%k
+  GlobalKnownHostsFile none
+  HostKeyAlias alias
+  StrictHostKeyChecking accept-new
+  ConnectTimeout 1m30s
+  AddressFamily inet6
+Host b
+  IdentityAgent none
+  IdentityFile none
+  UserKnownHostsFile none
+`)
+	got, warnings, err := c.ResolveAlias("a")
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	wd, _ := os.Getwd()
+	home := c.env.home
+	want := fmt.Sprintf("%+v", Target{
+		Alias: "a", HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
+		IdentityFiles:    []string{home + "/.ssh/my key", home + "/k_a.lab_bob_" + c.env.user + "_a_22", wd + "/melon/k%"},
+		CertificateFiles: []string{home + "/cert_desk_" + c.env.uid},
+		KnownHosts:       []string{home + "/kh1", "/kh2_alias"}, HostKeyAlias: "alias", Strict: AcceptNew,
+		ConnectTimeout: 90 * time.Second, Network: "tcp6",
+	})
+	if fmt.Sprintf("%+v", *got) != want {
+		t.Errorf("got  %+v\nwant %s", *got, want)
+	}
+	got, _, err = c.ResolveAlias("b")
+	if err != nil || got.IdentityAgent != "" || len(got.IdentityFiles) != 0 || got.KnownHosts[0] != "/dev/null" || len(got.KnownHosts) != 3 {
+		t.Errorf("none: %+v, %v", got, err)
+	}
+}
+
+func TestInclude(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/d/1.conf", "Host a\n User one\nHost b\n User never\n")
+	write(t, dir+"/d/2.conf", "User two\nPort 2\n")
+	third := write(t, dir+"/third", "Host c\n User three\n")
+	c := config(t, "Host a\n  Include "+dir+"/d/*.conf nothing*\nInclude "+third+"\nHost *\n Port 9\n")
+	me := c.env.user
+	for alias, want := range map[string]string{"a": "one 2", "b": me + " 9", "c": me + " 9"} {
+		got, _, err := c.ResolveAlias(alias) // b and c: the Includes stand inside Host a, so only a reads them
+		if err != nil || fmt.Sprint(got.User, " ", got.Port) != want {
+			t.Errorf("%s: %+v, %v; want %s", alias, got, err, want)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "loop")
+	write(t, file, "Include "+file+"\nInclude "+file+"\n")
+	if _, _, err := config(t, "Include "+file+"\n").ResolveAlias("a"); err == nil || !strings.Contains(err.Error(), "Too many recursive") {
+		t.Errorf("a file that includes itself: %v", err)
+	}
+}
+
+// A directive that we cannot honor for a host in use is named with the host;
+// one that means nothing here is not, nor is any for other hosts.
+func TestWarnings(t *testing.T) {
+	for text, want := range map[string]string{
+		"GSSAPIAuthentication yes":          "GSSAPIAuthentication yes in the ssh configuration is not supported",
+		"StrictHostKeyChecking no":          "StrictHostKeyChecking no in the ssh configuration is not supported",
+		"StrictHostKeyChecking off":         "StrictHostKeyChecking no",
+		"BindAddress 10.0.0.1":              "BindAddress 10.0.0.1",
+		"PKCS11Provider /usr/lib/x.so":      "PKCS11Provider",
+		"RevokedHostKeys /etc/revoked":      "RevokedHostKeys",
+		"VerifyHostKeyDNS ask":              "VerifyHostKeyDNS ask",
+		"CASignatureAlgorithms ssh-ed25519": "CASignatureAlgorithms ssh-ed25519",
+		"SetEnv A=1":                        "SetEnv A=1",
+		"PubkeyAuthentication no":           "PubkeyAuthentication ",
+
+		"ControlMaster auto":                "",
+		"ControlPath ~/.ssh/cm-%C":          "",
+		"ForwardAgent yes":                  "",
+		"ForwardX11 yes":                    "",
+		"LocalForward 8080 localhost:80":    "",
+		"ServerAliveInterval 30":            "",
+		"Compression yes":                   "",
+		"SendEnv LANG LC_*":                 "",
+		"HashKnownHosts yes":                "",
+		"GSSAPIAuthentication no":           "",
+		"PKCS11Provider none":               "",
+		"PubkeyAuthentication yes":          "",
+		"ProxyCommand ssh -W %h:%p gate":    "",
+		"ProxyCommand ssh -q gate nc %h %p": "",
+		"ProxyCommand none":                 "",
+		"StrictHostKeyChecking ask":         "",
+		"StrictHostKeyChecking yes":         "",
+	} {
+		c := config(t, "Host melon4\n"+text+"\n"+text+"\n")
+		_, warnings, err := c.Resolve(&hosts.Host{Name: "m"}, "melon4")
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "m: "+want) || !strings.Contains(warnings[0], hosts.UseSSH)) {
+			t.Errorf("%q: warnings %q, want %q", text, warnings, want)
+		}
+		if _, warnings, err = c.Resolve(&hosts.Host{Name: "o"}, "other"); err != nil || len(warnings) > 0 {
+			t.Errorf("%q concerns another host: %v, %v", text, warnings, err)
+		}
+	}
+}
+
+// A host with a ProxyCommand is refused rather than dialed directly, and so is a host
+// behind such a gateway. The error names the way in that works.
+func TestProxyCommandIsRefused(t *testing.T) {
+	c := config(t, "Host melon4 gate\nProxyCommand corkscrew proxy 80 %h %p\nHost plum\nProxyJump gate\n")
+	for name, about := range map[string]string{"melon4": "m: ", "plum": "m: gateway gate: "} {
+		target, _, err := c.Resolve(&hosts.Host{Name: "m"}, name)
+		if want := about + "ProxyCommand in the ssh configuration is not supported"; err == nil ||
+			!strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), hosts.UseSSH) {
+			t.Errorf("%s: %v, %v; want %s", name, target, err, want)
+		}
+	}
+	for _, jump := range [][]string{{}, {"other"}} { // the inventory comes first
+		if _, _, err := c.Resolve(&hosts.Host{Name: "m", Jump: jump}, "melon4"); err != nil {
+			t.Errorf("jump %q: %v", jump, err)
+		}
+	}
+}
+
+func TestWarningsOfAGatewayNameBoth(t *testing.T) {
+	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost *\nProxyJump gate\n")
+	_, _, err := c.Resolve(named("m"), "m")
+	if err == nil || !strings.Contains(err.Error(), "ProxyJump none") {
+		t.Errorf("gate jumps through gate: %v", err)
+	}
+	c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
+	_, w, err := c.Resolve(named("m"), "m")
+	if err != nil || len(w) != 1 || !strings.HasPrefix(w[0], "m: gateway gate: BindAddress") {
+		t.Errorf("%v, %v", w, err)
+	}
+}
+
+// A value that cannot be meant stops the host, whoever finds it.
+func TestErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"IdentityFile ~/%q": "the token %q",
+		"IdentityFile 5%":   "ends in %",
+		"ProxyJump -oX=1":   "[user@]host[:port]",
+	} {
+		c := config(t, "Host m\n"+text+"\n")
+		if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.HasPrefix(err.Error(), "m: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{ // in ssh's own words
+		"Port 0":              "line 2: Bad port '0'",
+		"ConnectTimeout soon": "line 2: invalid time value",
+		"HostName %n":         "unknown key %n",
+		"ProxyJump a,,b":      `Invalid ProxyJump "a,,b"`,
+		"Ciphers rot13":       "Bad SSH2 cipher spec 'rot13'",
+	} {
+		c := config(t, "Host m\n"+text+"\n")
+		if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+	for _, alias := range []string{"", "@", "a@", "-oProxyCommand=x", "a b", "a:0", "ssh://"} {
+		if got, _, err := config(t, "").ResolveAlias(alias); err == nil {
+			t.Errorf("%q became %+v", alias, got)
+		}
+	}
+	for _, address := range []string{"", "-oProxyCommand=x", "a b", "a\x00b"} {
+		if got, _, err := config(t, "").Resolve(named("m"), address); err == nil {
+			t.Errorf("%q became %+v", address, got)
+		}
+	}
+}
+
+func TestAlgorithms(t *testing.T) {
+	c := config(t, `
+Host plain
+  HostKeyAlgorithms ssh-ed25519,sk-ssh-ed25519@openssh.com,rsa-sha2-256
+Host plus
+  HostKeyAlgorithms +ssh-rsa
+Host minus
+  HostKeyAlgorithms -*cert-*,ecdsa-*
+Host front
+  HostKeyAlgorithms ^rsa-sha2-512
+Host nothing
+  HostKeyAlgorithms sk-ssh-ed25519@openssh.com
+Host rest
+  Ciphers aes256-gcm@openssh.com,aes128-ctr
+  KexAlgorithms curve25519-sha256
+  MACs hmac-sha2-256
+`)
+	for alias, check := range map[string]func([]string) bool{
+		"plain": func(l []string) bool { return strings.Join(l, " ") == "ssh-ed25519 rsa-sha2-256" },
+		"plus":  func(l []string) bool { return len(l) > 5 && l[len(l)-1] == "ssh-rsa" },
+		"minus": func(l []string) bool {
+			s := strings.Join(l, " ")
+			return len(l) > 1 && !strings.Contains(s, "cert") && !strings.Contains(s, "ecdsa") && strings.Contains(s, "ssh-ed25519")
+		},
+		"front": func(l []string) bool { return len(l) > 5 && l[0] == "rsa-sha2-512" },
+		"other": func(l []string) bool { return l == nil },
+	} {
+		got, _, err := c.ResolveAlias(alias)
+		if err != nil || !check(got.HostKeyAlgorithms) {
+			t.Errorf("%s: %v, %v", alias, got, err)
+		}
+	}
+	if _, _, err := c.ResolveAlias("nothing"); err == nil || !strings.Contains(err.Error(), "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com is supported") {
+		t.Errorf("no usable algorithm: %v", err)
+	}
+	got, _, err := c.ResolveAlias("rest")
+	if err != nil || len(got.Ciphers) != 2 || len(got.KexAlgorithms) != 1 || len(got.MACs) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestJumpChains(t *testing.T) {
+	c := config(t, `
+Host inner
+  ProxyJump gate2
+Host gate2
+  HostName g2.lab
+  ProxyJump bob@gate1:2201
+Host gate1
+  HostName g1.lab
+Host three
+  ProxyJump gate2,other,ssh://x@last:77
+Host loop1
+  ProxyJump loop2
+Host loop2
+  ProxyJump loop1
+Host self
+  ProxyJump self
+Host off
+  ProxyJump none
+Host off
+  ProxyJump gate1
+Host token
+  ProxyJump gw-%n
+Host old
+  ProxyCommand ssh -q -p 2202 -l bob -W %h:%p gate1
+Host older
+  ProxyCommand /usr/bin/ssh bob@gate1 exec-not nc %h %p
+Host oldest
+  ProxyCommand ssh gate1 nc -w 5 %h %p
+`)
+	for alias, want := range map[string]string{
+		"inner":  "bob@g1.lab:2201 me@g2.lab:22",
+		"three":  "bob@g1.lab:2201 me@g2.lab:22 me@other:22 x@last:77",
+		"off":    "",
+		"token":  "me@gw-token:22",
+		"old":    "bob@g1.lab:2202",
+		"oldest": "me@g1.lab:22",
+	} {
+		got, warnings, err := c.ResolveAlias(alias)
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: %v %v", alias, err, warnings)
+			continue
+		}
+		var jumps []string
+		for _, j := range got.Jumps {
+			jumps = append(jumps, fmt.Sprintf("%s@%s", j.User, j.Address()))
+			if j.Jumps != nil {
+				t.Errorf("%s: gateway %s keeps jumps of its own", alias, j.Alias)
+			}
+		}
+		if strings.Join(jumps, " ") != strings.ReplaceAll(want, "me@", c.env.user+"@") {
+			t.Errorf("%s through %v; want %s", alias, jumps, want)
+		}
+	}
+	for _, alias := range []string{"loop1", "self"} {
+		if _, _, err := c.ResolveAlias(alias); err == nil || !strings.Contains(err.Error(), "in a circle") {
+			t.Errorf("%s: %v", alias, err)
+		}
+	}
+	if _, _, err := c.ResolveAlias("older"); err == nil || !strings.Contains(err.Error(), "ProxyCommand") {
+		t.Errorf("a ProxyCommand of another kind: %v", err)
+	}
+	nat := &hosts.Host{Name: "inside", Port: 2201, Jump: []string{"nat.example.org:2200"}}
+	if got, _, err := c.Resolve(nat, "nat.example.org"); err != nil || len(got.Jumps) != 1 || got.Jumps[0].Port != 2200 {
+		t.Errorf("a gateway at the same address with another port: %+v, %v", got, err)
+	}
+	h := &hosts.Host{Name: "gw", Jump: []string{"gw"}}
+	if _, _, err := c.Resolve(h, "gw"); err == nil || !strings.Contains(err.Error(), `jump = "none"`) {
+		t.Errorf("a gateway that jumps through itself: %v", err)
+	}
+}
+
+// Whatever ssh prints becomes a whole target or an error.
+func FuzzAnswer(f *testing.F) {
+	for _, s := range []string{
+		"hostname a\nport 22\nuser bob\n", "hostname a\nproxyjump b,c@d:3\n", "hostname a\nproxycommand ssh -W %h:%p g\n",
+		"hostname a\nidentityfile ~/%h\nidentityfile none\nuserknownhostsfile /a b c\n", "hostname a\nhostkeyalgorithms ^x*,+y\n",
+		"hostname a\nidentityagent $X\nconnecttimeout 1h\nstricthostkeychecking accept-new\n", "\r\n  \nX\nhostname\n",
+	} {
+		f.Add(s)
+	}
+	env := &environment{home: "/home/a", user: "alice", uid: "1", hostname: "desk", getenv: os.LookupEnv,
+		lookup: func(string) (string, error) { return "", os.ErrNotExist }}
+	f.Fuzz(func(t *testing.T, text string) {
+		s := parseSettings(text)
+		if s.values["hostname"] == nil {
+			return
+		}
+		c := &SSHConfig{env: env, ssh: newOpenSSH("ssh", "", "")}
+		c.ssh.run = func(args []string) (*settings, error) {
+			if args[len(args)-1] == nobody {
+				return parseSettings("hostname x\nport 22\n"), nil
+			}
+			return s, nil
+		}
+		got, _, err := c.ResolveAlias("alias")
+		if err == nil && (got.HostName == "" || got.Port < 1 || got.Port > 65535 || got.User == "" || len(got.Jumps) > maxJumps) {
+			t.Fatalf("%+v", got)
+		}
+	})
+}
+
+// BenchmarkFirstAnswer is the cost of a host that was not asked about before.
+func BenchmarkFirstAnswer(b *testing.B) {
+	c, err := LoadSSHConfig("/dev/null")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; b.Loop(); i++ {
+		if _, _, err := c.ResolveAlias(fmt.Sprint("h", i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+)
+
+// LocalOpener opens links to this machine.
+type LocalOpener struct{}
+
+// Open returns a link at once.
+func (LocalOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
+	}
+	return NewLocal(h.Name, nil), nil
+}
+
+// localLink runs commands as children of this process.
+type localLink struct {
+	host   string
+	prefix []string // argv that /bin/sh, -c and the command are added to
+	env    []string // as of os/exec; nil: our own
+
+	mu      sync.Mutex
+	closed  bool
+	streams map[*localStream]struct{}
+}
+
+// NewLocal returns a link for the host of that name which runs prefix..., /bin/sh,
+// -c, COMMAND as a child of this process, with the environment env; nil is this
+// process's own.
+func NewLocal(host string, env []string, prefix ...string) hosts.Link {
+	return &localLink{host: host, prefix: prefix, env: env, streams: map[*localStream]struct{}{}}
+}
+
+// Start runs command with /bin/sh.
+func (l *localLink) Start(ctx context.Context, command string) (hosts.Stream, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &hosts.Error{Host: l.host, Class: hosts.Unreachable, Err: err}
+	}
+	argv := append(append([]string(nil), l.prefix...), "/bin/sh", "-c", command)
+	// Held while the child is made, so that Close misses none.
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, &hosts.Error{Host: l.host, Class: hosts.Unreachable, Err: errors.New("the link is closed")}
+	}
+	s, err := startLocal(argv, l.env, l.forget)
+	if err != nil {
+		return nil, l.startError(argv[0], err)
+	}
+	l.streams[s] = struct{}{}
+	return s, nil
+}
+
+// startError classes the reasons for which a child cannot be made.
+func (l *localLink) startError(name string, err error) error {
+	e := &hosts.Error{Host: l.host, Class: hosts.Misconfigured, Err: err}
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		e.Advice = "is " + name + " installed here and in PATH?"
+	case errors.Is(err, os.ErrPermission):
+		e.Advice = "may you run " + name + "?"
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		e.Class, e.Advice = hosts.Unreachable, "this machine has no room for another process: ulimit -u, memory"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		e.Class, e.Advice = hosts.Unreachable, "too many open files: raise ulimit -n"
+	}
+	return e
+}
+
+// KeepAlive has nothing to ask: the far end is this machine.
+func (l *localLink) KeepAlive(context.Context) error { return nil }
+
+// Close ends every command that was started.
+func (l *localLink) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	var list []*localStream
+	for s := range l.streams {
+		list = append(list, s)
+	}
+	l.mu.Unlock()
+	for _, s := range list {
+		s.kill()
+	}
+	for _, s := range list {
+		s.Close()
+	}
+	return nil
+}
+
+func (l *localLink) forget(s *localStream) {
+	l.mu.Lock()
+	delete(l.streams, s)
+	l.mu.Unlock()
+}
+
+// reapLimit bounds how long Close waits for a killed command to be gone. Only a
+// process that hangs in the kernel (a wedged file system) needs longer.
+const reapLimit = time.Second
+
+// localStream is one child with its three pipes. The pipes are files of the kernel:
+// nothing is copied in between.
+type localStream struct {
+	cmd                   *exec.Cmd
+	stdin, stdout, stderr *os.File
+	forget                func(*localStream)
+
+	mu     sync.Mutex
+	reaped bool // the pid may belong to somebody else from now on
+
+	done  chan struct{} // closed when the child is reaped
+	state error         // how it ended; read it after done
+
+	closing   chan struct{} // closed by Close
+	closeOnce sync.Once
+}
+
+// startLocal makes the child. forget is called once, when the stream is closed.
+func startLocal(argv, env []string, forget func(*localStream)) (_ *localStream, err error) {
+	var files [6]*os.File // stdin, stdout, stderr: read end, write end
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				f.Close() // a nil file only answers with an error
+			}
+		}
+	}()
+	for i := 0; i < len(files); i += 2 {
+		if files[i], files[i+1], err = os.Pipe(); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
+	cmd.Env = env
+	// A session of its own has no terminal, so the command cannot ask anything.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err = cmd.Start(); err != nil {
+		return nil, err
+	}
+	for _, f := range []*os.File{files[0], files[3], files[5]} {
+		f.Close()
+	}
+	s := &localStream{
+		cmd: cmd, stdin: files[1], stdout: files[2], stderr: files[4], forget: forget,
+		done: make(chan struct{}), closing: make(chan struct{}),
+	}
+	go s.reap()
+	return s, nil
+}
+
+// reap waits for the child and ends what is left of its process group. That is
+// done before the child is reaped: until then its number is certainly its own.
+func (s *localStream) reap() {
+	pid := s.cmd.Process.Pid
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	s.mu.Lock()
+	syscall.Kill(-pid, syscall.SIGKILL)
+	s.reaped = true
+	s.mu.Unlock()
+	s.state = endOf(s.cmd.Wait())
+	close(s.done)
+}
+
+// endOf turns how a child ended into the words of hosts.
+func endOf(err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		name := unix.SignalName(ws.Signal())
+		if name == "" {
+			name = fmt.Sprintf("signal %d", ws.Signal())
+		}
+		return &hosts.ExitError{Code: -1, Signal: name}
+	}
+	return &hosts.ExitError{Code: exit.ExitCode()}
+}
+
+// kill ends the child's process group, as long as it is known to be that.
+func (s *localStream) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.reaped {
+		syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+func (s *localStream) Read(b []byte) (int, error) { return s.stdout.Read(b) }
+func (s *localStream) Stdin() io.WriteCloser      { return s.stdin }
+func (s *localStream) Stderr() io.Reader          { return s.stderr }
+
+// Wait returns when the child has ended, at the latest shortly after Close.
+func (s *localStream) Wait() error {
+	select {
+	case <-s.done:
+		return s.state
+	case <-s.closing:
+		return s.waitKilled()
+	}
+}
+
+// waitKilled waits for a child that has been killed, within bounds.
+func (s *localStream) waitKilled() error {
+	limit := time.NewTimer(reapLimit)
+	defer limit.Stop()
+	select {
+	case <-s.done:
+		return s.state
+	case <-limit.C:
+		return fmt.Errorf("process %d does not end although it was killed; it hangs in the kernel, probably on a file system", s.cmd.Process.Pid)
+	}
+}
+
+// Close kills the child's process group and releases the pipes.
+func (s *localStream) Close() error {
+	s.closeOnce.Do(func() {
+		s.kill()
+		close(s.closing)
+		s.stdin.Close()
+		s.stdout.Close()
+		s.stderr.Close()
+		s.forget(s)
+	})
+	var end *hosts.ExitError
+	if err := s.waitKilled(); err != nil && !errors.As(err, &end) {
+		return err
+	}
+	return nil
+}

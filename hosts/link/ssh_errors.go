@@ -1,0 +1,165 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"golang.org/x/crypto/ssh"
+
+	"dcs-tui/hosts"
+)
+
+func (a *attempt) unreachable(err error) error {
+	return &hosts.Error{Host: a.host, Class: hosts.Unreachable, Err: err}
+}
+
+func (a *attempt) fail(c hosts.Class, advice, format string, args ...any) error {
+	return &hosts.Error{Host: a.host, Class: c, Err: fmt.Errorf(format, args...), Advice: advice}
+}
+
+// explainDial classes the reasons for which a byte stream cannot be opened.
+func (a *attempt) explainDial(ctx context.Context, err error) error {
+	addr := a.t.Address()
+	if ctx.Err() != nil {
+		cause := context.Cause(ctx)
+		if errors.Is(cause, context.Canceled) {
+			return a.unreachable(cause)
+		}
+		return a.fail(hosts.Unreachable, "is it switched on? does a firewall drop the connection?", "%s: %w", addr, cause)
+	}
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return a.fail(hosts.Unreachable, "check its address for a typing error", "no machine is called %s", a.t.HostName)
+	case errors.As(err, &dns):
+		return a.fail(hosts.Unreachable, "the name service does not work at the moment", "%w", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return a.fail(hosts.Unreachable, fmt.Sprintf("does sshd run there, on port %d?", a.t.Port), "%s refuses connections: %w", addr, syscall.ECONNREFUSED)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return a.fail(hosts.Unreachable, "is it switched on? does it need a gateway (jump) or a VPN?", "%w", err)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return a.fail(hosts.Unreachable, "too many open files here: raise ulimit -n", "%w", err)
+	}
+	return a.unreachable(err)
+}
+
+// explainJump classes what a gateway answers.
+func (a *attempt) explainJump(ctx context.Context, err error) error {
+	addr := a.t.Address()
+	var refused *ssh.OpenChannelError
+	switch {
+	case errors.As(err, &refused) && refused.Reason == ssh.Prohibited:
+		return a.fail(hosts.Misconfigured, "AllowTcpForwarding or PermitOpen in the gateway's sshd_config forbids it",
+			"the gateway %s does not let us through to %s: %w", a.gw.name, addr, err)
+	case errors.As(err, &refused):
+		return a.fail(hosts.Unreachable, "is it switched on? does the gateway know it by this name?",
+			"the gateway %s cannot reach %s: %s", a.gw.name, addr, refused.Message)
+	case errors.Is(err, context.Canceled):
+		return a.unreachable(err)
+	case ctx.Err() != nil:
+		return a.fail(hosts.Unreachable, "is it switched on?", "%s%s: %w", addr, via(a.jumps), context.Cause(ctx))
+	}
+	return a.fail(hosts.Unreachable, "", "the connection to the gateway %s is lost: %w", a.gw.name, err)
+}
+
+// explain classes what ended a handshake.
+func (a *attempt) explain(ctx context.Context, err error) error {
+	if a.check.err != nil {
+		return a.check.err
+	}
+	var own *hosts.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	where := a.t.Address() + via(a.jumps)
+	var algorithms *ssh.AlgorithmNegotiationError
+	switch {
+	case ctx.Err() != nil:
+		return a.unreachable(context.Cause(ctx))
+	case errors.As(err, &algorithms) && algorithms.What == "host key":
+		return a.check.missingKind(algorithms.RequestedAlgorithms)
+	case errors.As(err, &algorithms):
+		return a.fail(hosts.Misconfigured, "its ssh server is too old, or Ciphers, MACs or KexAlgorithms are set too narrowly",
+			"no %s in common with %s: it offers %s", algorithms.What, where, strings.Join(algorithms.RequestedAlgorithms, ", "))
+	case a.check.passed && a.refused(err):
+		return a.denied()
+	case errors.Is(err, context.DeadlineExceeded) && a.check.passed:
+		return a.fail(hosts.Unreachable, "its home directories or its user database may hang", "logging in at %s: %w", where, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return a.fail(hosts.Unreachable, "the machine may hang, or something else than sshd listens there",
+			"%s accepts the connection and then sends nothing: %w", where, err)
+	case !isCut(err):
+		return a.fail(hosts.Unreachable, fmt.Sprintf("is port %d the one of its sshd?", a.t.Port), "what answers at %s is no ssh server: %w", where, err)
+	case a.check.passed:
+		return a.fail(hosts.Unreachable, "look into the server's log", "%s closed the connection while we logged in: %w", where, err)
+	}
+	return a.fail(hosts.Unreachable, "too many connections at once (MaxStartups), or an access rule such as fail2ban",
+		"%s closed the connection before it said who it is: %w", where, err)
+}
+
+// isCut reports whether the far side closed or reset the connection.
+func isCut(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+}
+
+// refused reports whether err is the end of a log in that the server did not allow.
+// The library has no type for either.
+func (a *attempt) refused(err error) bool {
+	text := err.Error()
+	return a.locked != nil || a.signFailed != nil || strings.Contains(text, "unable to authenticate") ||
+		strings.Contains(text, "disconnect, reason 2:") || strings.Contains(text, "disconnect, reason 14:") // RFC 4253, 11.1
+}
+
+// denied lists what was tried.
+func (a *attempt) denied() error {
+	who := fmt.Sprintf("%s at %s%s", a.t.User, a.t.Address(), via(a.jumps))
+	if len(a.login.partial) > 0 {
+		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+hosts.UseSharedSSH,
+			"%s: the server accepts %s and then wants %s, which needs a person", who,
+			strings.Join(a.login.partial, ", "), strings.Join(a.login.allowed, " or "))
+	}
+	if !a.login.asked {
+		return a.fail(hosts.Denied, a.login.otherWays("ask for PubkeyAuthentication to be switched on there"),
+			"the server takes no keys for %s, only %s", who, strings.Join(a.login.allowed, ", "))
+	}
+	var tried []string
+	for _, c := range a.offer.keys {
+		tried = append(tried, c.name)
+	}
+	text, advice := "the server refuses every key for "+who, "ssh-copy-id puts a key there"
+	if len(tried) > 0 {
+		text += "; offered: " + strings.Join(tried, ", ")
+	} else {
+		text = "there is no key to offer for " + who
+		advice = "name one (identity), or start ssh-agent; ssh-keygen makes one"
+	}
+	if len(a.offer.leftOut) > 0 {
+		text += "; left out: " + strings.Join(a.offer.leftOut, ", ")
+	}
+	if len(tried) >= 6 {
+		advice = "that is more keys than most servers try: name the right one (identity, IdentitiesOnly)"
+	}
+	return &hosts.Error{Host: a.host, Class: hosts.Denied, Err: errors.New(text), Advice: a.login.otherWays(advice)}
+}
+
+// otherWays appends to advice the login methods that the server offers and that only
+// the user's own ssh supports.
+func (l *loginState) otherWays(advice string) string {
+	for _, method := range l.allowed {
+		switch method {
+		case "password", "keyboard-interactive":
+			return advice + "; or, to log in by " + method + ", " + hosts.UseSharedSSH
+		case "gssapi-with-mic", "gssapi-keyex":
+			return advice + "; or, to log in by Kerberos, " + hosts.UseSSH
+		case "hostbased":
+			return advice + "; or, to log in by hostbased, " + hosts.UseSSH
+		}
+	}
+	return advice
+}

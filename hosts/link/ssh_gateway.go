@@ -1,0 +1,292 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// gateways holds one connection for each chain of gateways in use; the hosts
+// behind it share it.
+type gateways struct {
+	o   *SSHOpener
+	mu  sync.Mutex
+	all map[string]*gateway
+}
+
+// gateway is a connection that others are dialled through.
+type gateway struct {
+	key   string
+	name  string
+	users int // guarded by gateways.mu
+
+	cancel context.CancelFunc // gives up dialling it
+	ready  chan struct{}      // closed when the dialling is over
+	conn   *connection        // after ready; nil if it failed
+	err    error              // after ready
+
+	asking atomic.Bool // a heartbeat is being waited for
+}
+
+func newGateways(o *SSHOpener) *gateways { return &gateways{o: o, all: map[string]*gateway{}} }
+
+// chainKey tells one chain of gateways from another.
+func chainKey(jumps []*Target) (key string) {
+	for _, j := range jumps {
+		key += fmt.Sprintf("%s %s@%s;", j.Alias, j.User, j.Address())
+	}
+	return key
+}
+
+// acquire returns the gateway at the end of the chain, dialling it if nobody
+// else has; nil for an empty chain. Each needs one release.
+func (p *gateways) acquire(ctx context.Context, host string, jumps []*Target) (*gateway, error) {
+	if len(jumps) == 0 {
+		return nil, nil
+	}
+	last := jumps[len(jumps)-1]
+	key := chainKey(jumps)
+	p.mu.Lock()
+	g := p.all[key]
+	if g == nil {
+		// Bound to all who wait for it, not to the first one's ctx.
+		dctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		g = &gateway{key: key, name: last.Alias, cancel: cancel, ready: make(chan struct{})}
+		p.all[key] = g
+		go p.dial(dctx, g, last, jumps[:len(jumps)-1])
+	}
+	g.users++
+	p.mu.Unlock()
+	select {
+	case <-g.ready:
+	case <-ctx.Done():
+		p.release(g)
+		return nil, &hosts.Error{Host: host, Class: hosts.Unreachable,
+			Err: fmt.Errorf("gateway %s: %w", g.name, context.Cause(ctx))}
+	}
+	if g.err != nil {
+		p.release(g)
+		return nil, throughGateway(host, g)
+	}
+	return g, nil
+}
+
+// throughGateway reports for a host what is wrong with its gateway.
+func throughGateway(host string, g *gateway) error {
+	var cause *hosts.Error
+	if !errors.As(g.err, &cause) {
+		return &hosts.Error{Host: host, Class: hosts.Unreachable, Err: fmt.Errorf("gateway %s: %w", g.name, g.err)}
+	}
+	return &hosts.Error{Host: host, Class: cause.Class, Err: fmt.Errorf("gateway %w", &hosts.Error{Host: g.name, Err: cause.Err}), Advice: cause.Advice}
+}
+
+func (p *gateways) dial(ctx context.Context, g *gateway, t *Target, before []*Target) {
+	g.conn, g.err = p.o.connect(ctx, t.Alias, t, before)
+	if g.err != nil {
+		p.forget(g)
+		close(g.ready)
+		return
+	}
+	close(g.ready)
+	g.conn.client.Wait()
+	p.forget(g)
+}
+
+// forget makes the next acquire dial again.
+func (p *gateways) forget(g *gateway) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all[g.key] == g {
+		delete(p.all, g.key)
+	}
+}
+
+// release lets go of a gateway; the last one closes it.
+func (p *gateways) release(g *gateway) {
+	if g == nil {
+		return
+	}
+	p.mu.Lock()
+	g.users--
+	last := g.users == 0
+	if last && p.all[g.key] == g {
+		delete(p.all, g.key)
+	}
+	p.mu.Unlock()
+	if !last {
+		return
+	}
+	g.cancel()
+	end := func() {
+		if g.conn != nil {
+			g.conn.close()
+		}
+	}
+	select {
+	case <-g.ready:
+		end()
+	default:
+		go func() { <-g.ready; end() }()
+	}
+}
+
+// dial opens a stream to address as the gateway sees it.
+func (g *gateway) dial(ctx context.Context, address string) (net.Conn, error) {
+	ch, err := g.conn.client.DialContext(ctx, "tcp", address)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			g.suspect()
+		}
+		return nil, err
+	}
+	return newJumpConn(ch, address), nil
+}
+
+// gatewayLimit is how long a gateway may take for a heartbeat.
+const gatewayLimit = 5 * time.Second
+
+// suspect asks the gateway for a heartbeat after a dial through it came to
+// nothing: the host behind it may be dead, or the gateway itself. A dead one is
+// closed, so that the next attempt makes a new connection.
+func (g *gateway) suspect() {
+	if !g.asking.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer g.asking.Store(false)
+		timer := time.AfterFunc(gatewayLimit, func() { abort(g.conn.conn) })
+		defer timer.Stop()
+		g.conn.client.SendRequest(keepAliveRequest, true, nil)
+	}()
+}
+
+// jumpConn is a connection through a gateway. The library's own channel cannot
+// be closed at once: reads and writes on it stay blocked until the gateway has
+// answered, which a hung gateway never does. So two goroutines move the bytes,
+// and closing cuts them off.
+type jumpConn struct {
+	ch      io.ReadWriteCloser
+	addr    net.Addr
+	in, out *pipe
+	once    sync.Once
+}
+
+func newJumpConn(ch io.ReadWriteCloser, addr string) *jumpConn {
+	c := &jumpConn{ch: ch, addr: jumpAddr(addr), in: newPipe(), out: newPipe()}
+	go func() {
+		_, err := io.Copy(c.in, c.ch)
+		if err == nil {
+			err = io.EOF
+		}
+		c.in.end(err, false)
+	}()
+	go func() {
+		_, err := io.Copy(c.ch, c.out)
+		if err == nil {
+			err = net.ErrClosed
+		}
+		c.out.end(err, true)
+	}()
+	return c
+}
+
+func (c *jumpConn) Read(b []byte) (int, error)  { return c.in.Read(b) }
+func (c *jumpConn) Write(b []byte) (int, error) { return c.out.Write(b) }
+
+// Close drops what has not been sent yet and returns at once. The two
+// goroutines and the channel end when the gateway answers or is closed.
+func (c *jumpConn) Close() error {
+	c.once.Do(func() {
+		c.in.end(net.ErrClosed, true)
+		c.out.end(net.ErrClosed, true)
+		go c.ch.Close()
+	})
+	return nil
+}
+
+func (c *jumpConn) LocalAddr() net.Addr              { return jumpAddr("through a gateway") }
+func (c *jumpConn) RemoteAddr() net.Addr             { return c.addr }
+func (c *jumpConn) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
+func (c *jumpConn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
+func (c *jumpConn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// jumpAddr is an address as the gateway was asked for it.
+type jumpAddr string
+
+func (jumpAddr) Network() string  { return "tcp" }
+func (a jumpAddr) String() string { return string(a) }
+
+// pipeBuffer is how many bytes may wait in a pipe.
+const pipeBuffer = 256 << 10
+
+// pipe is a bounded buffer between a writer and a reader.
+type pipe struct {
+	mu   sync.Mutex
+	cond sync.Cond
+	buf  []byte
+	err  error // set once: no more bytes will come
+}
+
+func newPipe() *pipe {
+	p := &pipe{}
+	p.cond.L = &p.mu
+	return p
+}
+
+// Write waits for room; it returns an error once the pipe has been ended.
+func (p *pipe) Write(b []byte) (n int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(b) > 0 {
+		for len(p.buf) >= pipeBuffer && p.err == nil {
+			p.cond.Wait()
+		}
+		if p.err != nil {
+			return n, p.err
+		}
+		k := min(len(b), pipeBuffer-len(p.buf))
+		p.buf = append(p.buf, b[:k]...)
+		n, b = n+k, b[k:]
+		p.cond.Broadcast()
+	}
+	return n, nil
+}
+
+// Read waits for bytes; the error comes after the last of them.
+func (p *pipe) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.buf) == 0 && p.err == nil {
+		p.cond.Wait()
+	}
+	if len(p.buf) == 0 {
+		return 0, p.err
+	}
+	n := copy(b, p.buf)
+	if p.buf = p.buf[n:]; len(p.buf) == 0 {
+		p.buf = nil
+	}
+	p.cond.Broadcast()
+	return n, nil
+}
+
+// end lets no more bytes in; drop forgets those that wait.
+func (p *pipe) end(err error, drop bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+	if drop {
+		p.buf = nil
+	}
+	p.cond.Broadcast()
+}

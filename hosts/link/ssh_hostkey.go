@@ -1,0 +1,448 @@
+package link
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
+)
+
+// plainAlgorithms are what a host that no file knows is requested: its key
+// itself, the kind that OpenSSH prefers first.
+var plainAlgorithms = []string{
+	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
+	ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
+}
+
+// certAlgorithms are the kinds of host certificates. The kind depends on the
+// host's key, not on that of the authority, so all are requested.
+var certAlgorithms = []string{
+	ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
+	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
+}
+
+// hostKeyCheck judges the key that one target shows.
+type hostKeyCheck struct {
+	o      *SSHOpener
+	host   string // inventory name
+	t      *Target
+	files  *known
+	accept bool
+	passed bool  // a key was accepted
+	err    error // why the key was refused
+}
+
+func (o *SSHOpener) newHostKeyCheck(host string, t *Target) (*hostKeyCheck, error) {
+	files, err := o.known.load(t.KnownHosts)
+	if err != nil {
+		return nil, &hosts.Error{Host: host, Class: hosts.Misconfigured, Err: err}
+	}
+	for _, b := range files.bad {
+		o.warn(host, b+" (line ignored)")
+	}
+	accept := o.opts.AcceptNew || t.Strict == AcceptNew
+	return &hostKeyCheck{o: o, host: host, t: t, files: files, accept: accept}, nil
+}
+
+// name is how the target is looked up, and under what it is remembered.
+func (c *hostKeyCheck) name() string {
+	if c.t.HostKeyAlias != "" {
+		return net.JoinHostPort(c.t.HostKeyAlias, "22")
+	}
+	return net.JoinHostPort(strings.ToLower(c.t.HostName), strconv.Itoa(c.t.Port))
+}
+
+// portless is the name without its port, "" if that is the same. OpenSSH takes
+// a key that is known for the machine on any of its ports.
+func (c *hostKeyCheck) portless() string {
+	if c.t.HostKeyAlias != "" || c.t.Port == 22 {
+		return ""
+	}
+	return net.JoinHostPort(strings.ToLower(c.t.HostName), "22")
+}
+
+// algorithms chooses what to ask the server for, so that it shows a key that can
+// be compared: servers have several, files mostly one.
+func (c *hostKeyCheck) algorithms() ([]string, error) {
+	var list []string
+	add := func(algos ...string) {
+		for _, a := range algos {
+			if !slices.Contains(list, a) {
+				list = append(list, a)
+			}
+		}
+	}
+	firm := c.addKnown(add, c.name())
+	if !firm {
+		// Known for another port only, or not at all: a hint, no restriction.
+		if p := c.portless(); p != "" {
+			c.addKnown(add, p)
+		}
+		add(plainAlgorithms...)
+	}
+	if len(c.t.HostKeyAlgorithms) == 0 {
+		return list, nil
+	}
+	var wanted []string
+	for _, a := range c.t.HostKeyAlgorithms {
+		if slices.Contains(list, a) || (!firm && slices.Contains(ssh.InsecureAlgorithms().HostKeys, a)) {
+			wanted = append(wanted, a)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, c.fail(fmt.Errorf("HostKeyAlgorithms of the ssh configuration leaves none of the kinds of key that %s is known by: %s",
+			c.name(), strings.Join(list, ", ")), "mend HostKeyAlgorithms")
+	}
+	return wanted, nil
+}
+
+// addKnown adds the algorithms of the keys that are known for name and says
+// whether a key of the host's own is among them.
+func (c *hostKeyCheck) addKnown(add func(...string), name string) (own bool) {
+	keys := c.files.db.HostKeys(name)
+	for _, k := range keys {
+		if k.Cert {
+			add(certAlgorithms...)
+		}
+	}
+	for _, k := range keys {
+		switch {
+		case k.Cert:
+		case k.Type() == ssh.KeyAlgoRSA:
+			add(ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA)
+			own = true
+		default:
+			add(k.Type())
+			own = true
+		}
+	}
+	return own
+}
+
+// check is the library's callback.
+func (c *hostKeyCheck) check(_ string, _ net.Addr, key ssh.PublicKey) error {
+	c.err = c.judge(key)
+	c.passed = c.err == nil
+	return c.err
+}
+
+func (c *hostKeyCheck) judge(key ssh.PublicKey) error {
+	if err := c.compare(key); err == nil || !isUnknown(err) {
+		return err
+	}
+	if !c.accept {
+		return c.unknown(key)
+	}
+	return c.remember(key)
+}
+
+// errUnknown: no file says anything of the key or the name.
+var errUnknown = errors.New("unknown host key")
+
+func isUnknown(err error) bool { return errors.Is(err, errUnknown) }
+
+// compare holds the key against the files.
+func (c *hostKeyCheck) compare(key ssh.PublicKey) error {
+	callback := c.files.db.HostKeyCallback()
+	err := callback(c.name(), nowhere, key)
+	if err == nil {
+		return nil
+	}
+	var revoked *xknownhosts.RevokedError
+	if errors.As(err, &revoked) {
+		return c.fail(fmt.Errorf("its host key (%s) is marked @revoked in %s", fingerprint(key),
+			c.files.place(revoked.Revoked.Filename, revoked.Revoked.Line)), "do not connect; ask who runs it")
+	}
+	var differs *xknownhosts.KeyError
+	if errors.As(err, &differs) {
+		if want := c.ownKeys(differs.Want); len(want) > 0 {
+			return c.changed(key, want)
+		}
+	}
+	if p := c.portless(); p != "" && callback(p, nowhere, key) == nil {
+		return nil
+	}
+	if _, isCert := key.(*ssh.Certificate); isCert {
+		return c.fail(fmt.Errorf("its host certificate is not good: %s", strings.TrimPrefix(err.Error(), "ssh: ")),
+			"ask who runs it for a certificate that is valid for the name "+c.t.HostName)
+	}
+	if differs == nil {
+		return c.fail(err, "")
+	}
+	return errUnknown
+}
+
+// ownKeys leaves out authorities: they are no keys of the host.
+func (c *hostKeyCheck) ownKeys(want []xknownhosts.KnownKey) []xknownhosts.KnownKey {
+	authorities := c.files.db.HostKeys(c.name())
+	return slices.DeleteFunc(slices.Clone(want), func(k xknownhosts.KnownKey) bool {
+		return slices.ContainsFunc(authorities, func(a knownhosts.PublicKey) bool {
+			return a.Cert && bytes.Equal(a.Marshal(), k.Key.Marshal())
+		})
+	})
+}
+
+func (c *hostKeyCheck) changed(key ssh.PublicKey, want []xknownhosts.KnownKey) error {
+	// The line of the same kind says most.
+	i := max(0, slices.IndexFunc(want, func(k xknownhosts.KnownKey) bool { return k.Key.Type() == key.Type() }))
+	place := c.files.place(want[i].Filename, want[i].Line)
+	file := c.files.own(want[i].Filename)
+	return c.fail(fmt.Errorf("its host key has CHANGED: it shows %s, but %s says %s", fingerprint(key), place, fingerprint(want[i].Key)),
+		fmt.Sprintf("the connection may be intercepted, or the machine was reinstalled: ask who runs it, and only then: ssh-keygen -R %s -f %s",
+			text.ShellWord(knownhosts.Normalize(c.name())), text.ShellWord(file)))
+}
+
+func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
+	looked := strings.Join(c.t.KnownHosts, ", ")
+	if looked == "" {
+		looked = "any file"
+	}
+	return c.fail(fmt.Errorf("its host key %s is not known in %s", fingerprint(key), looked),
+		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new", c.sshCommand()))
+}
+
+// missingKind words the failure to agree on a kind of key: what the server has
+// cannot be compared with what is known.
+func (c *hostKeyCheck) missingKind(offered []string) error {
+	return c.fail(fmt.Errorf("it offers host keys of the kinds %s, but is known by others", strings.Join(offered, ", ")),
+		fmt.Sprintf("the connection may be intercepted, or the host keys were replaced: ask who runs it; `ssh-keygen -F %s` shows what is known",
+			text.ShellWord(knownhosts.Normalize(c.name()))))
+}
+
+func (c *hostKeyCheck) fail(err error, advice string) error {
+	return &hosts.Error{Host: c.host, Class: hosts.HostKey, Err: err, Advice: advice}
+}
+
+// sshCommand is what reaches the same host key with OpenSSH's own client.
+func (c *hostKeyCheck) sshCommand() string {
+	words := []string{"ssh"}
+	if c.t.Port != 22 {
+		words = append(words, "-p", strconv.Itoa(c.t.Port))
+	}
+	var jumps []string
+	for _, j := range c.t.Jumps {
+		jumps = append(jumps, fmt.Sprintf("%s@%s", j.User, j.Address()))
+	}
+	if len(jumps) > 0 {
+		words = append(words, "-J", text.ShellWord(strings.Join(jumps, ",")))
+	}
+	if c.t.HostKeyAlias != "" {
+		words = append(words, "-o", text.ShellWord("HostKeyAlias="+c.t.HostKeyAlias))
+	}
+	home, err := os.UserHomeDir()
+	if files := c.t.KnownHosts; err == nil && len(files) > 0 && files[0] != filepath.Join(home, ".ssh", "known_hosts") {
+		words = append(words, "-o", text.ShellWord("UserKnownHostsFile="+files[0])) // where we look
+	}
+	return strings.Join(append(words, text.ShellWord(c.t.User+"@"+c.t.HostName)), " ")
+}
+
+// fingerprint gives kind and hash as OpenSSH shows them.
+func fingerprint(key ssh.PublicKey) string {
+	return strings.TrimPrefix(plainKey(key).Type(), "ssh-") + " " + ssh.FingerprintSHA256(plainKey(key))
+}
+
+// remember adds an unknown key to the user's first known_hosts file, unless
+// somebody has written something else there in the meantime.
+func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
+	if len(c.t.KnownHosts) == 0 {
+		return c.fail(errors.New("there is no known_hosts file to remember its host key in"), "set UserKnownHostsFile")
+	}
+	file := c.t.KnownHosts[0]
+	cannot := func(err error) error {
+		return &hosts.Error{Host: c.host, Class: hosts.Misconfigured,
+			Err: fmt.Errorf("its host key cannot be remembered: %w", err), Advice: "make " + file + " writable"}
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return cannot(err)
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if err != nil {
+		return cannot(err)
+	}
+	defer f.Close()
+	// One writer at a time, here and in other processes of ours. Closing unlocks.
+	c.o.writing.Lock()
+	defer c.o.writing.Unlock()
+	lockFile(f)
+	if c.files, err = readKnown(c.t.KnownHosts); err != nil {
+		return cannot(err)
+	}
+	if err := c.compare(key); err == nil || !isUnknown(err) {
+		return err
+	}
+	line := knownhosts.Line([]string{c.name()}, plainKey(key)) + "\n"
+	if !endsLine(f) {
+		line = "\n" + line
+	}
+	if _, err := f.WriteString(line); err != nil {
+		return cannot(err)
+	}
+	if err := f.Close(); err != nil {
+		return cannot(err)
+	}
+	c.o.warn(c.host, fmt.Sprintf("new host key %s written to %s", fingerprint(key), file))
+	return nil
+}
+
+// lockFile waits a little for other programs. Without the lock, which not every
+// file system has, the line is still appended in one piece.
+func lockFile(f *os.File) {
+	for range 100 {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK && err != unix.EINTR {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// endsLine reports whether the file is empty or ends with a newline.
+func endsLine(f *os.File) bool {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil || size == 0 {
+		return true
+	}
+	var last [1]byte
+	if _, err := f.ReadAt(last[:], size-1); err != nil {
+		return true
+	}
+	return last[0] == '\n'
+}
+
+// nowhere stands for the address of the far side: keys are looked up by name.
+var nowhere = &net.TCPAddr{IP: net.IPv4zero}
+
+// knownFiles reads sets of known_hosts files, each again when a file of it has changed.
+type knownFiles struct {
+	mu   sync.Mutex
+	sets map[string]*known
+}
+
+// known is one set of files as read. It does not change.
+type known struct {
+	files  []string // those that exist
+	stamps []stamp  // of all that were asked for
+	db     *knownhosts.HostKeyDB
+	names  map[string]string // temporary name of a cleaned copy: the file's own
+	bad    []string          // a line each for people: FILE:LINE: what is wrong
+}
+
+func (k *knownFiles) load(files []string) (*known, error) {
+	key := strings.Join(files, "\x00")
+	stamps := make([]stamp, len(files))
+	for i, f := range files {
+		stamps[i] = stampOf(f)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if set := k.sets[key]; set != nil && slices.Equal(set.stamps, stamps) {
+		return set, nil
+	}
+	set, err := readKnown(files)
+	if err != nil {
+		return nil, err
+	}
+	set.stamps = stamps
+	if k.sets == nil {
+		k.sets = map[string]*known{}
+	}
+	k.sets[key] = set
+	return set, nil
+}
+
+// readKnown reads the files that exist. A line that cannot be read is named and
+// left out, as OpenSSH does it; the library would give up every file.
+func readKnown(files []string) (*known, error) {
+	set := &known{names: map[string]string{}}
+	for _, name := range files {
+		info, err := os.Stat(name)
+		switch {
+		case errors.Is(err, os.ErrNotExist), name == os.DevNull:
+		case err != nil:
+			return nil, fmt.Errorf("known host keys cannot be read: %w", err)
+		case !info.Mode().IsRegular(): // a pipe or a device may have no end
+			return nil, fmt.Errorf("known host keys cannot be read: %s is not a regular file", name)
+		default:
+			set.files = append(set.files, name)
+		}
+	}
+	var err error
+	if set.db, err = knownhosts.NewDB(set.files...); err == nil {
+		return set, nil
+	}
+	dir, err := os.MkdirTemp("", "dcs-known-")
+	if err != nil {
+		return nil, fmt.Errorf("known host keys: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	var copies []string
+	for i, name := range set.files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("known host keys cannot be read: %w", err)
+		}
+		copied := filepath.Join(dir, strconv.Itoa(i))
+		good, bad, err := cleanKnown(text, copied)
+		if err != nil {
+			return nil, fmt.Errorf("known host keys: %w", err)
+		}
+		for _, b := range bad {
+			set.bad = append(set.bad, name+":"+b)
+		}
+		if err := os.WriteFile(copied, good, 0o600); err != nil {
+			return nil, fmt.Errorf("known host keys: %w", err)
+		}
+		set.names[copied] = name
+		copies = append(copies, copied)
+	}
+	if set.db, err = knownhosts.NewDB(copies...); err != nil {
+		return nil, fmt.Errorf("known host keys cannot be read: %w", err)
+	}
+	return set, nil
+}
+
+// own is the name of the file itself when file is our cleaned copy.
+func (k *known) own(file string) string {
+	if name := k.names[file]; name != "" {
+		return name
+	}
+	return file
+}
+
+// place names the file and line of a known key.
+func (k *known) place(file string, line int) string { return fmt.Sprintf("%s:%d", k.own(file), line) }
+
+// cleanKnown empties the lines of a known_hosts file that the library does not
+// understand, so that line numbers stay what they are. Each line is read alone, from the
+// file scratch. bad says of each "LINE: what is wrong".
+func cleanKnown(text []byte, scratch string) (good []byte, bad []string, err error) {
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		if err := os.WriteFile(scratch, line, 0o600); err != nil {
+			return nil, nil, err
+		}
+		if _, err := knownhosts.NewDB(scratch); err != nil {
+			why := strings.TrimPrefix(err.Error(), "knownhosts: "+scratch+":1: ")
+			bad = append(bad, fmt.Sprintf("%d: %s", n, strings.TrimPrefix(why, "knownhosts: ")))
+			line = []byte("\n")
+		}
+		good = append(good, line...)
+	}
+	return good, bad, nil
+}

@@ -1,0 +1,280 @@
+package link
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
+)
+
+func publicKey(t *testing.T, file string) ssh.PublicKey {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, _, _, _, err := ssh.ParseAuthorizedKey(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// A host key is accepted or refused as the known_hosts files say, each refusal
+// with its own words.
+func TestHostKeys(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{RSA: true, ECDSA: true})
+	host := publicKey(t, s.HostKey()+".pub")
+	rsa := publicKey(t, strings.Replace(s.HostKey(), "ed25519", "rsa", 1)+".pub")
+	other := publicKey(t, s.Identity+".pub")
+	name := fmt.Sprintf("[127.0.0.1]:%d", s.Port)
+	line := func(name string, k ssh.PublicKey) string { return knownhosts.Line([]string{name}, k) + "\n" }
+
+	for _, c := range []struct {
+		what, file string
+		alias      string
+		algorithms []string
+		ok         bool
+		words      []string
+	}{
+		{what: "known", file: line(name, host), ok: true},
+		{what: "known by a hashed name", file: line(xknownhosts.HashHostname(name), host), ok: true},
+		{what: "known without a port", file: line("127.0.0.1", host), ok: true},
+		{what: "known by a pattern", file: line("127.0.0.*", host), ok: true},
+		{what: "known by another kind of key only", file: line(name, rsa), ok: true},
+		{what: "known by two kinds", file: line(name, rsa) + line(name, host), ok: true},
+		{what: "known under an alias", file: line("lab", host), alias: "lab", ok: true},
+		{what: "a line nobody can read", file: "lab ssh-future AAAA\n" + line(name, host), ok: true},
+		{what: "unknown", file: "", words: []string{"not known in", ssh.FingerprintSHA256(host), "ed25519",
+			fmt.Sprintf("ssh -p %d -o UserKnownHostsFile=", s.Port), s.User + "@127.0.0.1", "--accept-new"}},
+		{what: "unknown under an alias", file: line(name, host), alias: "lab", words: []string{"not known in", "HostKeyAlias=lab"}},
+		{what: "changed", file: "# a comment\n" + line(name, other),
+			words: []string{"CHANGED", ":2 says", ssh.FingerprintSHA256(other), ssh.FingerprintSHA256(host), "ssh-keygen -R '[127.0.0.1]:"}},
+		{what: "changed, behind a line nobody can read", file: "lab ssh-future AAAA\n" + line(name, other), words: []string{"CHANGED", "/known_hosts:2 says", "-f /"}},
+		{what: "changed, no key of that kind", file: line(name, ecdsaKey(t)), words: []string{"CHANGED"}},
+		{what: "another machine's key without a port", file: line("127.0.0.1", other), words: []string{"not known"}},
+		{what: "revoked", file: line(name, host) + "@revoked * " + strings.SplitN(line("x", host), " ", 2)[1], words: []string{"@revoked", ":2"}},
+		{what: "algorithms of the user", file: line(name, rsa) + line(name, host), algorithms: []string{"rsa-sha2-512"}, ok: true},
+		{what: "algorithms that exclude what is known", file: line(name, host), algorithms: []string{"rsa-sha2-512"}, words: []string{"HostKeyAlgorithms"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			tg := target(s)
+			tg.KnownHosts = []string{writeFile(t, filepath.Join(t.TempDir(), "known_hosts"), c.file)}
+			tg.HostKeyAlias, tg.HostKeyAlgorithms = c.alias, c.algorithms
+			if c.ok {
+				mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+				return
+			}
+			mustFail(t, NewSSH(SSHOptions{}), tg, hosts.HostKey, c.words...)
+			if strings.Contains(c.words[0], "not known") {
+				return
+			}
+			// Accepting new keys changes nothing for a key that is wrong.
+			before, _ := os.ReadFile(tg.KnownHosts[0])
+			mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.HostKey, c.words...)
+			if after, _ := os.ReadFile(tg.KnownHosts[0]); !bytes.Equal(before, after) {
+				t.Errorf("known_hosts was changed to %s", after)
+			}
+		})
+	}
+}
+
+// A server that shows none of the kinds of key it is known by is refused: it
+// must not slip through as a new one.
+func TestHostKeyOfAnotherKind(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	tg := target(s)
+	tg.KnownHosts = []string{writeFile(t, filepath.Join(t.TempDir(), "known_hosts"),
+		knownhosts.Line([]string{fmt.Sprintf("[127.0.0.1]:%d", s.Port)}, ecdsaKey(t))+"\n")}
+	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.HostKey, "offers host keys of the kinds ssh-ed25519", "ssh-keygen -F")
+}
+
+func ecdsaKey(t *testing.T) ssh.PublicKey {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "key")
+	if err := hosttest.NewKey(file, "ecdsa", ""); err != nil {
+		t.Fatal(err)
+	}
+	return publicKey(t, file+".pub")
+}
+
+// Host certificates are accepted from an authority of the file only.
+func TestHostCertificates(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{HostCA: true, RSA: true})
+	mustRun(t, NewSSH(SSHOptions{}), target(s), "true")
+
+	ca := publicKey(t, s.HostCA()+".pub")
+	other := publicKey(t, s.Identity+".pub")
+	dir := t.TempDir()
+	for what, c := range map[string]struct {
+		file string
+		ok   bool
+	}{
+		"pattern without a port": {"@cert-authority 127.0.0.1 " + keyText(ca), true},
+		"pattern with a star":    {"@cert-authority * " + keyText(ca), true},
+		"another authority":      {"@cert-authority * " + keyText(other), false},
+		"authority of others":    {"@cert-authority *.lab " + keyText(ca), false},
+		"revoked authority":      {"@cert-authority * " + keyText(ca) + "@revoked * " + keyText(ca), false},
+	} {
+		tg := target(s)
+		tg.KnownHosts = []string{writeFile(t, filepath.Join(dir, strings.ReplaceAll(what, " ", "_")), c.file)}
+		if c.ok {
+			mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+		} else {
+			mustFail(t, NewSSH(SSHOptions{}), tg, hosts.HostKey)
+		}
+	}
+}
+
+func keyText(k ssh.PublicKey) string { return string(ssh.MarshalAuthorizedKey(k)) }
+
+// An unknown key is remembered by choice, once, however many hosts come at the
+// same time, and in a file that only the user may read; from then on it counts.
+func TestAcceptNew(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	file := filepath.Join(t.TempDir(), "new", "known_hosts")
+	tg := target(s)
+	tg.KnownHosts = []string{file}
+	var mu sync.Mutex
+	var said []string
+	o := NewSSH(SSHOptions{AcceptNew: true, Warn: func(host, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, host+": "+text)
+	}})
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			l, err := o.dialTarget(patient(t), "melon4", tg)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l.Close()
+		})
+	}
+	wg.Wait()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\n"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, text)
+	}
+	if st, _ := os.Stat(file); st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", st.Mode())
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "new host key ed25519 SHA256:") {
+		t.Errorf("said %q", said)
+	}
+	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+
+	// By the configuration's word, after a file that does not end its last line.
+	tg.Strict = AcceptNew
+	writeFile(t, file, "# unfinished")
+	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+	if text, _ := os.ReadFile(file); strings.Count(string(text), "\n") != 2 {
+		t.Errorf("file:\n%s", text)
+	}
+}
+
+// A known_hosts that cannot be written stops accept-new: otherwise every key
+// would be new for ever.
+func TestAcceptNewCannotWrite(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	tg := target(s)
+	tg.KnownHosts = []string{filepath.Join(writeFile(t, filepath.Join(t.TempDir(), "a file"), ""), "known_hosts")}
+	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.Misconfigured, "a file")
+}
+
+// A file of host keys that may have no end is refused. /dev/null holds no keys.
+func TestKnownHostsIsAFile(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	tg := target(s)
+	tg.KnownHosts = []string{s.KnownHosts, "/dev/zero"}
+	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Misconfigured, "/dev/zero is not a regular file")
+	tg.KnownHosts = []string{"/dev/null", s.KnownHosts}
+	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+}
+
+const edKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2wQ3Ul4hT5bE3n9eQ1a0n2w5i1J8sH7yq7c2vI0mYV"
+
+// Lines that the library would stop at are named and emptied, each in its place.
+func TestCleanKnown(t *testing.T) {
+	for _, c := range []struct{ line, bad string }{
+		{"melon4 " + edKey, ""},
+		{"  melon4\t" + edKey + " a comment", ""},
+		{"# melon4", ""},
+		{"", ""},
+		{"\r", ""},
+		{"@cert-authority *.lab " + edKey, ""},
+		{"@revoked * " + edKey, ""},
+		{"[melon4]:2222,!x,y " + edKey, ""},
+		{"|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg= " + edKey, ""},
+		{"melon4", "missing host pattern"},
+		{"melon4 ssh-ed25519", "missing key type"},
+		{"melon4 ssh-rsa " + strings.Fields(edKey)[1], `found "ssh-ed25519"`},
+		{"melon4 ssh-ed25519 ????", "base64"},
+		{"melon4 ssh-future AAAACnNzaC1mdXR1cmU=", "unknown key algorithm"},
+		{"@whatever melon4 " + edKey, `unexpected marker: "@whatever"`},
+		{"@cert-authority @revoked x " + edKey, `marker`},
+		{"|2|aaaa|bbbb " + edKey, "hash type 2"},
+		{"|1|aaaa|b!bb " + edKey, "base64"},
+		{"a,! " + edKey, "negation without"},
+		{"[melon4 " + edKey, "address [melon4"},
+		{"melon4 " + edKey + strings.Repeat(" x", 40_000), "too long"},
+	} {
+		good, bad, err := cleanKnown([]byte("# first\n"+c.line+"\nlast "+edKey), filepath.Join(t.TempDir(), "line"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.bad == "" && len(bad) != 0 || c.bad != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], "2: ") || !strings.Contains(bad[0], c.bad)) {
+			t.Errorf("%.60q: bad %q, want %q", c.line, bad, c.bad)
+		}
+		if n := bytes.Count(good, []byte("\n")); n != 2 || !bytes.HasSuffix(good, []byte("\nlast "+edKey)) {
+			t.Errorf("%.60q: the lines were shifted:\n%s", c.line, good)
+		}
+	}
+}
+
+// FuzzCleanKnown: what is left of any file, the library reads.
+func FuzzCleanKnown(f *testing.F) {
+	for _, s := range []string{
+		"melon4 " + edKey + "\n", "@cert-authority *.lab " + edKey, "@revoked", "|1|a|b " + edKey, "[a]:b,c " + edKey + " \n#\n\r\n",
+		"!,a " + edKey, "|1|=|= " + edKey, "\x00 \t" + edKey, ", " + edKey, "a\rb " + edKey + "\r",
+	} {
+		f.Add([]byte(s))
+	}
+	file := filepath.Join(f.TempDir(), "known_hosts")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		good, _, err := cleanKnown(text, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := knownhosts.NewDB(file); err != nil {
+			t.Errorf("%q became %q: %v", text, good, err)
+		}
+	})
+}

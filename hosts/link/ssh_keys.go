@@ -1,0 +1,262 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// maxKeyFile bounds what is read as a key or certificate.
+const maxKeyFile = 256 << 10
+
+// keyFile is one identity as it lies on the disk. Everything is fixed once it
+// has been read, except what unlocking fills in (see unlock.go).
+type keyFile struct {
+	path  string
+	stamp stamp
+	pub   ssh.PublicKey    // nil when only the passphrase would tell
+	cert  *ssh.Certificate // of PATH-cert.pub; nil if there is none
+	err   error            // why there is no usable private half; nil if there is, perhaps locked
+
+	locked []byte     // the file, while it needs a passphrase
+	signer ssh.Signer // nil while locked or unusable
+	unlock *unlocking // guarded by keyring.mu
+}
+
+// stamp reports whether a file is still the one that was read.
+type stamp struct {
+	size int64
+	time time.Time
+}
+
+func stampOf(path string) stamp {
+	st, err := os.Stat(path)
+	if err != nil {
+		return stamp{size: -1}
+	}
+	return stamp{st.Size(), st.ModTime()}
+}
+
+// readKeyFile reads an identity. It always returns one; err in it says what is
+// wrong. A public key alone is enough when the agent holds the private one.
+func readKeyFile(path string) *keyFile {
+	k := &keyFile{path: path, stamp: stampOf(path)}
+	if b, err := readSmall(path + ".pub"); err == nil {
+		k.pub, _, _, _, _ = ssh.ParseAuthorizedKey(b)
+	}
+	if b, err := readSmall(path + "-cert.pub"); err == nil {
+		k.cert, _ = parseCertificate(b)
+	}
+	text, err := readSmall(path)
+	if err != nil {
+		k.err = plainCause(err)
+		return k
+	}
+	if pub, _, _, _, err := ssh.ParseAuthorizedKey(text); err == nil {
+		k.pub, k.err = pub, errors.New("it holds only the public key, and the agent does not have the private one")
+		return k
+	}
+	if k.err = checkMode(path); k.err != nil {
+		return k
+	}
+	k.signer, err = ssh.ParsePrivateKey(text)
+	var missing *ssh.PassphraseMissingError
+	switch {
+	case err == nil:
+		k.pub = k.signer.PublicKey()
+	case errors.As(err, &missing):
+		k.locked = text
+		if missing.PublicKey != nil {
+			k.pub = missing.PublicKey
+		}
+	default:
+		k.err = fmt.Errorf("not a private key that can be used here: %w", err)
+	}
+	return k
+}
+
+// checkMode refuses a private key of ours that others may read, as OpenSSH does.
+func checkMode(path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return plainCause(err)
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if ok && int(sys.Uid) == os.Getuid() && st.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("its permissions %#o let others read it: chmod 600 %s", st.Mode().Perm(), path)
+	}
+	return nil
+}
+
+// readSmall reads a regular file of bounded size.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err == nil && len(b) > maxKeyFile {
+		err = errors.New("far too long for a key")
+	}
+	return b, err
+}
+
+// readCertificate reads a user certificate.
+func readCertificate(path string) (*ssh.Certificate, error) {
+	b, err := readSmall(path)
+	if err != nil {
+		return nil, plainCause(err)
+	}
+	return parseCertificate(b)
+}
+
+func parseCertificate(b []byte) (*ssh.Certificate, error) {
+	pub, _, _, _, err := ssh.ParseAuthorizedKey(b)
+	if err != nil {
+		return nil, fmt.Errorf("not a certificate: %w", err)
+	}
+	cert, ok := pub.(*ssh.Certificate)
+	if !ok {
+		return nil, errors.New("a plain public key, not a certificate")
+	}
+	if cert.CertType != ssh.UserCert {
+		return nil, errors.New("a host's certificate, not a user's")
+	}
+	return cert, nil
+}
+
+// sameKey compares two public keys, either of which may be nil.
+func sameKey(a, b ssh.PublicKey) bool {
+	return a != nil && b != nil && bytes.Equal(a.Marshal(), b.Marshal())
+}
+
+// plainCause takes the path out of a file error: the caller names the file.
+func plainCause(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// maxAsk is how often a passphrase is requested before the key is left alone,
+// as with OpenSSH's NumberOfPasswordPrompts.
+const maxAsk = 3
+
+// errNoPrompt: nobody is there to type a passphrase.
+var errNoPrompt = errors.New("it has a passphrase and there is no terminal to ask for it: run ssh-add for it first")
+
+// keyring holds the identities that have been read, so that a passphrase is
+// asked for once however many hosts need the key.
+type keyring struct {
+	prompt func(what string) ([]byte, error)
+
+	mu    sync.Mutex
+	files map[string]*keyFile
+
+	asking sync.Mutex // one question at a time
+}
+
+// unlocking is one key's way out of its passphrase.
+type unlocking struct {
+	done   chan struct{}
+	signer ssh.Signer
+	err    error
+}
+
+func newKeyring(prompt func(string) ([]byte, error)) *keyring {
+	return &keyring{prompt: prompt, files: map[string]*keyFile{}}
+}
+
+// file returns the identity at path, read again when the file has changed.
+func (r *keyring) file(path string) *keyFile {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.files[path]; k != nil && k.stamp == stampOf(path) {
+		return k
+	}
+	k := readKeyFile(path)
+	r.files[path] = k
+	return k
+}
+
+// opened returns the key's signer, or why there is none now. Both are nil for a
+// locked key that nobody was asked about yet.
+func (r *keyring) opened(k *keyFile) (ssh.Signer, error) {
+	if k.signer != nil || k.err != nil {
+		return k.signer, k.err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k.unlock == nil {
+		return nil, nil
+	}
+	select {
+	case <-k.unlock.done:
+		return k.unlock.signer, k.unlock.err
+	default:
+		return nil, nil
+	}
+}
+
+// open asks for the key's passphrase. Callers that come in the meantime wait for the
+// same answer; it is kept, a refusal too.
+func (r *keyring) open(ctx context.Context, k *keyFile) error {
+	if r.prompt == nil {
+		return errNoPrompt
+	}
+	r.mu.Lock()
+	u := k.unlock
+	if u == nil {
+		u = &unlocking{done: make(chan struct{})}
+		k.unlock = u
+		// Not bound to ctx: the question stands for all who wait, and a person
+		// who is typing cannot be interrupted.
+		go func() {
+			defer close(u.done)
+			u.signer, u.err = r.ask(k)
+		}()
+	}
+	r.mu.Unlock()
+	select {
+	case <-u.done:
+		return u.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (r *keyring) ask(k *keyFile) (ssh.Signer, error) {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	what := "passphrase for " + k.path
+	for range maxAsk {
+		secret, err := r.prompt(what)
+		if err != nil {
+			return nil, fmt.Errorf("its passphrase was not given: %w", err)
+		}
+		signer, err := ssh.ParsePrivateKeyWithPassphrase(k.locked, secret)
+		clear(secret)
+		if err == nil {
+			return signer, nil
+		}
+		what = "that was wrong; passphrase for " + k.path
+	}
+	return nil, fmt.Errorf("its passphrase was wrong %d times", maxAsk)
+}

@@ -1,0 +1,299 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
+)
+
+func newKey(t *testing.T, kind, passphrase string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "id_"+kind)
+	if err := hosttest.NewKey(file, kind, passphrase); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A key that the server refuses is Denied, and the message says what was tried
+// and what was left out, and why.
+func TestWrongKey(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	wrong := newKey(t, "ed25519", "")
+	open := newKey(t, "ed25519", "")
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := writeFile(t, filepath.Join(t.TempDir(), "notes"), "not a key\n")
+	tg := target(s)
+	tg.IdentityFiles = []string{wrong, open, text, "/nonexistent/id", "/etc"}
+	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "refuses every key for "+s.User, wrong+" (SHA256:", open+": its permissions 0644", "chmod 600",
+		text+": not a private key", "/nonexistent/id: no such file", "/etc: not a regular file", "ssh-copy-id")
+
+	tg.IdentityFiles, tg.Explicit = []string{"/nonexistent/id_rsa", "/nonexistent/id_ed25519"}, false
+	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "no key to offer", "ssh-keygen")
+
+	// The right one after wrong ones is found.
+	tg.IdentityFiles = []string{wrong, text, s.Identity}
+	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+}
+
+// A server that accepts no key, or requires more than a key, reports that. The advice
+// names the way in that works, and says that a person must open the connection if
+// something must be typed.
+func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
+	const first = "over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal"
+	for name, c := range map[string]struct {
+		config []string
+		want   []string
+	}{
+		"password": {[]string{"PubkeyAuthentication no", "PasswordAuthentication yes"},
+			[]string{"takes no keys", "only password", "to log in by password", hosts.UseSSH, first}},
+		"keyboard-interactive": {[]string{"PubkeyAuthentication no", "KbdInteractiveAuthentication yes", "UsePAM yes"},
+			[]string{"takes no keys", "only keyboard-interactive", "to log in by keyboard-interactive", hosts.UseSSH, first}},
+		"Kerberos": {[]string{"PubkeyAuthentication no", "GSSAPIAuthentication yes"},
+			[]string{"takes no keys", "gssapi-with-mic", "to log in by Kerberos", hosts.UseSSH}},
+		"second factor": {[]string{"PasswordAuthentication yes", "AuthenticationMethods publickey,password"},
+			[]string{"accepts publickey", "wants password", "needs a person", hosts.UseSSH, first}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := hosttest.StartSSHD(t, hosttest.Options{Config: c.config})
+			mustFail(t, NewSSH(SSHOptions{}), target(s), hosts.Denied, c.want...)
+		})
+	}
+}
+
+// More keys than the server looks at end in one clear line.
+func TestTooManyKeys(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"MaxAuthTries 2"}})
+	tg := target(s)
+	tg.IdentityFiles = []string{newKey(t, "ed25519", ""), newKey(t, "ecdsa", ""), newKey(t, "ed25519", ""), s.Identity}
+	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "refuses every key")
+}
+
+// A passphrase is requested once, however many hosts want the key at the same
+// time, and only because a server wanted it.
+func TestPassphraseOnce(t *testing.T) {
+	for _, kind := range []string{"ed25519", "rsa without its public half"} {
+		t.Run(kind, func(t *testing.T) {
+			s := hosttest.StartSSHD(t, hosttest.Options{})
+			key := newKey(t, strings.Fields(kind)[0], "sesam")
+			pub, err := os.ReadFile(key + ".pub")
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, s.AuthorizedKeys(), string(pub))
+			if kind != "ed25519" {
+				oldFormat(t, key)
+			}
+			var asked atomic.Int32
+			o := NewSSH(SSHOptions{Prompt: func(what string) ([]byte, error) {
+				if n := asked.Add(1); n == 1 {
+					return []byte("a slip"), nil
+				}
+				if want := "that was wrong; passphrase for " + key; what != want {
+					t.Errorf("asked for %q, want %q", what, want)
+				}
+				return []byte("sesam"), nil
+			}})
+			tg := target(s)
+			tg.IdentityFiles = []string{key}
+			var wg sync.WaitGroup
+			for range 6 {
+				wg.Go(func() {
+					l, err := o.dialTarget(patient(t), "melon4", tg)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					l.Close()
+				})
+			}
+			wg.Wait()
+			mustRun(t, o, tg, "true")
+			if n := asked.Load(); n != 2 {
+				t.Errorf("asked %d times, want 2 (a wrong answer and the right one)", n)
+			}
+			// Nobody is asked when a server takes another key.
+			tg.IdentityFiles = []string{newKey(t, "ed25519", "other"), key}
+			mustRun(t, o, tg, "true")
+		})
+	}
+}
+
+// oldFormat writes the key in the PEM form of earlier days, whose public half
+// cannot be seen without the passphrase.
+func oldFormat(t *testing.T, key string) {
+	t.Helper()
+	if err := hosttest.ConvertToPEM(key, "sesam"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(key + ".pub"); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(key); !strings.Contains(string(b), "ENCRYPTED") {
+		t.Fatalf("not an encrypted PEM key: %s", b)
+	}
+}
+
+// Without somebody to ask, with a person who gives up, and with one who does not
+// know it, the message says what to do; the person is not bothered again.
+func TestPassphraseNotGiven(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "sesam"})
+	mustFail(t, NewSSH(SSHOptions{}), target(s), hosts.Denied, s.Identity, "no terminal to ask", "ssh-add")
+
+	asked := 0
+	gaveUp := NewSSH(SSHOptions{Prompt: func(string) ([]byte, error) { asked++; return nil, errors.New("interrupted") }})
+	for range 2 {
+		mustFail(t, gaveUp, target(s), hosts.Denied, s.Identity, "passphrase was not given: interrupted")
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+
+	asked = 0
+	guesses := NewSSH(SSHOptions{Prompt: func(string) ([]byte, error) { asked++; return []byte("guess"), nil }})
+	mustFail(t, guesses, target(s), hosts.Denied, "wrong 3 times")
+	if asked != 3 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+// A caller that has no more time does not wait for the person, and is told so, not that
+// the host refuses: that would end a run because somebody types slowly.
+func TestPassphraseAndContext(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	for _, kind := range []string{"ed25519", "rsa without its public half"} {
+		t.Run(kind, func(t *testing.T) {
+			key := newKey(t, strings.Fields(kind)[0], "sesam")
+			pub, err := os.ReadFile(key + ".pub")
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, s.AuthorizedKeys(), string(pub))
+			if kind != "ed25519" {
+				oldFormat(t, key)
+			}
+			tg := target(s)
+			tg.IdentityFiles = []string{key}
+			ctx, cancel := context.WithCancel(patient(t))
+			answer := make(chan struct{})
+			o := NewSSH(SSHOptions{Prompt: func(string) ([]byte, error) {
+				cancel()
+				<-answer
+				return []byte("sesam"), nil
+			}})
+			_, err = o.dialTarget(ctx, "melon4", tg)
+			if !errors.Is(err, hosts.ErrUnanswered) || hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(fmt.Sprint(err), key) {
+				t.Errorf("without an answer: %v", err)
+			}
+			close(answer)
+			// The answer, when it comes, is kept.
+			mustRun(t, o, tg, "true")
+		})
+	}
+}
+
+// A key with a certificate is accepted where the key alone is not: beside the
+// key, as a CertificateFile, and from the agent.
+func TestUserCertificate(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	key := newKey(t, "ed25519", "")
+	if err := hosttest.Sign(s.UserCA(), key, false, s.User); err != nil {
+		t.Fatal(err)
+	}
+	tg := target(s)
+	tg.IdentityFiles = []string{key}
+	t.Run("beside the key", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
+
+	elsewhere := filepath.Join(t.TempDir(), "my.cert")
+	if err := os.Rename(key+"-cert.pub", elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("not found", func(t *testing.T) { mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, key) })
+	tg.CertificateFiles = []string{"/nonexistent/cert", key + ".pub", elsewhere}
+	t.Run("CertificateFile", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
+	t.Run("key in the agent", func(t *testing.T) {
+		tg := *tg
+		tg.IdentityAgent = hosttest.StartAgent(t, key)
+		tg.IdentityFiles, tg.IdentitiesOnly = nil, true
+		mustRun(t, NewSSH(SSHOptions{}), &tg, "true")
+	})
+	t.Run("for somebody else", func(t *testing.T) {
+		other := newKey(t, "ed25519", "")
+		if err := hosttest.Sign(s.UserCA(), other, false, "nobody-of-that-name"); err != nil {
+			t.Fatal(err)
+		}
+		tg := target(s)
+		tg.IdentityFiles = []string{other}
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "the certificate of "+other)
+	})
+}
+
+// The agent's keys are used; with IdentitiesOnly only those that are named; a
+// key whose passphrase the agent knows is requested by nobody.
+func TestAgent(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	socket := hosttest.StartAgent(t, newKey(t, "rsa", ""), newKey(t, "ecdsa", ""), s.Identity)
+	tg := target(s)
+	tg.IdentityAgent, tg.IdentityFiles, tg.Explicit = socket, nil, false
+	t.Run("any key", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
+	tg.IdentitiesOnly = true
+	t.Run("IdentitiesOnly, none named", func(t *testing.T) { mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "no key to offer") })
+	tg.IdentityFiles = []string{s.Identity + ".pub"}
+	t.Run("named by its public half", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
+
+	locked := filepath.Join(t.TempDir(), "id")
+	b, err := os.ReadFile(s.Identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, locked, string(b))
+	if err := hosttest.SetPassphrase(locked, "sesam"); err != nil {
+		t.Fatal(err)
+	}
+	tg.IdentityFiles = []string{locked}
+	t.Run("locked file", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
+
+	t.Run("agent gone", func(t *testing.T) {
+		tg := target(s)
+		tg.IdentityAgent = filepath.Join(t.TempDir(), "no-agent")
+		mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+		tg.IdentityFiles = nil
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "agent at "+tg.IdentityAgent)
+	})
+}
+
+// An agent that refuses to sign does not spoil the keys after it.
+func TestAgentRefusesToSign(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	second := newKey(t, "ed25519", "")
+	for _, k := range []string{s.Identity, second} {
+		pub, err := os.ReadFile(k + ".pub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(s.AuthorizedKeys(), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(f, "%s", pub)
+		f.Close()
+	}
+	tg := target(s)
+	// -c asks for a confirmation that nobody can give here.
+	tg.IdentityAgent = hosttest.StartAgent(t, "-c", s.Identity)
+	tg.IdentityFiles = []string{s.Identity, second}
+	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+	tg.IdentityFiles = tg.IdentityFiles[:1]
+	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "could not sign")
+}

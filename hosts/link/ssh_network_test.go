@@ -1,0 +1,454 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
+)
+
+// listen gives every connection to serve and ends with the test.
+func listen(t *testing.T, serve func(net.Conn)) *Target {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { defer c.Close(); serve(c) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return &Target{Alias: "melon4", HostName: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "me"}
+}
+
+// What can be wrong on the way to a host is Unreachable, each with its own
+// words, so that the host is tried again with backoff (B1).
+func TestUnreachable(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	t.Run("refused", func(t *testing.T) {
+		s.Stop()
+		defer s.Start()
+		mustFail(t, NewSSH(SSHOptions{}), target(s), hosts.Unreachable, "refuses connections", fmt.Sprint("sshd run there, on port ", s.Port))
+	})
+	t.Run("no such name", func(t *testing.T) {
+		tg := target(s)
+		tg.HostName = "no-such-host.invalid"
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Unreachable, "no-such-host.invalid")
+	})
+	t.Run("closes at once", func(t *testing.T) {
+		tg := listen(t, func(net.Conn) {})
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Unreachable, "closed the connection before", "MaxStartups")
+	})
+	t.Run("is no ssh server", func(t *testing.T) {
+		tg := listen(t, func(c net.Conn) {
+			io.WriteString(c, strings.Repeat("HTTP/1.0 400 Bad Request ", 40)+"\r\n")
+			io.Copy(io.Discard, c)
+		})
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Unreachable, "no ssh server", "port")
+	})
+	t.Run("says nothing", func(t *testing.T) {
+		tg := listen(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+		tg.ConnectTimeout = 200 * time.Millisecond
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Unreachable, "accepts the connection and then sends nothing", "200ms")
+	})
+	t.Run("says nothing, and the caller gives up", func(t *testing.T) {
+		connected := make(chan struct{})
+		tg := listen(t, func(c net.Conn) { close(connected); io.Copy(io.Discard, c) })
+		ctx, cancel := context.WithCancel(patient(t))
+		go func() { <-connected; cancel() }()
+		_, err := NewSSH(SSHOptions{}).dialTarget(ctx, "melon4", tg)
+		checkError(t, err, hosts.Unreachable, "canceled")
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("not context.Canceled: %v", err)
+		}
+	})
+	t.Run("nothing in common", func(t *testing.T) {
+		tg := target(s)
+		tg.Ciphers = []string{"aes128-cbc"}
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Misconfigured, "cipher", "Ciphers")
+	})
+}
+
+// A host that sits behind several addresses is reached by the first that
+// answers; when none does, every one is named. What needs a person stops the
+// search (B5).
+func TestSeveralAddresses(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	o := opener(t, s)
+	h := s.Host("melon4")
+	h.Addresses = []string{"127.0.0.2", "localhost"} // sshd listens on 127.0.0.1 only
+	l, err := o.Open(patient(t), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+
+	h.Addresses = []string{"127.0.0.2", "127.0.0.3"}
+	_, err = o.Open(patient(t), h)
+	checkError(t, err, hosts.Unreachable, "127.0.0.2:", "127.0.0.3:", "refuses connections")
+
+	h.Addresses = []string{"127.0.0.1", "localhost"}
+	writeFile(t, s.AuthorizedKeys(), "")
+	_, err = o.Open(patient(t), h)
+	checkError(t, err, hosts.Denied, "127.0.0.1")
+	if strings.Contains(err.Error(), "localhost") {
+		t.Errorf("the search went on: %v", err)
+	}
+
+	h.Addresses = nil
+	_, err = o.Open(patient(t), h)
+	checkError(t, err, hosts.Misconfigured, "no address")
+}
+
+// A name is resolved again for each dial: a host that has moved is found.
+func TestNamesAreResolvedAgain(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var address atomic.Value
+	address.Store([]byte{127, 0, 0, 2}) // sshd listens on 127.0.0.1 only
+	answered := make(chan bool)
+	go func() {
+		defer close(answered)
+		q := make([]byte, 512)
+		for {
+			n, from, err := server.ReadFrom(q)
+			if err != nil {
+				return
+			}
+			end := 12 + bytes.IndexByte(q[12:n], 0) + 5 // header, name, type and class (RFC 1035, 4.1)
+			reply := slices.Clone(q[:end])
+			copy(reply[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0})
+			if reply[end-3] == 1 { // type A
+				reply[7] = 1
+				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
+				reply = append(reply, address.Load().([]byte)...)
+			}
+			server.WriteTo(reply, from)
+		}
+	}()
+	system := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+	defer func() {
+		net.DefaultResolver = system
+		server.Close()
+		<-answered
+	}()
+	o := opener(t, s)
+	h := s.Host("melon4")
+	h.Addresses = []string{"melon4.test."}
+	_, err = o.Open(patient(t), h)
+	checkError(t, err, hosts.Unreachable, "refuses connections")
+	address.Store([]byte{127, 0, 0, 1})
+	known, err := os.ReadFile(s.KnownHosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, s.KnownHosts, strings.ReplaceAll(string(known), "127.0.0.1", "melon4.test."))
+	l, err := o.Open(patient(t), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+// A burst of hosts behind one busy sshd all get in: no more dials are in the
+// making at once than it takes.
+func TestBurst(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{}) // MaxStartups 10:30:100
+	o := NewSSH(SSHOptions{})
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() {
+			l, err := o.dialTarget(patient(t), "melon4", target(s))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l.Close()
+		})
+	}
+	wg.Wait()
+}
+
+// A server with fewer places than we take refuses some, and says it in words
+// that lead there; later all get in.
+func TestRefusedBurst(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{MaxStartups: "1"})
+	o := NewSSH(SSHOptions{})
+	// A stranger who has not logged in takes the only place.
+	c, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.ReadFull(c, make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	mustFail(t, o, target(s), hosts.Unreachable, "MaxStartups")
+	c.Close()
+	for {
+		l, err := o.dialTarget(patient(t), "melon4", target(s))
+		if err == nil {
+			l.Close()
+			return
+		}
+		if hosts.ClassOf(err) != hosts.Unreachable || t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A server that hangs in the middle: a heartbeat comes to its limit, a start
+// too, and closing frees every call that is blocked.
+func TestHungServer(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	o := NewSSH(SSHOptions{})
+	l, err := o.dialTarget(patient(t), "melon4", target(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	st, err := l.Start(patient(t), "exec cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pause()
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	checkError(t, l.KeepAlive(short), hosts.Unreachable, "sshd does not respond")
+	_, err = l.Start(short, "true")
+	checkError(t, err, hosts.Unreachable, "deadline")
+
+	// It was only asleep.
+	s.Resume()
+	if err := l.KeepAlive(patient(t)); err != nil {
+		t.Errorf("after it woke up: %v", err)
+	}
+
+	s.Pause()
+	ends := make(chan error)
+	go func() { ends <- l.KeepAlive(patient(t)) }()
+	go func() { _, err := l.Start(patient(t), "true"); ends <- err }()
+	go func() { _, err := st.Read(make([]byte, 1)); ends <- err }()
+	go func() { ends <- st.Wait() }()
+	go func() {
+		for {
+			if _, err := st.Stdin().Write(make([]byte, 1<<20)); err != nil {
+				ends <- err
+				return
+			}
+		}
+	}()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	for range 5 {
+		select {
+		case err := <-ends:
+			if err == nil {
+				t.Error("a call on a cut link succeeded")
+			}
+		case <-patient(t).Done():
+			t.Fatal("a call is stuck")
+		}
+	}
+	s.Resume()
+}
+
+// A server that never starts a command costs the link, not the caller: the call
+// returns by the link's own limit although its context has none.
+func TestStartHasALimit(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	tg := target(s)
+	l, err := NewSSH(SSHOptions{}).dialTarget(patient(t), "melon4", tg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.(*sshLink).limit = 100 * time.Millisecond
+	s.Pause()
+	defer s.Resume()
+	_, err = l.Start(t.Context(), "true")
+	checkError(t, err, hosts.Unreachable, "sshd did not start a command", "100ms")
+	checkError(t, l.KeepAlive(t.Context()), hosts.Unreachable, "sshd did not start a command")
+}
+
+// When the server's processes die, the link says so by itself.
+func TestServerDies(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	l, err := NewSSH(SSHOptions{}).dialTarget(patient(t), "melon4", target(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	st, err := l.Start(patient(t), "exec cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Drop()
+	if _, err := io.ReadAll(st); err != nil {
+		t.Logf("read: %v", err)
+	}
+	checkError(t, st.Wait(), hosts.Unreachable, "before it was known")
+	checkError(t, l.KeepAlive(patient(t)), hosts.Unreachable, "lost")
+	_, err = l.Start(patient(t), "true")
+	checkError(t, err, hosts.Unreachable)
+}
+
+// At most eight dials are in progress at one place; who had to wait starts
+// after a jitter; another place is not concerned; who gives up leaves no trace.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimits()
+		l.jitter = func() time.Duration { return 7 * time.Millisecond }
+		var leave []func()
+		for range maxDials {
+			f, err := l.enter(t.Context(), "gate")
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave = append(leave, f)
+		}
+		begin := time.Now()
+		entered := make(chan time.Duration)
+		go func() {
+			f, err := l.enter(t.Context(), "gate")
+			if err != nil {
+				t.Error(err)
+			}
+			entered <- time.Since(begin)
+			f()
+		}()
+		ctx, cancel := context.WithCancel(t.Context())
+		gaveUp := make(chan error)
+		go func() { _, err := l.enter(ctx, "gate"); gaveUp <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+			t.Errorf("gave up with %v", err)
+		}
+		f, err := l.enter(t.Context(), "another gate")
+		if err != nil || time.Since(begin) != 0 {
+			t.Errorf("another place: %v after %v", err, time.Since(begin))
+		}
+		f()
+
+		time.Sleep(time.Second)
+		leave[0]()
+		if d := <-entered; d != time.Second+7*time.Millisecond {
+			t.Errorf("entered after %v", d)
+		}
+		for _, f := range leave[1:] {
+			f()
+		}
+		synctest.Wait()
+		if len(l.places) != 0 {
+			t.Errorf("%d places are kept", len(l.places))
+		}
+	})
+}
+
+// A dial that gives up during its jitter gives its turn back.
+func TestLimitsJitterGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimits()
+		l.jitter = func() time.Duration { return time.Hour }
+		var leave []func()
+		for range maxDials {
+			f, _ := l.enter(t.Context(), "gate")
+			leave = append(leave, f)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		done := make(chan error)
+		go func() { _, err := l.enter(ctx, "gate"); done <- err }()
+		synctest.Wait()
+		leave[0]()
+		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		f, err := l.enter(t.Context(), "gate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range append(leave[1:], f) {
+			f()
+		}
+		if len(l.places) != 0 {
+			t.Errorf("%d places are kept", len(l.places))
+		}
+	})
+}
+
+// A pipe holds back its writer, hands every byte on in order, and gives its
+// error after the last byte.
+func TestPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipe()
+		sent := make([]byte, 3*pipeBuffer+17)
+		rand.NewChaCha8([32]byte{1}).Read(sent)
+		written := false
+		go func() {
+			if n, err := p.Write(sent); n != len(sent) || err != nil {
+				t.Errorf("wrote %d, %v", n, err)
+			}
+			written = true
+			p.end(io.EOF, false)
+		}()
+		synctest.Wait()
+		if written {
+			t.Error("the writer was not held back")
+		}
+		got, err := io.ReadAll(p)
+		if err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d bytes of %d, %v", len(got), len(sent), err)
+		}
+	})
+}
+
+// Ending a pipe frees both sides; dropped bytes are gone.
+func TestPipeEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full, empty := newPipe(), newPipe()
+		ends := make(chan error, 2)
+		go func() { _, err := full.Write(make([]byte, pipeBuffer+1)); ends <- err }()
+		go func() { _, err := empty.Read(make([]byte, 1)); ends <- err }()
+		synctest.Wait()
+		full.end(net.ErrClosed, true)
+		empty.end(net.ErrClosed, true)
+		for range 2 {
+			if err := <-ends; !errors.Is(err, net.ErrClosed) {
+				t.Errorf("got %v", err)
+			}
+		}
+		if n, err := full.Read(make([]byte, 1)); n != 0 || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("after dropping: %d, %v", n, err)
+		}
+	})
+}

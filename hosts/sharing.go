@@ -1,0 +1,159 @@
+package hosts
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// SlotClaim is what one run uses and wants on a host.
+type SlotClaim struct {
+	User   int    // uid
+	Run    string // unique among the claims of a user
+	Weight int    // share of the run among the runs of its user
+	Want   int    // slots that it would use in all
+	Held   int    // slots that its supervisors hold
+	Memory int64  // bytes that its running jobs may use
+}
+
+// MaxShareWeight is the largest weight of a user or run.
+const MaxShareWeight = 1000
+
+// DivideSlots returns how many slots each claim is entitled to: max-min fairness, weighted
+// between users and then between the runs of a user. weights holds the weights of users
+// that are not 1. Fractions are rounded so that users and runs differ from their exact
+// part by less than one slot; offset, from 0 to 1, decides who gets the remainders.
+func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset float64) []int {
+	order := make([]int, len(claims))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(claims[a].User, claims[b].User), cmp.Compare(claims[a].Run, claims[b].Run))
+	})
+	var users [][]int // of indexes of claims
+	for i, n := range order {
+		if i == 0 || claims[n].User != claims[order[i-1]].User {
+			users = append(users, nil)
+		}
+		users[len(users)-1] = append(users[len(users)-1], n)
+	}
+	demand, weight := make([]float64, len(users)), make([]float64, len(users))
+	for i, runs := range users {
+		weight[i] = bounded(cmp.Or(weights[claims[runs[0]].User], 1))
+		for _, n := range runs {
+			demand[i] += claims[n].demand(slots)
+		}
+	}
+	parts := make([]int, len(claims))
+	end := offset // the parts laid end to end; each gets the whole numbers that it covers
+	for i, part := range maxMin(float64(slots), demand, weight) {
+		demand, weight := make([]float64, len(users[i])), make([]float64, len(users[i]))
+		for k, n := range users[i] {
+			demand[k], weight[k] = claims[n].demand(slots), bounded(claims[n].Weight)
+		}
+		for k, p := range maxMin(part, demand, weight) {
+			begin := end
+			end += p
+			parts[users[i][k]] = int(floor(end) - floor(begin))
+		}
+	}
+	return parts
+}
+
+// floor rounds down what is not within rounding errors of the next whole number.
+func floor(f float64) float64 { return math.Floor(f + 1e-9) }
+
+func bounded(weight int) float64 { return float64(min(max(weight, 1), MaxShareWeight)) }
+
+// demand returns the slots that a run would use, at most those of the host.
+func (c *SlotClaim) demand(slots int) float64 { return float64(min(max(c.Want, c.Held, 0), slots)) }
+
+// maxMin divides total so that nobody gets more than its demand, and whoever gets less
+// gets in proportion to its weight.
+func maxMin(total float64, demand, weight []float64) []float64 {
+	parts := make([]float64, len(demand))
+	open := make([]int, len(demand)) // those whose demand is not met
+	for i := range open {
+		open[i] = i
+	}
+	for len(open) > 0 {
+		sum := 0.0
+		for _, i := range open {
+			sum += weight[i]
+		}
+		met, left := 0.0, len(open)
+		unit := total / sum
+		open = slices.DeleteFunc(open, func(i int) bool {
+			if demand[i] > unit*weight[i] {
+				return false
+			}
+			parts[i] = demand[i]
+			met += demand[i]
+			return true
+		})
+		if total -= met; len(open) == left {
+			for _, i := range open {
+				parts[i] = unit * weight[i]
+			}
+			break
+		}
+	}
+	return parts
+}
+
+// HeldSlots returns the slots that are held, without those of the run with the given index (-1:
+// with all). A user counts as holding at most one slot more than the host has.
+func HeldSlots(slots int, claims []SlotClaim, without int) int {
+	users := map[int]int{}
+	for i, c := range claims {
+		if i != without {
+			users[c.User] = min(users[c.User]+max(c.Held, 0), slots+1)
+		}
+	}
+	sum := 0
+	for _, n := range users {
+		sum += n
+	}
+	return sum
+}
+
+// HeldMemory returns the bytes, of total, that the jobs of runs other than me may use. A
+// user counts with at most an equal part, so a forged claim costs others no more than that.
+func HeldMemory(total int64, claims []SlotClaim, me int) (sum int64) {
+	users := map[int]int64{claims[me].User: 0}
+	for i, c := range claims {
+		if i != me {
+			users[c.User] += min(max(c.Memory, 0), total)
+		}
+	}
+	for user, n := range users {
+		if user != claims[me].User {
+			n = min(n, total/int64(len(users)))
+		}
+		sum += n
+	}
+	return min(sum, total)
+}
+
+// SlotBound returns how many slots the run with index me may use now: those that it is
+// entitled to, as far as others do not still hold them.
+func SlotBound(slots int, weights map[int]int, claims []SlotClaim, me int, offset float64) int {
+	return min(DivideSlots(slots, weights, claims, offset)[me], max(0, slots-HeldSlots(slots, claims, me)))
+}
+
+// SlotsFit reports whether a run may keep the slots that it has just published, given all
+// claims. With last, a user may hold one slot even if the others hold all: neither a
+// forged claim nor somebody's long jobs keep a user from a host for ever.
+func SlotsFit(slots int, claims []SlotClaim, me int, last bool) bool {
+	if HeldSlots(slots, claims, -1) <= slots {
+		return true
+	}
+	own := 0
+	for _, c := range claims {
+		if c.User == claims[me].User {
+			own += c.Held
+		}
+	}
+	return last && own <= 1
+}

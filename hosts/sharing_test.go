@@ -1,0 +1,116 @@
+package hosts
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestDivide(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		slots   int
+		weights map[int]int
+		claims  []SlotClaim
+		want    []int
+	}{
+		{"alone", 4, nil, []SlotClaim{{User: 1, Run: "a", Want: 9}}, []int{4}},
+		{"users are equal, however many runs they have", 6, nil,
+			[]SlotClaim{{User: 1, Run: "a", Want: 9}, {User: 1, Run: "b", Want: 9}, {User: 1, Run: "c", Want: 9}, {User: 2, Run: "a", Want: 9}}, []int{1, 1, 1, 3}},
+		{"weights of runs count within their user", 6, nil,
+			[]SlotClaim{{User: 1, Run: "a", Want: 9, Weight: 1}, {User: 1, Run: "b", Want: 9, Weight: 2}, {User: 2, Run: "a", Want: 9, Weight: 1000}}, []int{1, 2, 3}},
+		{"weights of users", 6, map[int]int{2: 2}, []SlotClaim{{User: 1, Run: "a", Want: 9}, {User: 2, Run: "b", Want: 9}}, []int{2, 4}},
+		{"what one does not want goes to the others", 6, nil,
+			[]SlotClaim{{User: 1, Run: "a", Want: 1}, {User: 2, Run: "b", Want: 9}, {User: 3, Run: "c", Want: 9}}, []int{1, 3, 2}},
+		{"what is held is wanted", 4, nil, []SlotClaim{{User: 1, Run: "a", Held: 4}, {User: 2, Run: "b", Want: 9}}, []int{2, 2}},
+		{"absurd claims", 4, map[int]int{2: math.MaxInt}, []SlotClaim{{User: 1, Run: "a", Want: 4, Weight: -1}, {User: 2, Run: "b", Want: math.MaxInt, Held: -1}}, []int{0, 4}},
+	} {
+		if got := DivideSlots(tt.slots, tt.weights, tt.claims, 0.5); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Whatever the claims are, no more is given than there is, nobody gets more than it wants,
+// nothing is left while somebody wants more, and the order of the claims does not matter.
+// Over all offsets everybody gets its exact part.
+func TestDivideIsFair(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		slots := 1 + rng.IntN(16)
+		claims := make([]SlotClaim, 1+rng.IntN(6))
+		for i := range claims {
+			claims[i] = SlotClaim{User: rng.IntN(3), Run: string(rune('a' + i)), Weight: 1 + rng.IntN(3), Want: rng.IntN(12), Held: rng.IntN(4)}
+		}
+		offset := rng.Float64()
+		got := DivideSlots(slots, nil, claims, offset)
+		sum, wanted := 0, 0
+		for i, n := range got {
+			d := int(claims[i].demand(slots))
+			if n < 0 || n > d {
+				t.Fatalf("%+v of %d slots: %v", claims, slots, got)
+			}
+			sum, wanted = sum+n, wanted+d
+		}
+		if full := min(slots, wanted); sum > slots || sum < full-1 || wanted <= slots && sum != wanted {
+			t.Fatalf("%+v of %d slots: %v", claims, slots, got)
+		}
+		turned := append(slices.Clone(claims[1:]), claims[0])
+		if g := DivideSlots(slots, nil, turned, offset); g[len(g)-1] != got[0] {
+			t.Fatalf("%+v: in another order %v instead of %v", claims, g, got)
+		}
+	}
+	claims := []SlotClaim{{User: 1, Run: "a", Weight: 1, Want: 9}, {User: 1, Run: "b", Weight: 2, Want: 9}, {User: 2, Run: "c", Weight: 1, Want: 9}}
+	var sums [3]int
+	for i := range 600 {
+		for k, n := range DivideSlots(4, nil, claims, float64(i)/600) {
+			sums[k] += n
+		}
+	}
+	if sums != [3]int{400, 800, 1200} {
+		t.Errorf("over 600 hosts: %v", sums)
+	}
+}
+
+func TestFits(t *testing.T) {
+	claims := []SlotClaim{{User: 1, Run: "me", Held: 1}, {User: 2, Run: "other", Held: 1 << 40}}
+	if SlotsFit(4, claims, 0, false) || !SlotsFit(4, claims, 0, true) {
+		t.Error("a user may use one slot that is not there only if it has waited")
+	}
+	if claims[0].Held = 2; SlotsFit(4, claims, 0, true) {
+		t.Error("a user may use two slots that are not there")
+	}
+	if got := SlotBound(4, nil, claims, 0, 0); got != 0 {
+		t.Errorf("%d slots may be used while others hold all", got)
+	}
+	if claims[1].Held = 3; SlotBound(4, nil, claims, 0, 0) != 1 {
+		t.Error("what others still hold is given out")
+	}
+}
+
+// Memory of others counts in full up to each user's equal part, and that of the user's own
+// other runs in full.
+func TestHeldMemory(t *testing.T) {
+	const me = 0
+	claim := func(user int, memory int64) SlotClaim { return SlotClaim{User: user, Memory: memory} }
+	for name, c := range map[string]struct {
+		claims []SlotClaim
+		want   int64
+	}{
+		"alone":                    {[]SlotClaim{claim(1, 70)}, 0},
+		"another run of mine":      {[]SlotClaim{claim(1, 70), claim(1, 80)}, 80},
+		"another user":             {[]SlotClaim{claim(1, 0), claim(2, 30)}, 30},
+		"another user has much":    {[]SlotClaim{claim(1, 0), claim(2, 90)}, 50},
+		"in several runs":          {[]SlotClaim{claim(1, 0), claim(2, 30), claim(2, 30)}, 50},
+		"two other users":          {[]SlotClaim{claim(1, 0), claim(2, 90), claim(3, 10)}, 43},
+		"impossible numbers":       {[]SlotClaim{claim(1, 0), claim(2, 1<<62), claim(2, 1<<62), claim(1, -5)}, 50},
+		"never more than there is": {[]SlotClaim{claim(1, 0), claim(1, 90), claim(2, 90)}, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := HeldMemory(100, c.claims, me); got != c.want {
+				t.Errorf("others hold %d, want %d", got, c.want)
+			}
+		})
+	}
+}

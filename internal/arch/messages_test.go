@@ -1,0 +1,267 @@
+package arch
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var updateMessages = flag.Bool("update", false, "write testdata/messages.txt")
+
+const messagesFile = "testdata/messages.txt"
+
+// A message is a text of the program for its users: an error, or a text of at least two words.
+type message struct {
+	pkg  string
+	kind string // "error", or "text" for everything else
+	text string
+	at   token.Position // of one place where it stands
+}
+
+// TestMessages compares the messages of the program with testdata/messages.txt, so that a review of
+// a change shows each new message as a user will read it, and checks rules that hold for all of
+// them.
+func TestMessages(t *testing.T) {
+	messages := collectMessages(t)
+	for _, m := range messages {
+		if problem := m.problem(); problem != "" {
+			t.Errorf("%s: %s: %q", m.at, problem, m.text)
+		}
+	}
+	got := formatMessages(messages)
+	if *updateMessages {
+		if err := os.MkdirAll(filepath.Dir(messagesFile), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(messagesFile, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(messagesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(got, want) {
+		return
+	}
+	const update = "go test ./internal/arch -run TestMessages -args -update"
+	t.Errorf("the messages differ from %s. Read the new ones as a user, then run %s", messagesFile, update)
+	for _, line := range missingLines(got, want) {
+		t.Logf("new: %s", line)
+	}
+	for _, line := range missingLines(want, got) {
+		t.Logf("gone: %s", line)
+	}
+}
+
+// outsideProgram lists directories whose code is not part of the program.
+var outsideProgram = []string{
+	"bench", "clients", "examples", "scripts", "dispatch/sim", "hosts/hosttest", "jobs/jobstest", "jobs/rundir/disktest",
+	"jobs/rundir/memdisk", "internal/arch", "internal/e2e", "internal/faults", "internal/labfs", "internal/polltest",
+	"internal/progtest", "internal/ptytest", "internal/screentest",
+}
+
+// collectMessages returns the messages of the program, sorted and without repetitions.
+func collectMessages(t *testing.T) []message {
+	t.Helper()
+	var all []message
+	fset := token.NewFileSet()
+	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(path, "../.."), "/"))
+		if d.IsDir() {
+			if strings.HasPrefix(d.Name(), ".") && rel != "" || slices.Contains(outsideProgram, rel) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(filepath.Dir(rel))
+		if pkg == "." {
+			pkg = "main"
+		}
+		for _, m := range fileMessages(file) {
+			m.pkg = pkg
+			m.at.Filename, m.at.Line = rel, fset.Position(token.Pos(m.at.Offset)).Line
+			all = append(all, m)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(all, func(a, b message) int {
+		return strings.Compare(a.pkg+"\x00"+a.kind+"\x00"+a.text, b.pkg+"\x00"+b.kind+"\x00"+b.text)
+	})
+	return slices.CompactFunc(all, func(a, b message) bool { return a.pkg == b.pkg && a.kind == b.kind && a.text == b.text })
+}
+
+// fileMessages returns the messages of a file; at.Offset is their position in the file set.
+func fileMessages(file *ast.File) []message {
+	var found []message
+	errorTexts := map[*ast.BasicLit]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec, *ast.Field: // struct tags
+			if f, ok := n.(*ast.Field); ok {
+				f.Tag = nil
+				return true
+			}
+			return false
+		case *ast.CallExpr:
+			if isErrorCall(n) {
+				for _, lit := range literals(n.Args[0]) {
+					errorTexts[lit] = true
+				}
+			}
+		case *ast.BasicLit:
+			if n.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(n.Value)
+			if err != nil || !isMessage(text) && !(errorTexts[n] && hasLetter(text)) {
+				return true
+			}
+			kind := "text"
+			if errorTexts[n] {
+				kind = "error"
+			}
+			found = append(found, message{kind: kind, text: text, at: token.Position{Offset: int(n.Pos())}})
+		}
+		return true
+	})
+	return found
+}
+
+// isErrorCall reports whether a call makes an error from the text of its first argument.
+func isErrorCall(call *ast.CallExpr) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	x, ok := sel.X.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	return slices.Contains([]string{"errors.New", "fmt.Errorf", "text.Errorf"},
+		x.Name+"."+sel.Sel.Name)
+}
+
+// literals returns the string literals that an expression concatenates.
+func literals(e ast.Expr) []*ast.BasicLit {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return []*ast.BasicLit{e}
+	case *ast.BinaryExpr:
+		return append(literals(e.X), literals(e.Y)...)
+	}
+	return nil
+}
+
+var (
+	twoWords = regexp.MustCompile(`[a-z]{2,}[,;:]? [a-z%]+`)
+	noText   = regexp.MustCompile(`^[{\[<#!]|\$\{|=\\"|</|[{};]\n`) // JSON, HTML, scripts
+)
+
+// isMessage reports whether a literal looks like a text for people.
+func isMessage(text string) bool { return twoWords.MatchString(text) && !noText.MatchString(text) }
+
+func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
+
+// retiredWords are words that have a standard term, with that term.
+var retiredWords = map[string]string{
+	"carry on":     "resume, or continue",
+	"carries on":   "resumes, or continues",
+	"hand over":    "send",
+	"handed over":  "sent",
+	"sign of life": "heartbeat",
+	"beat":         "heartbeat",
+	"cancelled":    "canceled",
+	"colour":       "color",
+	"honoured":     "honored",
+}
+
+var retired = func() *regexp.Regexp {
+	var words []string
+	for w := range retiredWords {
+		words = append(words, w)
+	}
+	slices.Sort(words)
+	return regexp.MustCompile(`(?i)\b(` + strings.Join(words, "|") + `)\b`)
+}()
+
+// problem returns which rule a message breaks; "" for none.
+func (m message) problem() string {
+	if w := retired.FindString(m.text); w != "" {
+		return fmt.Sprintf("write %q instead of %q", retiredWords[strings.ToLower(w)], w)
+	}
+	if m.kind != "error" {
+		return ""
+	}
+	switch {
+	case strings.HasSuffix(m.text, ".") && !strings.HasSuffix(m.text, "..."):
+		return "an error has no final period"
+	case strings.HasSuffix(m.text, "!"):
+		return "an error has no exclamation mark"
+	case strings.HasSuffix(m.text, "\n"):
+		return "an error has no final newline"
+	}
+	first, _, _ := strings.Cut(m.text, " ")
+	if r := []rune(first); len(r) > 1 && unicode.IsUpper(r[0]) && strings.ToLower(first[1:]) == first[1:] && !slices.Contains(properNames, first) {
+		return "an error begins with a lowercase letter"
+	}
+	return ""
+}
+
+// properNames may begin an error.
+var properNames = []string{"Linux", "Slurm", "Optuna"}
+
+// formatMessages returns the content of the golden file.
+func formatMessages(messages []message) []byte {
+	var b bytes.Buffer
+	b.WriteString("# The messages of the program, by package. Written by\n" +
+		"# go test ./internal/arch -run TestMessages -args -update\n")
+	pkg := ""
+	for _, m := range messages {
+		if m.pkg != pkg {
+			pkg = m.pkg
+			fmt.Fprintf(&b, "\n%s\n", pkg)
+		}
+		fmt.Fprintf(&b, "  %-5s %s\n", m.kind, strings.ReplaceAll(strings.TrimSpace(m.text), "\n", "⏎"))
+	}
+	return b.Bytes()
+}
+
+// missingLines returns the lines of a that b lacks.
+func missingLines(a, b []byte) []string {
+	in := map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		in[line] = true
+	}
+	var missing []string
+	for line := range strings.Lines(string(a)) {
+		if !in[line] {
+			missing = append(missing, strings.TrimSpace(line))
+		}
+	}
+	return missing
+}

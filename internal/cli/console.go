@@ -1,0 +1,505 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/runview"
+)
+
+// console writes lines for people to stderr. On a terminal it keeps one more
+// line, the progress, under them and rewrites it in place. Safe for concurrent
+// use. Nothing reaches it that has not passed jobs.Clean.
+type console struct {
+	mu     sync.Mutex
+	w      io.Writer
+	fd     int // of the terminal, for its width
+	tty    bool
+	color  bool
+	ascii  bool // the locale has no UTF-8
+	status string
+	shown  int // bytes of the progress line on the screen
+
+	holds bool     // somebody else has the terminal
+	held  []string // lines that wait, at most maxHeldLines
+}
+
+const maxHeldLines = 200
+
+// newConsole returns a console that writes to a file.
+func newConsole(f *os.File) *console {
+	tty := term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	return &console{
+		w: f, fd: int(f.Fd()), tty: tty,
+		color: tty && os.Getenv("NO_COLOR") == "",
+		ascii: !utf8Locale(os.Getenv),
+	}
+}
+
+// consoleTo returns a console that writes to w, which is not a terminal.
+func consoleTo(w io.Writer) *console { return &console{w: w, fd: -1} }
+
+// utf8Locale reports whether glyphs beyond ASCII can be shown. According to locale(7) the first
+// of the three variables that is set counts.
+func utf8Locale(getenv func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := getenv(name); v != "" {
+			v = strings.ToUpper(v)
+			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
+		}
+	}
+	return false
+}
+
+// Line writes whole lines; the progress line stays below them.
+func (c *console) Line(lines ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds {
+		c.held = append(c.held, lines[:min(len(lines), maxHeldLines-len(c.held))]...)
+		return
+	}
+	var b strings.Builder
+	c.erase(&b)
+	for _, l := range lines {
+		if c.tty {
+			l = wrap(l, c.Width())
+		}
+		b.WriteString(l)
+		b.WriteByte('\n')
+	}
+	c.draw(&b)
+	io.WriteString(c.w, b.String()) // a dead stderr must not stop the run
+}
+
+// Status replaces the progress line; "" removes it. Without a terminal it does nothing.
+func (c *console) Status(s string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.tty || c.holds {
+		return
+	}
+	c.status = s
+	var b strings.Builder
+	c.erase(&b)
+	c.draw(&b)
+	io.WriteString(c.w, b.String())
+}
+
+// Hold keeps lines until Release, because a screen has the terminal.
+func (c *console) Hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holds = true
+}
+
+// Held reports whether lines are kept.
+func (c *console) Held() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holds
+}
+
+// Release writes what was held.
+func (c *console) Release() {
+	c.mu.Lock()
+	held := c.held
+	c.holds, c.held = false, nil
+	c.mu.Unlock()
+	if len(held) > 0 {
+		c.Line(held...)
+	}
+}
+
+// Suspend runs f while no progress line is on the screen, so that f can write
+// to the same terminal.
+func (c *console) Suspend(f func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	c.erase(&b)
+	io.WriteString(c.w, b.String())
+	return f()
+}
+
+// Detach keeps writing to w: the terminal is gone.
+func (c *console) Detach(w io.Writer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.w, c.tty, c.color, c.status, c.shown = w, false, false, "", 0
+}
+
+// Live reports whether there is a progress line.
+func (c *console) Live() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tty
+}
+
+// Colored reports whether there are colors.
+func (c *console) Colored() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.color
+}
+
+// OnlyASCII reports whether no other glyphs can be shown.
+func (c *console) OnlyASCII() bool { return c.ascii }
+
+func (c *console) erase(b *strings.Builder) {
+	if c.shown > 0 {
+		b.WriteString("\r\x1b[K")
+		c.shown = 0
+	}
+}
+
+// draw writes the progress line, cut so that it never wraps: a wrapped line
+// could not be erased.
+func (c *console) draw(b *strings.Builder) {
+	if !c.tty || c.status == "" {
+		return
+	}
+	s := text.Cut(c.status, c.Width()-1)
+	b.WriteString(s)
+	c.shown = len(s)
+}
+
+// Width returns the width of the terminal in columns, or 80 if there is none.
+func (c *console) Width() int {
+	if ws, err := unix.IoctlGetWinsize(c.fd, unix.TIOCGWINSZ); err == nil && ws.Col > 0 {
+		return int(ws.Col)
+	}
+	return 80
+}
+
+// Fill breaks a text into rows that fit beside a margin of indent columns. If the output is
+// not a terminal, the text stays one row, for grep.
+func (c *console) Fill(text string, indent int) []string {
+	if !c.tty {
+		return []string{text}
+	}
+	return strings.Split(wrapTo(text, c.Width()-indent-1, 0), "\n")
+}
+
+// The colors of the console are the first eight of the terminal, so that they fit its theme.
+const (
+	plain  = ""
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	dim    = "2"
+	bold   = "1"
+)
+
+// Paint colors s, if there are colors.
+func (c *console) Paint(color, s string) string {
+	if !c.color || color == plain {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+// Glyph returns the mark, or its ASCII form.
+func (c *console) Glyph(mark, ascii string) string {
+	if c.ascii {
+		return ascii
+	}
+	return mark
+}
+
+// PlainQuotes makes the quotes of a text ASCII where the locale wants that.
+func (c *console) PlainQuotes(s string) string {
+	if !c.ascii {
+		return s
+	}
+	b := []rune(s)
+	for i, r := range b {
+		if r == '“' || r == '”' {
+			b[i] = '"'
+		}
+	}
+	return string(b)
+}
+
+// wrap breaks a line at blanks into rows of at most width runes. A word that is wider stays
+// whole. Further rows are indented more than the first. Color sequences have no width.
+func wrap(line string, width int) string {
+	if len(line) <= width {
+		return line
+	}
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	return wrapTo(line, width, min(indent+2, width/2))
+}
+
+// wrapTo is wrap with further rows that are indented so much.
+func wrapTo(line string, width, indent int) string {
+	var rows strings.Builder
+	row, blank, begin := 0, 0, 0 // runes in the row, blanks waiting, where the next word begins
+	for begin < len(line) {
+		end := begin
+		for end < len(line) && line[end] != ' ' {
+			end++
+		}
+		word := line[begin:end]
+		n := shownRunes(word)
+		switch {
+		case row == 0 && rows.Len() == 0, row+blank+n <= width:
+			rows.WriteString(strings.Repeat(" ", blank))
+			row += blank + n
+		default:
+			rows.WriteString("\n" + strings.Repeat(" ", indent))
+			row = indent + n
+		}
+		rows.WriteString(word)
+		for blank, begin = 0, end; begin < len(line) && line[begin] == ' '; begin++ {
+			blank++
+		}
+	}
+	return rows.String()
+}
+
+// shownRunes counts the runes of s without the sequences that paint writes.
+func shownRunes(s string) int {
+	n, escape := 0, false
+	for _, r := range s {
+		switch {
+		case r == 0x1b:
+			escape = true
+		case !escape:
+			n++
+		case r == 'm':
+			escape = false
+		}
+	}
+	return n
+}
+
+// progressLine describes in one line how the run stands:
+//
+//	[######....] 61/100  16 running  2 failed  5 tried again  8.4/s  ETA 4s
+//
+// It is plain ASCII, so that its length is its width.
+func progressLine(s *dispatch.Snapshot) string {
+	done := 0
+	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
+		done += s.Counts[st]
+	}
+	var b strings.Builder
+	if s.Total > 0 && !s.More {
+		const width = 20
+		full := done * width / s.Total
+		fmt.Fprintf(&b, "[%s%s] ", strings.Repeat("#", full), strings.Repeat(".", width-full))
+	}
+	fmt.Fprintf(&b, "%d/%d", done, s.Total)
+	if s.More {
+		b.WriteByte('+') // standard input is open: more may come
+	}
+	running := numRunning(s)
+	fmt.Fprintf(&b, "  %d running", running)
+	if n := s.Counts[jobs.Failed] + s.Counts[jobs.TimedOut]; n > 0 {
+		fmt.Fprintf(&b, "  %d failed", n)
+	}
+	if s.Retries > 0 {
+		fmt.Fprintf(&b, "  %d tried again", s.Retries)
+	}
+	if n := s.Counts[jobs.Canceled] + s.Counts[jobs.Skipped]; n > 0 {
+		fmt.Fprintf(&b, "  %d canceled", n)
+	}
+	if s.Rate > 0 {
+		b.WriteString("  " + rateText(s.Rate))
+	}
+	if s.ETA > 0 && running > 0 && done < s.Total && !s.More { // while nothing runs nobody knows
+		b.WriteString("  ETA " + etaText(s.ETA))
+	}
+	up := 0
+	for _, h := range s.Hosts {
+		if h.State == sched.Up {
+			up++
+		}
+	}
+	switch {
+	case s.Problem != "":
+		b.WriteString("  LAUNCHING NOTHING: see above")
+	case s.Paused:
+		b.WriteString("  paused")
+	case up == 0 && len(s.Hosts) == 1:
+		b.WriteString("  connecting")
+	case up < len(s.Hosts):
+		fmt.Fprintf(&b, "  %d of %d hosts up", up, len(s.Hosts))
+	}
+	if running == 0 && !s.Paused {
+		for _, h := range s.Hosts {
+			if h.Paused { // for one, that is the reason
+				b.WriteString("  " + text.Line(h.Name+": "+h.Reason))
+				break
+			}
+		}
+	}
+	return b.String()
+}
+
+// numRunning returns the number of jobs that run, without those that are only sent to a host.
+func numRunning(s *dispatch.Snapshot) int {
+	n := 0
+	for _, h := range s.Hosts {
+		n += h.Running
+	}
+	return min(n, s.Counts[jobs.Running])
+}
+
+// etaText returns a duration without fractions, which would flicker.
+func etaText(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%d s", max(1, int(d.Seconds()+0.5)))
+	}
+	return results.HumanDuration(d)
+}
+
+// rateText writes a rate in the unit that gives a readable number.
+func rateText(perSecond float64) string {
+	switch {
+	case perSecond >= 100:
+		return fmt.Sprintf("%.0f/s", perSecond)
+	case perSecond >= 0.95:
+		return fmt.Sprintf("%.1f/s", perSecond)
+	case perSecond*60 >= 1:
+		return fmt.Sprintf("%.1f/min", perSecond*60)
+	}
+	return fmt.Sprintf("%.1f/h", perSecond*3600)
+}
+
+// maxTitle is the number of runes of a job's name or command that a line shows if its width is
+// not known, minTitle the number in the narrowest terminal.
+const maxTitle, minTitle = 100, 16
+
+// JobLine describes a finished job in one line:
+//
+//	✓ ok    17  ws03  12.3 s  name
+//	✗ FAIL  18  ws02  210 ms  exit 1, failed 3 times  name  “last line of stderr”
+func (c *console) JobLine(r *results.Result) string {
+	color, mark, word := c.stateMark(r.State)
+	parts := []string{mark + " " + word, fmt.Sprintf("%4d", r.Job)}
+	if r.Host != "" {
+		parts = append(parts, jobs.Clean(r.Host, 0))
+	}
+	if r.Started() != 0 {
+		parts = append(parts, results.HumanDuration(r.Elapsed()))
+	}
+	if r.State != jobs.Succeeded {
+		why := causeText(r)
+		if r.Failures > 1 {
+			why += fmt.Sprintf(", failed %d times", r.Failures)
+		}
+		parts = append(parts, why)
+	} else if r.Failures > 0 {
+		parts = append(parts, fmt.Sprintf("after %d failed", r.Failures))
+	}
+	title, words := r.Name, ""
+	if title == "" {
+		title = r.Command
+	}
+	if o := r.Outcome; o != nil && r.State != jobs.Succeeded {
+		words = strings.TrimSpace(o.LastLine)
+	}
+	limit, limitWords := c.titleRoom(utf8.RuneCountInString(strings.Join(parts, "  ")), words)
+	parts = append(parts, jobs.Clean(title, limit))
+	if words != "" {
+		parts = append(parts, c.quote(words, limitWords))
+	}
+	if o := r.Outcome; o != nil && o.LeftChildren == 1 {
+		parts = append(parts, c.Paint(yellow, "left a process behind"))
+	} else if o != nil && o.LeftChildren > 1 {
+		parts = append(parts, c.Paint(yellow, fmt.Sprintf("left %d processes behind", o.LeftChildren)))
+	}
+	parts[0] = c.Paint(color, parts[0])
+	return strings.Join(parts, "  ")
+}
+
+// jobLogLine returns where the output of a job that failed is, and its command if JobLine names
+// the job otherwise. It returns "" for other jobs.
+func jobLogLine(r *results.Result) string {
+	if r.State != jobs.Failed && r.State != jobs.TimedOut || r.Stderr == "" {
+		return ""
+	}
+	line := "        log " + jobs.Clean(text.Path(r.Stderr), 0)
+	if r.Name != "" {
+		line += "  of " + jobs.Clean(r.Command, maxTitle)
+	}
+	return line
+}
+
+// titleRoom returns how many runes of a job's title, and of the last line of its stderr, fit
+// into a line of the terminal that has used runes already.
+func (c *console) titleRoom(used int, words string) (title, quoted int) {
+	if !c.tty {
+		return maxTitle, maxTitle
+	}
+	room := c.Width() - used - 2
+	if words == "" {
+		return min(max(room, minTitle), maxTitle), 0
+	}
+	room -= 4 // two blanks and the quotes
+	quoted = min(utf8.RuneCountInString(words), max(room/2, minTitle), maxTitle)
+	return min(max(room-quoted, minTitle), maxTitle), quoted
+}
+
+// quote quotes a line that a job printed.
+func (c *console) quote(s string, limit int) string {
+	return c.Paint(dim, c.Glyph("“", `"`)+jobs.Clean(s, limit)+c.Glyph("”", `"`))
+}
+
+// stateMark returns the color, the mark, and the word of a finished job. The word says the same
+// as the color, which not everybody sees.
+func (c *console) stateMark(s jobs.JobState) (color, mark, word string) {
+	switch s {
+	case jobs.Succeeded:
+		return green, c.Glyph("✓", "+"), "ok  "
+	case jobs.Failed:
+		return red, c.Glyph("✗", "x"), "FAIL"
+	case jobs.TimedOut:
+		return red, c.Glyph("✗", "x"), "TIMEOUT"
+	case jobs.Canceled:
+		return yellow, c.Glyph("–", "-"), "canceled"
+	}
+	return yellow, c.Glyph("–", "-"), s.String()
+}
+
+// causeText explains why a job did not succeed, and what an exit code of the shell means.
+func causeText(r *results.Result) string {
+	return jobs.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + runview.ExitMeaning(r.Outcome)
+}
+
+// NoticeLine describes a notice in one line.
+func (c *console) NoticeLine(n dispatch.Notice) string {
+	mark := c.Glyph("·", "-")
+	line := text.Line(runview.WithoutSubject(n.Text, n.Host))
+	if n.Job != 0 {
+		job := fmt.Sprintf("job %d", n.Job)
+		return c.Paint(yellow, mark+" "+job) + "  " + hostPart(n.Host) + runview.WithoutSubject(line, job)
+	}
+	at := ""
+	if !n.At.IsZero() {
+		at = n.At.Format("15:04:05") + "  "
+	}
+	return c.Paint(dim, mark+" "+at) + hostPart(n.Host) + line
+}
+
+func hostPart(host string) string {
+	if host == "" {
+		return ""
+	}
+	return text.Line(host) + "  "
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// A progress line stands below the lines, and is erased before anything else is
+// written, so that no piece of it stays on the screen.
+func TestProgressIsErased(t *testing.T) {
+	var b strings.Builder
+	c := &console{w: &b, fd: -1, tty: true}
+	c.Status("1/2")
+	c.Line("one", "two")
+	c.Status("2/2")
+	c.Suspend(func() error { b.WriteString("|from a job|"); return nil })
+	c.Line("three")
+	c.Status("")
+	want := "1/2" + "\r\x1b[K" + "one\ntwo\n1/2" + "\r\x1b[K" + "2/2" + "\r\x1b[K" + "|from a job|" + "three\n2/2" + "\r\x1b[K"
+	if b.String() != want {
+		t.Errorf("%q\nwant %q", b.String(), want)
+	}
+}
+
+// Without a terminal there is neither progress nor color, and a line that is too
+// long for the terminal is cut: a wrapped one could not be erased.
+func TestConsoleElsewhere(t *testing.T) {
+	var b strings.Builder
+	c := consoleTo(&b)
+	c.Status("progress")
+	c.Line(c.Paint(red, "text"))
+	if b.String() != "text\n" {
+		t.Errorf("%q", b.String())
+	}
+	b.Reset()
+	c = &console{w: &b, fd: -1, tty: true, color: true}
+	c.Status(strings.Repeat("x", 200))
+	if b.Len() != 79 {
+		t.Errorf("%d columns of 80", b.Len())
+	}
+	c.Detach(&b)
+	b.Reset()
+	c.Status("progress")
+	c.Line(c.Paint(red, "text"))
+	if b.String() != "text\n" {
+		t.Errorf("after the terminal has gone: %q", b.String())
+	}
+}
+
+func TestUTF8Locale(t *testing.T) {
+	for _, test := range []struct {
+		all, ctype, lang string
+		want             bool
+	}{
+		{"", "", "en_US.UTF-8", true},
+		{"", "", "de_AT.utf8", true},
+		{"", "", "", false},
+		{"C", "", "en_US.UTF-8", false},
+		{"", "C.UTF-8", "C", true},
+	} {
+		env := map[string]string{"LC_ALL": test.all, "LC_CTYPE": test.ctype, "LANG": test.lang}
+		if got := utf8Locale(func(k string) string { return env[k] }); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+// Whatever a job or a host says reaches the terminal as harmless text.
+func TestNothingOfAJobMovesTheCursor(t *testing.T) {
+	c := &console{ascii: true}
+	evil := "a\x1b[2Jb\r\nc\x9bd"
+	r := &results.Result{Job: 1, State: jobs.Failed, Command: evil, Host: evil, Reason: evil,
+		Outcome: &jobs.Outcome{Exit: 1, Started: 1, Ended: 2, LastLine: evil, LeftChildren: 2}}
+	for what, line := range map[string]string{
+		"job": c.JobLine(r), "notice": c.NoticeLine(dispatch.Notice{Host: evil, Text: evil}), "error": text.Line(evil),
+	} {
+		if !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
+			t.Errorf("%s: %q", what, line)
+		}
+	}
+	if line := c.JobLine(r); !strings.Contains(line, "left 2 processes behind") {
+		t.Errorf("%q", line)
+	}
+}
+
+// On a terminal a job's line is one row: what is long is cut, the cause is not.
+// In a file it stays long.
+func TestAJobsLineFitsTheTerminal(t *testing.T) {
+	long := strings.Repeat("word ", 60)
+	for _, test := range []struct {
+		state  jobs.JobState
+		title  string
+		words  string
+		left   int
+		within int
+	}{
+		{jobs.Succeeded, long, "", 0, 80},
+		{jobs.Failed, long, long, 0, 80},
+		{jobs.Failed, "short", long, 0, 80},
+		{jobs.Failed, long, "short", 0, 80},
+	} {
+		r := &results.Result{Job: 1234, State: test.state, Host: "ws03", Command: test.title,
+			Outcome: &jobs.Outcome{Started: 1, Ended: 2, LastLine: test.words}}
+		if test.state == jobs.Failed {
+			r.Outcome.Exit = 3
+		}
+		line := (&console{fd: -1, tty: true}).JobLine(r)
+		if n := utf8.RuneCountInString(line); n > test.within || n < 60 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+		if test.state == jobs.Failed && !strings.Contains(line, "exit 3") || test.words == "short" && !strings.Contains(line, "“short”") {
+			t.Errorf("%s", line)
+		}
+		if file := (&console{fd: -1}).JobLine(r); utf8.RuneCountInString(file) <= utf8.RuneCountInString(line) {
+			t.Errorf("in a file: %s", file)
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	text := "one slot of two cores, 0.3 busy, load 0.40, memory 10 GiB of 20 GiB free, disk 30 GiB free, shared directory"
+	if rows := (&console{fd: -1}).Fill(text, 20); len(rows) != 1 || rows[0] != text {
+		t.Errorf("%q", rows)
+	}
+	rows := (&console{fd: -1, tty: true}).Fill(text, 20)
+	if len(rows) < 2 || strings.Join(rows, " ") != text {
+		t.Errorf("%q", rows)
+	}
+	for _, row := range rows {
+		if len(row) > 59 {
+			t.Errorf("%d columns: %s", len(row), row)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/run"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
+)
+
+// elfWith is a program of one segment.
+func elfWith(segment elf.ProgType) []byte {
+	var b bytes.Buffer
+	head := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
+	copy(head.Ident[:], "\x7fELF\x02\x01\x01")
+	binary.Write(&b, binary.LittleEndian, head)
+	binary.Write(&b, binary.LittleEndian, elf.Prog64{Type: uint32(segment)})
+	return b.Bytes()
+}
+
+func TestNeedsLibraries(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		program []byte
+		want    bool
+	}{
+		{"static", elfWith(elf.PT_LOAD), false},
+		{"dynamic", elfWith(elf.PT_INTERP), true},
+		{"a script", []byte("#!/bin/sh\n"), false},
+		{"empty", nil, false},
+		{"cut off", elfWith(elf.PT_INTERP)[:80], false},
+	} {
+		if got := needsLibraries(bytes.NewReader(test.program)); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+// The warning is for hosts that the program is sent to: this machine can start
+// what it has started.
+func TestTheWarningAboutTheBinary(t *testing.T) {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	dynamic := needsLibraries(self) // of this test, as the machine's compiler makes it
+	for link, want := range map[string]bool{"local": false, "ssh": dynamic, "docker exec -i box": dynamic} {
+		var b strings.Builder
+		a := &app{con: consoleTo(&b)}
+		a.checkBinary([]*hosts.Host{{Name: "here", Link: "local"}, {Name: "there", Link: link}})
+		if got := strings.Contains(b.String(), "make build"); got != want || strings.Count(b.String(), "\n") > 1 {
+			t.Errorf("%s: %q", link, b.String())
+		}
+	}
+}
+
+// emptyRun is a run r without jobs.
+func emptyRun(t *testing.T) *rundir.Run {
+	t.Helper()
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// hosts check: a second Ctrl-C ends a check whose output nobody reads.
+func TestFirstSignal(t *testing.T) {
+	for sent, want := range map[int]int{1: 0, 2: 1, 3: 1} {
+		signals, first := make(chan os.Signal, sent), make(chan os.Signal, 1)
+		for range sent {
+			signals <- syscall.SIGINT
+		}
+		close(signals)
+		quits := 0
+		firstSignal(signals, first, func() { quits++ })
+		if quits != want || len(first) != 1 {
+			t.Errorf("%d signals: left %d times, %d handed on", sent, quits, len(first))
+		}
+	}
+}
+
+// K2: a relative priority asked of a run that nobody dispatches comes to the same
+// however often it is carried out, and adds to what was asked before it.
+func TestRelativePrioritiesWithoutADispatcher(t *testing.T) {
+	s := &runScreen{app: newApp(), run: over(t)}
+	if _, err := s.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.One(1), Priority: 7, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Queued}}}
+	if err := applyWaiting(s.run, table); err != nil {
+		t.Fatal(err)
+	}
+	list, err := runview.Requests(runview.Action{Do: runview.Priority, Jobs: jobs.One(1), Number: -1, Relative: true}, table, nil)
+	if err != nil || len(list) != 1 || list[0].Priority != 6 {
+		t.Errorf("%+v, %v; want one request with priority 6", list, err)
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	s := &dispatch.Snapshot{Total: 100, Retries: 5, Rate: 8.4, ETA: 4400 * time.Millisecond,
+		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
+	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
+	want := "[##########..........] 52/100  12 running  2 failed  5 tried again  8.4/s  ETA 4 s  1 of 2 hosts up"
+	if got := progressLine(s); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	s.More, s.Problem = true, "the disk is full"
+	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
+		t.Errorf("%s", got)
+	}
+	if got := progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}); got != "0/0  0 running  connecting" {
+		t.Errorf("%s", got)
+	}
+}
+
+// While nothing runs, the line says why a host starts nothing.
+func TestProgressLineOfPausedHosts(t *testing.T) {
+	s := &dispatch.Snapshot{Total: 9, Hosts: []sched.HostView{{Name: "a", State: sched.Up, Paused: true, Reason: "reduces its slots: others use 2.1 cores"}}}
+	if got, want := progressLine(s), "[....................] 0/9  0 running  a: reduces its slots: others use 2.1 cores"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// While nothing runs, nobody knows when the run will be over.
+func TestNoETAWhileNothingRuns(t *testing.T) {
+	s := &dispatch.Snapshot{Total: 10, ETA: time.Minute, Rate: 1, Hosts: []sched.HostView{{Name: "a"}}}
+	s.Counts[jobs.Queued] = 10
+	if got := progressLine(s); strings.Contains(got, "ETA") {
+		t.Errorf("%q", got)
+	}
+	s.Counts[jobs.Queued], s.Counts[jobs.Running], s.Hosts[0].Running = 9, 1, 1
+	if got := progressLine(s); !strings.Contains(got, "ETA") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestRateText(t *testing.T) {
+	for rate, want := range map[float64]string{1234: "1234/s", 12.34: "12.3/s", 0.99: "1.0/s", 0.5: "30.0/min", 0.001: "3.6/h"} {
+		if got := rateText(rate); got != want {
+			t.Errorf("%v: %s, want %s", rate, got, want)
+		}
+	}
+}
+
+// over is a run of one job that has succeeded; this process dispatched it last.
+func over(t *testing.T) *rundir.Run {
+	t.Helper()
+	run := emptyRun(t)
+	if err := run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}); err != nil {
+		t.Fatal(err)
+	}
+	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = j.Append([]jobs.Record{
+		{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: 1},
+		{Kind: jobs.KindLaunching, At: 2, Job: 1, N: 1, Host: "a"},
+		{Kind: jobs.KindExited, At: 4, Job: 1, N: 1, Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 2, Ended: 3}},
+		{Kind: jobs.KindEnded, At: 5},
+	})
+	if err == nil {
+		err = j.Sync()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// the last words of a screen are of the run as it is. What a dispatcher exited
+// with that somebody has followed is past: the run was said to be stopped with jobs left
+// above the count of all jobs succeeded.
+func TestLastWordsAfterATakeover(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		pid    int // of the dispatcher that was started here
+		code   int
+		dated  string
+		absent string
+	}{
+		{"taken over by another", os.Getpid() + 1, exitOK, "  dispatched last by dcs-tui of ", "stopped with jobs left"},
+		{"never", os.Getpid(), exitLeft, "stopped with jobs left", "dispatched last by"},
+	} {
+		p := &run.Background{Process: &os.Process{Pid: c.pid}, Ended: make(chan struct{}), Code: exitLeft}
+		close(p.Ended)
+		var said bytes.Buffer
+		a := newApp()
+		a.con = consoleTo(&said)
+		run := over(t)
+		f := a.openScreen(run)
+		f.process.Store(p)
+		if err := a.farewell(f, nil); err != nil {
+			t.Fatal(err)
+		}
+		if text := said.String(); a.code != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
+			t.Errorf("%s: exit %d\n%s", c.what, a.code, text)
+		}
+	}
+}
+
+// X1: a dispatcher that another has taken the run over from says that, and nothing of jobs:
+// it does not know what happened to them since.
+func TestLastWordsOfAnOvertakenDispatcher(t *testing.T) {
+	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Running, Spec: &jobs.Spec{Command: "true"}}}}
+	table.Counts[jobs.Running] = 1
+	a := newApp()
+	a.con = consoleTo(new(bytes.Buffer))
+	finish := sched.Finish{How: sched.Fenced, Why: "another dispatcher has taken this run over (epoch 2)"}
+	s := &summary{app: a, flags: new(runFlags), Outcome: &run.Outcome{State: run.StateOf(finish.How, table.Counts, false, false),
+		Run: emptyRun(t), Table: table, Finish: finish}}
+	code := s.exitCode()
+	text := strings.Join(s.lines(code), "\n")
+	if !strings.Contains(text, finish.Why) || !strings.Contains(text, "dcs-tui status") || strings.Contains(text, "1 job") || code != exitLeft {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+}

@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"dcs-tui/dispatch/run"
+	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs/rundir"
+)
+
+// runHelp describes what RUN means to a command for which it is optional.
+const runHelp = "RUN is a name in ./dcs-runs, a directory, or HOST:RUN on another machine; by default it is the newest run."
+
+// openRun finds the run that the arguments name, or the newest.
+func (a *app) openRun(args []string) (*rundir.Run, error) {
+	name := ""
+	if len(args) > 0 {
+		if name = args[0]; name == "" { // a shell's variable that was not set: the newest is not meant
+			return nil, text.Errorf("the name of the run is empty").WithAdvice("dcs-tui runs list shows them")
+		}
+	}
+	found := a.reportSlow(cmp.Or(name, rundir.Base))
+	dir, err := rundir.Find(rundir.Base, name)
+	found()
+	if err != nil {
+		return nil, err
+	}
+	return a.openDir(dir)
+}
+
+// openDir opens a run directory. For as long as the command lasts it is reported if the
+// directory of the run that was opened first does not answer.
+func (a *app) openDir(dir string) (*rundir.Run, error) {
+	opened := a.reportSlow(dir)
+	run, err := rundir.Open(dir)
+	opened()
+	if err != nil {
+		return nil, err
+	}
+	if a.watched {
+		return run, nil
+	}
+	a.watched = true
+	go func() { // until the process ends
+		for ; ; time.Sleep(time.Second) {
+			answered := a.reportSlow(dir)
+			if f, err := os.Open(run.Path(rundir.AskedFile)); err == nil { // asks the server, whatever a client of NFS has cached
+				f.Close()
+			}
+			answered()
+		}
+	}()
+	return run, nil
+}
+
+// slowDelay is when a person is told what a command waits for: a file system whose server is
+// gone lets it hang for as long as that takes.
+const slowDelay = 3 * time.Second
+
+// reportSlow reports, once per command, that a directory does not answer, unless it is
+// canceled before. While a screen is shown, which reports it itself, nothing is reported.
+func (a *app) reportSlow(dir string) (answered func()) {
+	over := new(atomic.Bool)
+	var tell func()
+	tell = func() {
+		switch {
+		case over.Load():
+		case a.con.Held():
+			time.AfterFunc(slowDelay, tell)
+		default:
+			a.slow.Do(func() {
+				a.con.Line(fmt.Sprintf("the run directory %s has not answered for %.0f s; waiting", text.Line(dir), slowDelay.Seconds()))
+			})
+		}
+	}
+	t := time.AfterFunc(slowDelay, tell)
+	return func() {
+		over.Store(true)
+		t.Stop()
+	}
+}
+
+// completeRuns completes the first argument with the names of runs, newest first.
+func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	runs, err := rundir.List(rundir.Base)
+	if err != nil || strings.Contains(prefix, "/") {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	var names []string
+	for _, r := range runs {
+		if strings.HasPrefix(r.Name, prefix) {
+			names = append(names, r.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// A run on another machine is HOST:RUN to every command that takes a RUN. The command
+// then runs there, through the user's own ssh, with the program that dispatches the run.
+
+// takesRun reports whether the first argument of a command is a RUN.
+func takesRun(cmd *cobra.Command) bool {
+	words := strings.Fields(strings.ReplaceAll(cmd.Use, "[flags]", ""))
+	return len(words) > 1 && strings.HasPrefix(strings.Trim(words[1], "[]."), "RUN")
+}
+
+// cutHost cuts HOST:RUN. A run of this machine may have a colon in its name.
+func cutHost(arg string) (host, run string, ok bool) {
+	host, run, ok = strings.Cut(arg, ":")
+	if !ok || host == "" || strings.Contains(host, "/") {
+		return "", "", false
+	}
+	for _, path := range []string{arg, filepath.Join(rundir.Base, arg)} {
+		if _, err := os.Lstat(path); err == nil {
+			return "", "", false
+		}
+	}
+	return host, run, true
+}
+
+// localFileFlags are the options that name files of this machine.
+var localFileFlags = []string{"hosts", "ssh-config", "joblog", "file"}
+
+// elsewhere runs a command whose RUN is on another machine there, in place of this
+// process, and returns only an error. It does nothing for a run of this machine.
+func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
+	if !takesRun(cmd) || len(args) == 0 {
+		return nil
+	}
+	host, run, ok := cutHost(args[0])
+	if !ok {
+		return nil
+	}
+	switch {
+	case strings.HasPrefix(host, "-"):
+		return text.Errorf("a host's name cannot begin with a dash: %s", text.Line(host))
+	case run == "":
+		return text.Errorf("no run is named on %s", text.Line(host)).WithAdvice("HOST:RUN is a run directory there, or a name in dcs-runs in your home directory there")
+	}
+	there := slices.Clone(a.args)
+	for i, arg := range args {
+		at := slices.Index(there, arg)
+		switch h, r, ok := cutHost(arg); {
+		case ok && h == host && at >= 0:
+			there[at] = r
+		case ok && strings.HasPrefix(cmd.Use, "prune"):
+			return text.Errorf("the runs are on several machines: %s and %s", text.Line(host), text.Line(h))
+		case i > 0 && strings.HasPrefix(cmd.Use, "submit") && arg != stdinFile && cmd.ArgsLenAtDash() < 0:
+			return text.Errorf("the command runs on %s, and %s is a file of this machine", text.Line(host), text.Line(arg)).
+				WithAdvice("dcs-tui submit %s - < %s sends it", text.ShellWord(text.Line(args[0])), text.ShellWord(text.Line(arg)))
+		}
+	}
+	var local string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(localFileFlags, f.Name) {
+			local = f.Name
+		}
+	})
+	if out := cmd.Flags().Lookup("output"); cmd.Name() == "report" && out.Value.String() != stdoutFile {
+		return text.Errorf("the command runs on %s, where the report would be written, too", text.Line(host)).
+			WithAdvice("-o - > report.html copies it here")
+	}
+	if local != "" {
+		return text.Errorf("the command runs on %s, where --%s would name another file than here", text.Line(host), local).
+			WithAdvice("type it there: ssh -t %s", text.ShellWord(text.Line(host)))
+	}
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		return text.Errorf("a run on another machine is reached with ssh, which is not installed here: %w", err)
+	}
+	err = unix.Exec(ssh, sshArgs(host, run, there, a.atTerminal()), os.Environ())
+	return text.Errorf("cannot start ssh: %w", err)
+}
+
+// atTerminal reports whether a person types and reads at a terminal.
+func (a *app) atTerminal() bool {
+	stdin, ok := a.stdin.(*os.File)
+	return ok && term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
+}
+
+// findProgram is a script for host $0. It starts the program that dispatches the run $1, as
+// the run's owner file names it, or else the one in PATH, with the arguments that follow.
+// It is one line, because csh takes no newline between quotes.
+const findProgram = `p=; for d in "$1" "dcs-runs/$1"; do if [ -O "$d/owner" ]; then ` +
+	`p=$(sed -n 's/.*"program":"\([^"\\]*\)".*/\1/p' "$d/owner"); break; fi; done; ` +
+	`[ -x "$p" ] || p=$(command -v dcs-tui) || { echo "dcs-tui: found no run $1 on $0, and dcs-tui is not in PATH there" >&2; exit 2; }; ` +
+	`shift; exec "$p" "$@"`
+
+// sshArgs returns the command line that runs the program on a host with these arguments.
+// The login shell there reads the last word.
+func sshArgs(host, run string, args []string, terminal bool) []string {
+	words := []string{"exec", "/bin/sh", "-c", hosts.ShellQuote(findProgram), hosts.ShellQuote(host), hosts.ShellQuote(run)}
+	for _, arg := range args {
+		words = append(words, hosts.ShellQuote(arg))
+	}
+	argv := []string{"ssh"}
+	if terminal {
+		argv = append(argv, "-t")
+	}
+	return append(argv, host, strings.Join(words, " "))
+}
+
+// setUpFlags has the flags of a command and its subcommands listed in the order of their
+// definition. It adds completions to those with a fixed set of values, and to those that
+// several commands have.
+func setUpFlags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	dirs := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	toml := cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt)
+	shared := map[string]cobra.CompletionFunc{"hosts": toml, "cwd": dirs, "run-dir": dirs, "env": completeEnv, "where": completeWhere}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if c, ok := f.Value.(*choiceFlag); ok {
+			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
+		} else if complete := shared[f.Name]; complete != nil {
+			cmd.RegisterFlagCompletionFunc(f.Name, complete)
+		}
+	})
+	for _, c := range cmd.Commands() {
+		setUpFlags(c)
+	}
+}
+
+// completeEnv completes the names of environment variables.
+func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, prefix) && run.IsEnvName(name) && !strings.HasPrefix(name, "DCS_") {
+			names = append(names, name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeHosts completes the names of the inventory's hosts.
+func completeHosts(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	flag, _ := cmd.Flags().GetString("hosts")
+	file, err := hosts.FindInventory(flag)
+	inv := hosts.Local()
+	if err == nil && file != "" {
+		inv, _, err = hosts.Load(file)
+	}
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, h := range inv.Hosts {
+		if strings.HasPrefix(h.Name, prefix) {
+			names = append(names, h.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeMany completes every argument with what complete offers for the first one,
+// except names that are given already.
+func completeMany(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		names, how := complete(cmd, nil, prefix)
+		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), how
+	}
+}

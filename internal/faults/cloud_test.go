@@ -1,0 +1,137 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A lab has two machines without power, vm1 and vm2, for the provider of cloud.toml. Its
+// commands leave files in cloudDir, one for each instance; the director gives power to a
+// machine for each new file, writes the machine's address into it, and takes the power away
+// when the file is gone.
+const (
+	cloudDir   = "/srv/cloud"
+	cloudHosts = keysDir + "/cloud.toml"
+)
+
+const cloudScript = `#!/bin/sh
+cd ` + cloudDir + `
+if [ -e broken ]; then echo 'the cloud does not answer' >&2; exit 1; fi
+case $1 in
+create) [ -e "$2" ] || : >"$2" ;;
+list) for name in "$2"-*; do if [ -e "$name" ]; then echo "$name" $(cat "$name"); fi; done ;;
+terminate) rm -f "$2" ;;
+esac
+`
+
+const cloudInventory = `
+[[provider]]
+name = "cloud"
+create = "` + binDir + `/cloud create {name}"
+list = "` + binDir + `/cloud list {run}"
+terminate = "` + binDir + `/cloud terminate {name}"
+max = 2
+startup = "5s"
+idle = "10s"
+`
+
+// cloudFaults are made only in runs with a provider.
+var cloudFaults = []kind{
+	{name: "instance preempted", weight: 20, make: (*director).preempt},
+	{name: "provider fails", weight: 4, make: (*director).breakCloud},
+}
+
+// instances lists the names of the instances that exist.
+func (l *lab) instances() []string {
+	files, _ := filepath.Glob(l.hub.path(cloudDir + "/dcs-*"))
+	for i, f := range files {
+		files[i] = filepath.Base(f)
+	}
+	return files
+}
+
+// stepCloud does what a provider does by itself: it starts and ends machines.
+func (d *director) stepCloud() {
+	exist := map[string]bool{}
+	for _, name := range d.l.instances() {
+		exist[name] = true
+	}
+	for _, m := range d.l.vms {
+		if m.instance != "" && !exist[m.instance] {
+			d.must(m.release(d.rnd.IntN(2) == 0))
+		}
+		delete(exist, m.instance)
+	}
+	for name := range exist {
+		for _, m := range d.l.vms {
+			if m.instance == "" {
+				m.instance = name
+				d.must(m.boot())
+				// Moved into its place: the commands never see half of an address.
+				file := d.l.hub.path(cloudDir + "/" + name)
+				d.must(os.WriteFile(filepath.Join(filepath.Dir(file), ".new"), []byte(m.ip+"\n"), 0o600))
+				d.must(os.Rename(filepath.Join(filepath.Dir(file), ".new"), file))
+				d.note("instance %s is %s", name, m.name)
+				break
+			}
+		}
+	}
+}
+
+// release ends the instance that the machine is; the next one finds an empty disk.
+func (m *machine) release(cut bool) error {
+	m.powerOff(cut)
+	m.instance = ""
+	root := m.lab.hub.path("/srv/" + m.name)
+	for _, dir := range []string{"tmp", "vartmp", "root"} {
+		names, err := filepath.Glob(filepath.Join(root, dir, "*"))
+		if err != nil {
+			return err
+		}
+		hidden, _ := filepath.Glob(filepath.Join(root, dir, ".[a-z]*"))
+		for _, name := range append(names, hidden...) {
+			if err := os.RemoveAll(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// preempt takes an instance away, as a cloud that sells it to somebody else.
+func (d *director) preempt() string {
+	for _, m := range d.l.vms {
+		if name := m.instance; name != "" {
+			silent := d.rnd.IntN(2) == 0
+			d.must(os.Remove(d.l.hub.path(cloudDir + "/" + name)))
+			d.must(m.release(silent))
+			d.preempted = append(d.preempted, name)
+			return fmt.Sprintf("%s (%s), silent %v", name, m.name, silent)
+		}
+	}
+	return ""
+}
+
+// breakCloud lets all commands of the provider fail for a while.
+func (d *director) breakCloud() string {
+	if d.busy("provider fails") {
+		return ""
+	}
+	file := d.l.hub.path(cloudDir + "/broken")
+	d.must(os.WriteFile(file, nil, 0o600))
+	after := d.seconds(2, 20)
+	d.later(after, "provider fails", func() { d.must(os.Remove(file)) })
+	return "for " + after.Round(time.Millisecond).String()
+}
+
+// noInstances checks that the end of a run has ended its instances.
+func (d *director) noInstances() {
+	d.t.Helper()
+	if left := d.l.instances(); len(left) > 0 {
+		d.t.Errorf("the run is over, and its instances %s exist\n%s", strings.Join(left, ", "), d.last())
+	}
+	d.stepCloud() // takes the power of the last ones
+}

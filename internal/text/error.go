@@ -1,0 +1,21 @@
+package text
+
+import "fmt"
+
+// Error is an error with advice for the person who reads it.
+type Error struct {
+	Err    error
+	Advice string // what to do; "": nothing is known to help
+}
+
+// Errorf formats an error without advice.
+func Errorf(format string, args ...any) *Error { return &Error{Err: fmt.Errorf(format, args...)} }
+
+// WithAdvice sets the advice and returns e.
+func (e *Error) WithAdvice(format string, args ...any) *Error {
+	e.Advice = fmt.Sprintf(format, args...)
+	return e
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }

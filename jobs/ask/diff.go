@@ -1,0 +1,260 @@
+package ask
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Diff compares a jobs file that was changed with the run that was made of it. Jobs
+// are the same if their command, parameters, and occurrence are: the second of two equal
+// jobs in the file is the second of them in the run.
+type Diff struct {
+	Total     int // jobs in the file
+	Succeeded int
+	Open      int       // queued or running
+	Rounds    []jobs.ID // finished without success: they run again
+	New       []*jobs.Spec
+	Gone      []jobs.ID            // not in the file any more
+	Queued    []jobs.ID            // of Gone, those that can be canceled
+	Changes   []Change             // of queued jobs and jobs that run again
+	Ranked    map[int][]jobs.ID    // the same jobs, by new priority
+	Changed   int                  // jobs in Changes and Ranked
+	Kept      map[string]int       // number of jobs by option that differs and cannot be changed
+	Renamed   string               // former name of the file in the run; "": the name has not changed
+	Others    map[string][]jobs.ID // jobs of other files of the run that are not in this file; they stay
+	Running   int                  // running jobs whose options have changed
+
+	again []jobs.ID // of Rounds, those with the same options
+	inRun []jobs.ID // by place in the file; 0 for a new job
+}
+
+// Change is a change of some jobs.
+type Change struct {
+	jobs.Change
+	IDs []jobs.ID
+}
+
+// Compare compares the jobs of a file with those of a run. New jobs are prepared for a submit: they
+// are in the queue of their file, and after names new jobs by their place among them.
+func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
+	m := &Diff{Total: len(specs), Ranked: map[int][]jobs.ID{}, Kept: map[string]int{}, Others: map[string][]jobs.ID{}}
+	have := map[string][]jobs.ID{}
+	key := func(s *jobs.Spec) string { return fmt.Sprintf("%q %q", s.Command, s.Params) }
+	for i := range t.Jobs {
+		k := key(t.Jobs[i].Spec)
+		have[k] = append(have[k], jobs.ID(i+1))
+	}
+	files, found := map[string]bool{}, map[jobs.ID]bool{}
+	byText := map[string]int{} // index in changes
+	for _, s := range specs {
+		files[filepath.Base(s.File)] = true
+		k := key(s)
+		var id jobs.ID
+		if ids := have[k]; len(ids) > 0 {
+			id, have[k] = ids[0], ids[1:]
+			found[id] = true
+			m.match(t.Job(id), id, s, byText)
+		} else {
+			m.New = append(m.New, s)
+		}
+		m.inRun = append(m.inRun, id)
+	}
+	slices.Sort(m.Rounds)
+	m.missing(t, files, found)
+	if err := m.remapDependencies(t); err != nil {
+		return nil, err
+	}
+	m.setQueues(t)
+	return m, nil
+}
+
+// match adds a job of the run that is in the file.
+func (m *Diff) match(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string]int) {
+	if j.State == jobs.Succeeded {
+		m.Succeeded++
+		return
+	}
+	change, kept := optionsChanged(j.Spec, s)
+	for _, key := range kept {
+		m.Kept[key]++
+	}
+	// A priority that was set on the screen stays, unless the file has changed its own.
+	ranked := s.Priority != j.Spec.Priority && s.Priority != int(j.Priority) && j.State != jobs.Running
+	if ranked {
+		m.Ranked[s.Priority] = append(m.Ranked[s.Priority], id)
+	}
+	edited := !change.Empty() && j.State != jobs.Running
+	if edited {
+		text := change.String()
+		k, ok := byText[text]
+		if !ok {
+			k = len(m.Changes)
+			byText[text] = k
+			m.Changes = append(m.Changes, Change{Change: change})
+		}
+		m.Changes[k].IDs = append(m.Changes[k].IDs, id)
+	} else if !change.Empty() {
+		m.Running++
+	}
+	if edited || ranked {
+		m.Changed++
+	}
+	switch {
+	case !j.State.Terminal():
+		m.Open++
+		return
+	case !edited:
+		m.again = append(m.again, id)
+	}
+	m.Rounds = append(m.Rounds, id)
+}
+
+// missing finds the jobs of these files that the files no longer contain, and the jobs
+// of the run's other files, which stay. If the run was made of a single file, that file
+// may have been renamed. If it was made of several files, nothing shows which of them
+// was renamed.
+func (m *Diff) missing(t *jobs.Table, files map[string]bool, found map[jobs.ID]bool) {
+	of := map[string]bool{}
+	known := false
+	for i := range t.Jobs {
+		name := filepath.Base(t.Jobs[i].Spec.File)
+		of[name] = true
+		known = known || files[name]
+	}
+	if !known && len(of) == 1 {
+		files = of
+		for name := range of {
+			m.Renamed = name
+		}
+	}
+	for i := range t.Jobs {
+		j, id := &t.Jobs[i], jobs.ID(i+1)
+		name := filepath.Base(j.Spec.File)
+		switch {
+		case found[id]:
+			continue
+		case !files[name]:
+			m.Others[name] = append(m.Others[name], id)
+			continue
+		}
+		m.Gone = append(m.Gone, id)
+		started := slices.ContainsFunc(j.Open(), func(a *jobs.Attempt) bool { return a.State == jobs.AttemptRunning })
+		if j.State == jobs.Queued || j.State == jobs.Running && !started { // sent to a host, and not known to have started
+			m.Queued = append(m.Queued, id)
+		}
+	}
+}
+
+// optionsChanged returns the options that the file sets otherwise than the run: those
+// that can be changed, and the keys of those that cannot.
+func optionsChanged(old, now *jobs.Spec) (c jobs.Change, kept []string) {
+	if old.Damage != "" {
+		return c, nil
+	}
+	setIfChanged(&c.Name, old.Name, now.Name)
+	setIfChanged(&c.Timeout, old.Timeout, now.Timeout)
+	setIfChanged(&c.MemBytes, old.MemBytes, now.MemBytes)
+	setIfChanged(&c.Tries, old.Tries, now.Tries)
+	setIfChanged(&c.Slots, old.Slots, now.Slots)
+	setIfChanged(&c.GPUs, old.GPUs, now.GPUs)
+	if !slices.Equal(old.Tags, now.Tags) {
+		tags := append([]string{}, now.Tags...)
+		c.Tags = &tags
+	}
+	was, is := optionTexts(old), optionTexts(now)
+	for _, key := range []string{"retry_delay", "tokens", "deadline", "est", "env", "cwd", "setup", "on_lost", "hardness", "send", "return"} {
+		if was[key] != is[key] {
+			kept = append(kept, key)
+		}
+	}
+	return c, kept
+}
+
+// optionTexts returns the options of a job by key, the environment as one.
+func optionTexts(s *jobs.Spec) map[string]string {
+	texts := map[string]string{}
+	for _, o := range s.OptionTexts() {
+		if name, ok := strings.CutPrefix(o.Key, "env."); ok {
+			texts["env"] += fmt.Sprintf("%s=%q ", name, o.Value)
+			continue
+		}
+		texts[o.Key] = o.Value
+	}
+	return texts
+}
+
+func setIfChanged[T comparable](to **T, old, now T) {
+	if old != now {
+		*to = &now
+	}
+}
+
+// remapDependencies changes the numbers in after of new jobs to their numbers among the
+// new jobs. It drops dependencies on jobs that have succeeded.
+func (m *Diff) remapDependencies(t *jobs.Table) error {
+	number := map[jobs.ID]jobs.ID{} // in the file, among the new jobs
+	for i, s := range m.New {
+		number[s.ID] = jobs.ID(i + 1)
+	}
+	for i, s := range m.New {
+		if len(s.After) == 0 {
+			continue
+		}
+		own := *s.Options
+		own.After, own.AfterOn = nil, nil
+		for i, dep := range s.After {
+			on := s.AfterCondition(i)
+			switch {
+			case number[dep] > 0:
+				own.After, own.AfterOn = append(own.After, number[dep]), append(own.AfterOn, on)
+			case !on.Met(t.Job(m.inRun[dep-1]).State):
+				return text.Errorf("%s:%d: this job is new and comes after job %d of the file, which the run has and which has not ended as that asks", s.File, s.Line, dep).
+					WithAdvice("run that again first, then compare again")
+			}
+		}
+		spec := *s
+		spec.Options = &own
+		m.New[i] = &spec
+	}
+	return nil
+}
+
+// setQueues puts new jobs without a queue into that of the other jobs of their file.
+func (m *Diff) setQueues(t *jobs.Table) {
+	queue := map[string]string{}
+	for i := len(t.Jobs) - 1; i >= 0; i-- { // the first job of a file counts
+		queue[t.Jobs[i].Spec.File] = t.Jobs[i].Spec.Queue
+	}
+	jobs.ChangeOptions(m.New, func(o *jobs.Options) {
+		if o.Queue == "" {
+			o.Queue = queue[o.File]
+		}
+	})
+}
+
+// Requests returns the requests that update the run, in this order: no job that is gone
+// starts in the meantime. Jobs whose state has changed since the comparison are left alone:
+// those that have succeeded do not run again, and those that are gone and run stay.
+func (m *Diff) Requests() []*rundir.Request {
+	var list []*rundir.Request
+	if len(m.Queued) > 0 {
+		list = append(list, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(m.Queued), Spare: rundir.SpareStarted, Why: "not in the jobs file any more"})
+	}
+	for _, c := range m.Changes {
+		list = append(list, &rundir.Request{Do: rundir.DoEdit, Jobs: jobs.RangesOf(c.IDs), Spare: rundir.SpareSucceeded, Edit: &c.Change})
+	}
+	if len(m.again) > 0 {
+		list = append(list, &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(m.again), Spare: rundir.SpareSucceeded})
+	}
+	for _, p := range slices.Sorted(maps.Keys(m.Ranked)) { // last: finished jobs must be queued again before
+		list = append(list, &rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf(m.Ranked[p]), Priority: p})
+	}
+	return list
+}

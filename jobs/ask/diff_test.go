@@ -1,0 +1,71 @@
+package ask
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// jobs are matched by command, parameters and occurrence.
+func TestOf(t *testing.T) {
+	of := func(t *testing.T, table *jobs.Table, specs ...*jobs.Spec) *Diff {
+		t.Helper()
+		m, err := Compare(table, specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	spec := func(command, file string, o jobs.Options, params ...jobs.Param) *jobs.Spec {
+		o.File = file
+		return &jobs.Spec{Command: command, Params: params, Options: &o}
+	}
+	p := func(v string) jobs.Param { return jobs.Param{Name: "C", Value: v} }
+	t1 := &jobs.Table{}
+	have := func(s *jobs.Spec, st jobs.JobState) {
+		t1.Jobs = append(t1.Jobs, jobs.Job{Spec: s, State: st})
+	}
+	have(spec("a", "f", jobs.Options{}), jobs.Succeeded)
+	have(spec("a", "f", jobs.Options{}), jobs.Failed)
+	have(spec("b", "f", jobs.Options{}, p("1")), jobs.Succeeded)
+	have(spec("b", "f", jobs.Options{}, p("2")), jobs.TimedOut)
+	have(spec("c", "f", jobs.Options{Tries: 1}), jobs.Queued)
+	have(spec("gone", "f", jobs.Options{}), jobs.Queued)
+	have(spec("other", "g", jobs.Options{}), jobs.Queued)
+	m := of(t, t1,
+		spec("a", "dir/f", jobs.Options{}), spec("a", "dir/f", jobs.Options{Timeout: time.Hour}), spec("a", "dir/f", jobs.Options{}),
+		spec("b", "dir/f", jobs.Options{}, p("2")), spec("b", "dir/f", jobs.Options{}, p("3")), spec("c", "dir/f", jobs.Options{Tries: 2, Setup: "x"}))
+	if m.Succeeded != 1 || len(m.New) != 2 || m.Open != 1 || !slices.Equal(m.again, []jobs.ID{4}) || !slices.Equal(m.Rounds, []jobs.ID{2, 4}) || m.Kept["setup"] != 1 {
+		t.Errorf("%+v", m)
+	}
+	if !slices.Equal(m.Gone, []jobs.ID{3, 6}) || !slices.Equal(m.Queued, []jobs.ID{6}) {
+		t.Errorf("gone %v, of those queued %v", m.Gone, m.Queued)
+	}
+	var asks []string
+	for _, q := range m.Requests() {
+		asks = append(asks, q.Do+" "+q.Jobs.String()+" spares "+q.Spare)
+	}
+	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded", "requeue 4 spares succeeded"}
+	if !slices.Equal(asks, want) { // whatever has become of them since (promise 1)
+		t.Errorf("asked for: %q", asks)
+	}
+	t1.Jobs[4].Priority = 7 // by a person, on the screen
+	for p, want := range map[int]int{0: 0, 7: 0, 3: 1} {
+		m := of(t, t1, spec("c", "f", jobs.Options{Tries: 1, Priority: p}))
+		if len(m.Ranked) != want || want > 0 && !slices.Equal(m.Ranked[p], []jobs.ID{5}) {
+			t.Errorf("priority %d in the file: %v", p, m.Ranked)
+		}
+	}
+	if m := of(t, t1, spec("a", "renamed", jobs.Options{})); len(m.Gone) > 0 || !slices.Equal(m.Others["f"], []jobs.ID{2, 3, 4, 5, 6}) || !slices.Equal(m.Others["g"], []jobs.ID{7}) {
+		t.Errorf("of a run of two files the jobs %v of another one are gone, %v are said to stay", m.Gone, m.Others)
+	}
+	t1.Jobs = t1.Jobs[:6]
+	if m := of(t, t1, spec("a", "renamed", jobs.Options{})); !slices.Equal(m.Gone, []jobs.ID{2, 3, 4, 5, 6}) {
+		t.Errorf("of the one file of the run, renamed, the jobs %v are gone", m.Gone)
+	}
+	if len(m.Changes) != 2 || m.Changes[0].String() != "timeout 1h0m0s" || !slices.Equal(m.Changes[0].IDs, []jobs.ID{2}) || m.Changes[1].String() != "tries 2" {
+		t.Errorf("changes %+v", m.Changes)
+	}
+}

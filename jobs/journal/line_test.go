@@ -1,0 +1,224 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+)
+
+// TestTornOrDamaged: every beginning of a line is a line that was never completed, and no
+// damage; lines that lost their newlines with their text are damage (promises 1 and 2).
+func TestTornOrDamaged(t *testing.T) {
+	line := appendLine(nil, &jobs.Record{Kind: jobs.KindExited, At: 12, Job: 3, N: 1, Host: "a", Reason: "é \\ \" {", Next: jobs.Running,
+		Outcome: &jobs.Outcome{Started: 5, Ended: 9}})
+	line = line[:len(line)-1]
+	for n := range line {
+		if !beginsLine(line[:n]) || !beginsLine(append(line[:n:n], 0, 0, 0)) {
+			t.Errorf("the beginning %q is taken for damaged", line[:n])
+		}
+	}
+	whole := append(line[:len(line):len(line)], '\n')
+	for bit := range 8 {
+		for at := range line { // a bit of the line, and one of its newline
+			b := append([]byte(nil), whole...)
+			b[at] ^= 1 << bit
+			b[len(line)] ^= 1
+			if beginsLine(b) {
+				t.Errorf("bit %d of byte %d: %q is taken for the beginning of a line", bit, at, b)
+			}
+		}
+	}
+	for from := range line { // all that follows
+		b := append([]byte(nil), whole...)
+		for i := from; i < len(b); i++ {
+			b[i] ^= 0x80
+		}
+		if beginsLine(b) {
+			t.Errorf("from byte %d on: %q is taken for the beginning of a line", from, b)
+		}
+	}
+}
+
+// full has every field set.
+var full = jobs.Record{
+	Kind: jobs.KindExited, At: math.MaxInt64, Job: 17, N: 2, Host: "melon4", Slot: 3, Count: 9, Next: jobs.Failed, Charged: true,
+	Retry: 5, Seq: 11, Reason: "why \"not\" \\ \n\t\x00\x1f <&> ü \u2028 😀", Priority: -7, Started: math.MinInt64, Epoch: 4, Owner: "me",
+	Files: []jobs.FileMark{{Name: "000001.jsonl", Length: 1 << 40, CRC: math.MaxUint32}, {}},
+	Spec:  &jobs.Spec{ID: 17, Line: 2, Command: "a <b> \x00\xff", Options: &jobs.Options{Queue: "q", Slots: 2, After: []jobs.ID{3}}},
+	Outcome: &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: time.Hour, MaxRSSBytes: 1 << 50, Memory: jobs.MemoryLimit, TimedOut: true,
+		Stopped: true, DiskFull: true, LeftChildren: 3, Error: "no\nsuch", LastLine: "the \"end\""},
+}
+
+// The record form is plain JSON: encoding/json reads it, and the decoder reads
+// what encoding/json writes. One host name is held once.
+func TestCodecAgreesWithJSON(t *testing.T) {
+	_, records := jobstest.History(7, 20, 1000)
+	records = append(records, full, jobs.Record{})
+	var d Decoder
+	hosts := map[string]*byte{}
+	for _, r := range records {
+		ours := AppendRecord(nil, &r)
+		var a, b jobs.Record
+		if err := json.Unmarshal(ours, &a); err != nil || !reflect.DeepEqual(a, r) {
+			t.Fatalf("%v\nwrote %+v as %s\nread  %+v", err, r, ours, a)
+		}
+		theirs, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Decode(theirs, &b); err != nil || !reflect.DeepEqual(b, r) {
+			t.Fatalf("%v\n%s\nread  %+v", err, theirs, b)
+		}
+		if bytes.ContainsAny(ours, "\n") {
+			t.Fatalf("a record of two lines: %q", ours)
+		}
+		if p := hosts[b.Host]; p != nil && p != unsafe.StringData(b.Host) {
+			t.Fatalf("the host name %q is held twice", b.Host)
+		}
+		hosts[b.Host] = unsafe.StringData(b.Host)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	var d Decoder
+	for _, s := range []string{
+		"", "{", "null0", "[]", `{"k":1}`, `{"k":"exited","t":1}x`, `{"k":"exited","t":1} {}`, `{"k":"exited","unknown":1}`,
+		`{"k":"exited","t":1.5}`, `{"k":"exited","t":9223372036854775808}`, `{"k":"exited","j":"1"}`, `{"k":"job","next":"perhaps"}`,
+		`{"k":"exited","o":{"exit":01}}`, `{"k":"exited","o":{"exit":}}`, `{"k":"x","t":1,}`, `{"k":"x" "t":1}`, `{"charged":tru}`,
+	} {
+		var r jobs.Record
+		if err := d.Decode([]byte(s), &r); err == nil {
+			t.Errorf("%q was read as %+v", s, r)
+		}
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add("launching", int64(1), 17, 2, "melon4", 3, uint8(2), int64(9), "", int64(5), "", int64(0))
+	f.Add("exited", int64(-1), math.MinInt, 0, "ü\n\"\\", -3, uint8(6), int64(math.MinInt64), "why\x00\xff", int64(math.MaxInt64), "SIGKILL", int64(1))
+	f.Fuzz(func(t *testing.T, kind string, at int64, job, n int, host string, slot int, next uint8, seq int64, why string, ended int64, signal string, rss int64) {
+		r := jobs.Record{Kind: jobs.Kind(kind), At: jobs.Stamp(at), Job: jobs.ID(job), N: n, Host: host, Slot: slot,
+			Next: jobs.JobState(next % 7), Seq: seq, Reason: why, Charged: rss%2 == 0}
+		if rss != 0 {
+			r.Outcome = &jobs.Outcome{Exit: slot, Signal: signal, Ended: jobs.Stamp(ended), MaxRSSBytes: rss, LastLine: why}
+		}
+		line := appendLine(nil, &r)
+		body, ok := lineBody(line[:len(line)-1])
+		if !ok || bytes.IndexByte(line, '\n') != len(line)-1 {
+			t.Fatalf("not a line: %q", line)
+		}
+		var d Decoder
+		var got, std jobs.Record
+		if err := d.Decode(body, &got); err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		if err := json.Unmarshal(body, &std); err != nil || !reflect.DeepEqual(got, std) {
+			t.Fatalf("%q: %v\nours %+v\nstd  %+v", body, err, got, std)
+		}
+		for _, s := range []string{kind, host, why, signal} {
+			if !utf8.ValidString(s) {
+				return // U+FFFD takes the place of what JSON cannot hold
+			}
+		}
+		if !reflect.DeepEqual(got, r) {
+			t.Fatalf("%+v\nbecame %+v", r, got)
+		}
+	})
+}
+
+// FuzzDecode: no bytes make the decoder panic, and what it reads without
+// encoding/json is what encoding/json reads.
+func FuzzDecode(f *testing.F) {
+	f.Add(AppendRecord(nil, &full))
+	for _, r := range pair(10) {
+		f.Add(AppendRecord(nil, &r))
+	}
+	f.Add([]byte(`{"k":"a","k":"b","o":{"exit":-0,"started":1,"ended":2},"t":-0}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var d Decoder
+		var got, std jobs.Record
+		if err := d.Decode(b, &got); err != nil {
+			return
+		}
+		if err := json.Unmarshal(b, &std); err != nil {
+			t.Fatalf("encoding/json refuses %q: %v", b, err)
+		}
+		if bytes.Count(b, []byte(`"o"`)) < 2 && !reflect.DeepEqual(got, std) { // a repeated object: theirs merges
+			t.Fatalf("%q\nours %+v\nstd  %+v", b, got, std)
+		}
+		again := AppendRecord(nil, &got)
+		var back jobs.Record
+		if err := d.Decode(again, &back); err != nil || !reflect.DeepEqual(back, got) && len(got.Files) > 0 {
+			t.Fatalf("%q, then %q: %v", b, again, err)
+		}
+	})
+}
+
+// An edited specification comes back byte for byte, also with what JSON cannot hold, by
+// the fast decoder and by encoding/json; equal options are one value.
+func TestEditedRecords(t *testing.T) {
+	var d Decoder
+	var shared *jobs.Options
+	for i, command := range []string{"echo <&> ü \u2028 \"x\" \\", "printf '\xff\n\x01'", ""} {
+		o := &jobs.Options{Queue: "q", Timeout: time.Hour, Tags: []string{"a", "\xfe"}, Env: []jobs.EnvVar{{Name: "A", Value: "<"}}}
+		r := jobs.Record{Kind: jobs.KindEdited, At: 5, Job: 7, Reason: "by a person",
+			Spec: &jobs.Spec{ID: 7, Line: 3, Command: command, Name: "n", Params: []jobs.Param{{Name: "x", Value: "1"}}, Options: o}}
+		line := AppendRecord(nil, &r)
+		var fast, slow, std jobs.Record
+		if err := d.Decode(line, &fast); err != nil || !reflect.DeepEqual(fast, r) {
+			t.Errorf("%d: %v, %+v from %s", i, err, fast.Spec, line)
+		}
+		theirs, err := json.Marshal(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Decode(theirs, &slow); err != nil || !reflect.DeepEqual(slow, r) {
+			t.Errorf("%d: %v, %+v from %s", i, err, slow.Spec, theirs)
+		}
+		if err := json.Unmarshal(line, &std); err != nil || !reflect.DeepEqual(std, r) {
+			t.Errorf("%d: %v, %+v from %s", i, err, std.Spec, line)
+		}
+		if shared != nil && fast.Spec.Options != shared {
+			t.Errorf("%d: equal options are held twice", i)
+		}
+		shared = fast.Spec.Options
+	}
+	for _, bad := range []string{`{"k":"edited","spec":{"id":1}}`, `{"k":"edited","spec":[]}`,
+		`{"k":"edited","spec":{"id":1,"command":"a"},"spec":5}`, `{"k":"edited","spec":`, `{"k":"edited","spec":}`} {
+		var r jobs.Record
+		if err := d.Decode([]byte(bad), &r); err == nil {
+			t.Errorf("%s was read as %+v", bad, r.Spec)
+		}
+	}
+}
+
+// After damage an edit still counts: what must have ended before it is taken to have
+// ended, and the job never runs by what it was before.
+func TestEditAfterLostRecords(t *testing.T) {
+	spec := func(command string) *jobs.Spec {
+		return &jobs.Spec{ID: 1, Line: 1, Command: command, Options: jobs.NoOptions}
+	}
+	table := &jobs.Table{Specs: []*jobs.Spec{spec("old")}, Damaged: true}
+	p := &Follower{table: table, report: &Report{Damaged: true}}
+	for _, r := range []jobs.Record{
+		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}, // its acceptance and its end are lost
+		{Kind: jobs.KindEdited, Job: 1, Spec: spec("new")},
+		{Kind: jobs.KindLaunching, Job: 1, N: 2, Host: "a"},
+	} {
+		if err := p.fold(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := table.Job(1)
+	if j.Spec.Command != "new" || j.State != jobs.Running || j.Attempts[0].State != jobs.AttemptLost || j.Attempts[0].Round != 0 || j.Attempts[1].Round != 1 {
+		t.Errorf("%+v", j)
+	}
+}

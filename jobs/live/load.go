@@ -1,0 +1,120 @@
+package live
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// LoadSuffix ends the name of a file hosts/<host>.load. It has a line for each sample of the
+// load average of the host over a minute: seconds since 1970, by the dispatcher's clock, a
+// blank, and the load. It is not durable.
+const LoadSuffix = ".load"
+
+const (
+	loadInterval = 30 * time.Second // minimum between two samples of a host
+	maxLoadBytes = 64 << 10         // of a file; when it is full, every second sample goes
+)
+
+// LoadSample is a load average of a host, of all users' processes.
+type LoadSample struct {
+	At   time.Time
+	Load float64
+}
+
+// LoadLog records the load averages of a run's hosts. It is for one goroutine.
+type LoadLog struct {
+	run *rundir.Run
+	at  map[string]time.Time // of the newest sample of each host
+}
+
+// NewLoadLog returns the log of a run.
+func NewLoadLog(r *rundir.Run) *LoadLog { return &LoadLog{r, map[string]time.Time{}} }
+
+// Record takes a sample of each host that is up and has had none for a while. Samples that
+// cannot be written are left out. Record may block as long as the disk does.
+func (l *LoadLog) Record(s *State) {
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		if h.State != "up" && h.State != "draining" || s.At.Sub(l.at[h.Name]) < loadInterval {
+			continue
+		}
+		l.at[h.Name] = s.At
+		_ = l.append(h.Name, fmt.Appendf(nil, "%d %.2f\n", s.At.Unix(), h.Load[0])) // a report shows a gap
+	}
+}
+
+func (l *LoadLog) append(host string, line []byte) error {
+	f, err := l.run.Disk.OpenFile(l.run.Path(rundir.HostsDir, host+LoadSuffix), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil && size+int64(len(line)) > maxLoadBytes {
+		text := make([]byte, min(size, maxLoadBytes))
+		_, err = f.ReadAt(text, 0)
+		line, size = append(thinned(text), line...), 0
+		err = errors.Join(err, f.Truncate(0))
+	}
+	if err == nil {
+		_, err = f.WriteAt(line, size)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// thinned returns every second line.
+func thinned(text []byte) (rest []byte) {
+	keep := true
+	for line := range bytes.Lines(text) {
+		if keep {
+			rest = append(rest, line...)
+		}
+		keep = !keep
+	}
+	return rest
+}
+
+// ReadLoads returns the samples of each host that has any, oldest first. What cannot be read
+// is left out.
+func ReadLoads(r *rundir.Run) map[string][]LoadSample {
+	loads := map[string][]LoadSample{}
+	names, _ := r.Disk.Names(r.Path(rundir.HostsDir))
+	for _, name := range names {
+		if host, ok := strings.CutSuffix(name, LoadSuffix); ok {
+			if list := readLoad(r, name); len(list) > 0 {
+				loads[host] = list
+			}
+		}
+	}
+	return loads
+}
+
+func readLoad(r *rundir.Run, name string) (list []LoadSample) {
+	f, err := r.Disk.OpenFile(r.Path(rundir.HostsDir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() // it was only read
+	size, err := f.Size()
+	if err != nil {
+		return nil
+	}
+	text := make([]byte, min(size, maxLoadBytes))
+	n, _ := f.ReadAt(text, 0)
+	for line := range strings.Lines(string(text[:n])) {
+		first, second, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		at, err1 := strconv.ParseInt(first, 10, 64)
+		load, err2 := strconv.ParseFloat(second, 64)
+		if err1 == nil && err2 == nil && load >= 0 && load < 1e6 && (len(list) == 0 || at >= list[len(list)-1].At.Unix()) {
+			list = append(list, LoadSample{time.Unix(at, 0), load})
+		}
+	}
+	return list
+}

@@ -1,0 +1,169 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// longAgo is a lab of n jobs that ended an hour ago, with acc and a text of two lines.
+func longAgo(t *testing.T, n int) *lab {
+	l := newLab(t)
+	at := jobs.StampOf(time.Now().Add(-time.Hour))
+	for i := range n {
+		job := l.job(fmt.Sprintf("acc=%d\n{\"note\":\"a\\n\\\\%d\\t\"}\n", i+1, i+1))
+		job.Outcome = &jobs.Outcome{Started: at, Ended: at}
+		if err := os.Chtimes(job.Stdout, time.Time{}, at.Time()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+func (l *lab) cached(columns ...string) (*Found, int64) {
+	l.t.Helper()
+	r := l.reader(columns...)
+	r.Cache()
+	before := l.disk.opened.Load()
+	f := l.read(r)
+	return f, l.disk.opened.Load() - before
+}
+
+// Who ends a long reading finds what was read before when he asks again: minutes over a
+// slow file server are not spent twice.
+func TestCacheIsWrittenOnTheWay(t *testing.T) {
+	l := longAgo(t, 3*worthCache)
+	ctx, cancel := context.WithCancel(t.Context())
+	l.disk.last = cancel
+	l.disk.toGo.Store(2*worthCache + 50)
+	r := l.reader("acc")
+	r.Cache()
+	r.part, r.saveEvery = worthCache, 0
+	if _, err := r.Read(ctx, l.list, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	f, opened := l.cached("acc")
+	if opened != 1+worthCache { // the cache, and the last part
+		t.Errorf("%d files are opened", opened)
+	}
+	for i, v := range f.Values {
+		if v[0] != strconv.Itoa(i+1) {
+			t.Errorf("job %d: %q", i+1, v[0])
+		}
+	}
+}
+
+// the next table of the same run opens no output again, and shows the
+// same, byte for byte. Another column, or another way to find one, is read.
+func TestCache(t *testing.T) {
+	l := longAgo(t, 300)
+	plain := values(l.read(l.reader("acc", "note=json:note", "none")))
+	for i, c := range []struct {
+		columns []string
+		opened  int64
+	}{
+		{[]string{"acc", "note=json:note", "none"}, 300}, // there is no cache yet
+		{[]string{"acc", "note=json:note", "none"}, 1},   // the cache
+		{[]string{"acc"}, 1},
+		{[]string{"acc=json:acc"}, 1 + 300},
+		{[]string{"acc=json:acc", "acc2=key:acc"}, 1 + 300},
+		{[]string{"note=json:note", "acc2=key:acc", "acc"}, 1},
+	} {
+		f, opened := l.cached(c.columns...)
+		if opened != c.opened {
+			t.Errorf("%d: %v: %d files are opened, want %d", i, c.columns, opened, c.opened)
+		}
+		if i < 2 && values(f) != plain {
+			t.Errorf("%d: %.100q, want %.100q", i, values(f), plain)
+		}
+		if v := f.Values[299]; i == 5 && (v[0] != "a\n\\300\t" || v[1] != "300" || v[2] != "300") {
+			t.Errorf("%q", v)
+		}
+	}
+	if info, err := os.Stat(l.run.Path(CacheFile)); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	// Another attempt of a job is another output.
+	l.list[6].Attempt.N = 2
+	l.list[6].Stdout = jobs.AttemptFile(l.run.Dir, l.list[6].Attempt, jobs.FileOut)
+	l.write(l.list[6].Stdout, "acc=-7\n")
+	if f, opened := l.cached("acc"); f.Values[6][0] != "-7" || f.Values[7][0] != "8" || opened != 2 {
+		t.Errorf("%v, %d opened", f.Values[6], opened)
+	}
+}
+
+// A line that was changed or torn is almost none, and what it held is written again.
+func TestCacheIsDamaged(t *testing.T) {
+	l := longAgo(t, 2*worthCache)
+	want, _ := l.cached("acc")
+	path := l.run.Path(CacheFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, text string
+		lost       int64
+	}{
+		{"empty", "", 2 * worthCache},
+		{"strange", "x", 2 * worthCache},
+		{"changed", strings.Replace(string(whole), `{"acc":"17"}`, `{"acc":"18"}`, 1), 1},
+		{"torn", string(whole[:len(whole)-1]) + "x", 1},
+	} {
+		l.write(path, c.text)
+		if got, opened := l.cached("acc"); values(got) != values(want) || opened != 1+c.lost {
+			t.Errorf("%s: %d files are opened, want the cache and %d", c.name, opened, c.lost)
+		}
+		if _, opened := l.cached("acc"); c.lost > worthCache && opened != 1 {
+			t.Errorf("%s: it was not written anew: %d files are opened", c.name, opened)
+		}
+	}
+}
+
+// A cache that has become too large is begun again.
+func TestCacheIsBounded(t *testing.T) {
+	l := longAgo(t, worthCache)
+	path := l.run.Path(CacheFile)
+	l.write(path, "")
+	if err := os.Truncate(path, maxCache+1); err != nil {
+		t.Fatal(err)
+	}
+	l.cached("acc")
+	if info, err := os.Stat(path); err != nil || info.Size() > 100*worthCache {
+		t.Errorf("%d bytes, %v", info.Size(), err)
+	}
+	if _, opened := l.cached("acc"); opened != 1 {
+		t.Errorf("%d files are opened", opened)
+	}
+}
+
+// What may still change is not remembered: an output of a job that has just ended, one
+// of which only the end was searched in vain, a file that the job wrote.
+func TestCacheLeavesOut(t *testing.T) {
+	l := longAgo(t, 300)
+	l.list[0].Outcome = &jobs.Outcome{Started: 1, Ended: jobs.StampOf(time.Now())}
+	l.list[1].Outcome = nil
+	l.write(l.list[3].Stdout, "acc=4\n") // its host's clock is behind
+	l.write(l.list[2].Stdout, "acc=3\n"+strings.Repeat("x\n", MaxRead))
+	l.write(l.run.Asked.Cwd+"/m.json", `{"acc": 5}`)
+	l.cached("acc", "m=file:m.json:acc")
+	if _, opened := l.cached("acc"); opened != 1+4 {
+		t.Errorf("%d files are opened", opened)
+	}
+	l.write(l.run.Asked.Cwd+"/m.json", `{"acc": 6}`)
+	if f, _ := l.cached("acc", "m=file:m.json:acc"); f.Values[9][1] != "6" {
+		t.Errorf("%q", f.Values[9])
+	}
+	few := longAgo(t, worthCache-1)
+	few.cached("acc")
+	if _, err := os.Stat(few.run.Path(CacheFile)); !os.IsNotExist(err) {
+		t.Errorf("so few outputs are remembered: %v", err)
+	}
+}

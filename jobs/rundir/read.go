@@ -1,0 +1,220 @@
+package rundir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// ReadPrivate returns the content of a file in the run directory, which must be a
+// regular file of the user that only the user can write to and that has at most limit
+// bytes. It lists the directory first, because on NFS a listing is what makes a new name
+// visible. If there is no such file, the error wraps fs.ErrNotExist.
+func (r *Run) ReadPrivate(name string, limit int64) ([]byte, error) {
+	for retried := false; ; retried = true {
+		b, err := r.readPrivate(name, limit)
+		if !errors.Is(err, syscall.ESTALE) || retried { // on NFS the file was replaced meanwhile
+			return b, err
+		}
+	}
+}
+
+func (r *Run) readPrivate(name string, limit int64) ([]byte, error) {
+	path := r.Path(name)
+	names, err := r.Disk.Names(r.Dir)
+	if err == nil && !slices.Contains(names, name) {
+		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.readListed(path, limit)
+}
+
+// readListed is ReadPrivate for a path whose directory was listed.
+func (r *Run) readListed(path string, limit int64) (_ []byte, err error) {
+	info, err := r.Disk.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	why := notOurs(info)
+	switch {
+	case why != "":
+	case info.Mode().Perm()&0o022 != 0:
+		why = fmt.Sprintf("others may write to it (mode %04o)", info.Mode().Perm())
+	case info.Size() > limit:
+		why = fmt.Sprintf("it has %d bytes, more than %d", info.Size(), limit)
+	}
+	if why != "" {
+		return nil, fmt.Errorf("%s is ignored: %s", path, why)
+	}
+	f, err := r.Disk.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err := readUpTo(f, limit+1)
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s is ignored: it has more than %d bytes", path, limit)
+	}
+	return text, err
+}
+
+// ReplaceVolatile puts content in the place of path: a reader sees the old content or
+// the new. The file is not durable and has mode 0600. It is written as tmp, which must
+// be in the same directory, and renamed after check has returned nil; check may be nil.
+func ReplaceVolatile(d Disk, path, tmp string, content []byte, check func() error) error {
+	f, err := d.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, 0)
+	err = errors.Join(err, f.Close()) // on NFS, Close reports a full disk
+	if err == nil && check != nil {
+		err = check()
+	}
+	if err == nil {
+		err = d.Rename(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(d, tmp))
+	}
+	return nil
+}
+
+// FileReader reads files of this machine that jobs write. A read may hang for as long
+// as its file system does: whoever waits for it can leave, and only so many are under
+// way at once.
+type FileReader struct {
+	places chan struct{} // one taken by each read that is under way
+}
+
+// maxReads bounds the reads of a FileReader that are under way at once.
+const maxReads = 16
+
+// NewFileReader returns a reader with no read under way.
+func NewFileReader() *FileReader { return &FileReader{places: make(chan struct{}, maxReads)} }
+
+// Read reads at most limit bytes of a file and returns its size. A negative offset
+// counts from the end. It is awaited no longer than ctx.
+func (r *FileReader) Read(ctx context.Context, path string, offset int64, limit int) (data []byte, size int64, err error) {
+	select {
+	case r.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+	type answer struct {
+		data []byte
+		size int64
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		defer func() { <-r.places }()
+		var a answer
+		a.data, a.size, a.err = readPiece(path, offset, limit)
+		got <- a
+	}()
+	select {
+	case a := <-got:
+		return a.data, a.size, a.err
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+}
+
+// readPiece is Read, waited for. On NFS a file that another machine has just made may
+// show only when its directory is read.
+func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
+	file, err := openRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if d, derr := os.Open(filepath.Dir(path)); derr == nil {
+			d.Readdirnames(-1) // an error shows in the next line
+			d.Close()
+		}
+		file, err = openRegular(path)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is not a regular file", path)
+	}
+	if offset < 0 {
+		offset = max(0, info.Size()+offset)
+	}
+	n := min(int64(limit), info.Size()-offset)
+	if n <= 0 {
+		return nil, info.Size(), nil
+	}
+	b := make([]byte, n)
+	k, err := file.ReadAt(b, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, info.Size(), err
+	}
+	return b[:k], info.Size(), nil
+}
+
+// openRegular opens for reading without waiting, should a job have put a pipe there;
+// a terminal does not become ours. No link is followed: it may lead to any file.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
+	}
+	return f, err
+}
+
+// StopFiles returns the stop files that the user of the run has created, and an error
+// for each other file of such a name that says why it is ignored. It lists the
+// directory: over NFS a name that another client has created may be invisible to stat
+// for half a minute.
+func (r *Run) StopFiles() (names []string, refused []error, err error) {
+	list, err := r.Disk.Names(r.Dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot list the run directory: %w", err)
+	}
+	for _, name := range []string{StopFile, StopNowFile} {
+		if !slices.Contains(list, name) {
+			continue
+		}
+		info, err := r.Disk.Lstat(r.Path(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		if why := notOurs(info); why != "" {
+			refused = append(refused, fmt.Errorf("the file %s of the run is ignored: %s", name, why))
+			continue
+		}
+		names = append(names, name)
+	}
+	return names, refused, nil
+}
+
+// notOurs returns why a stop file is ignored, or "" if it is a regular file of the user
+// of the run. info must come from Lstat.
+func notOurs(info fs.FileInfo) string {
+	switch st, ok := info.Sys().(*syscall.Stat_t); {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "it is a symbolic link"
+	case !info.Mode().IsRegular():
+		return "it is not a file"
+	case ok && int(st.Uid) != os.Geteuid():
+		return fmt.Sprintf("it belongs to user %d, not to you", st.Uid)
+	}
+	return ""
+}

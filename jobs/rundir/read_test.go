@@ -1,0 +1,132 @@
+package rundir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// strangersDisk shows the files of these names as files of another user.
+type strangersDisk struct {
+	Disk
+	names []string
+}
+
+func (d strangersDisk) Lstat(path string) (fs.FileInfo, error) {
+	info, err := d.Disk.Lstat(path)
+	if err == nil && slices.Contains(d.names, filepath.Base(path)) {
+		info.Sys().(*syscall.Stat_t).Uid++
+	}
+	return info, err
+}
+
+// A stop file counts if the user of the run has created it. A file of another user, a
+// symbolic link and a directory do not count.
+func TestStopFilesOfOthersAreIgnored(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		make     func(path string) error
+		stranger bool
+		refused  string
+	}{
+		{"ours", func(p string) error { return os.WriteFile(p, nil, 0o644) }, false, ""},
+		{"a stranger's", func(p string) error { return os.WriteFile(p, nil, 0o644) }, true, "belongs to user"},
+		{"a link to ours", func(p string) error { return os.Symlink(SpecsFile, p) }, false, "symbolic link"},
+		{"a link to nothing", func(p string) error { return os.Symlink("nothing", p) }, false, "symbolic link"},
+		{"a directory", func(p string) error { return os.Mkdir(p, 0o700) }, false, "not a file"},
+		{"a pipe", func(p string) error { return syscall.Mkfifo(p, 0o600) }, false, "not a file"},
+	} {
+		for _, name := range []string{StopFile, StopNowFile} {
+			d := strangersDisk{Disk: OS}
+			if c.stranger {
+				d.names = []string{name}
+			}
+			r, err := CreateOn(d, t.TempDir(), "r", Asked{Cwd: "/"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.make(r.Path(name)); err != nil {
+				t.Fatal(err)
+			}
+			names, refused, err := r.StopFiles()
+			switch {
+			case err != nil:
+				t.Errorf("%s %s: %v", c.what, name, err)
+			case c.refused == "" && (!slices.Equal(names, []string{name}) || len(refused) > 0):
+				t.Errorf("%s %s: %q, refused %v", c.what, name, names, refused)
+			case c.refused != "" && (len(names) > 0 || len(refused) != 1 ||
+				!strings.Contains(refused[0].Error(), c.refused) || !strings.Contains(refused[0].Error(), name)):
+				t.Errorf("%s %s: %q, refused %v", c.what, name, names, refused)
+			}
+		}
+	}
+}
+
+// A read takes only its piece, and what is no file is refused at once.
+func TestReadPiece(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out")
+	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 1<<30); err != nil { // a hole: it takes no space
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		offset int64
+		limit  int
+		want   string
+	}{{0, 4, "0123"}, {8, 4, "89\x00\x00"}, {1 << 30, 4, ""}, {1 << 40, 4, ""}, {-1 << 40, 2, "01"}, {-2, 9, "\x00\x00"}} {
+		data, size, err := readPiece(path, c.offset, c.limit)
+		if err != nil || size != 1<<30 || string(data) != c.want {
+			t.Errorf("%d, %d: %q of %d, %v", c.offset, c.limit, data, size, err)
+		}
+	}
+	if _, _, err := readPiece(dir, 0, 10); err == nil {
+		t.Error("a directory was read")
+	}
+	pipe := filepath.Join(dir, "pipe") // as a job may put there
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := readPiece(pipe, 0, 10); err == nil {
+		t.Error("a pipe was read")
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := readPiece(link, 0, 10); err == nil {
+		t.Errorf("%q was read behind a link", data)
+	}
+	if _, _, err := readPiece(filepath.Join(dir, "none"), 0, 10); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// A file system that hangs keeps nobody: who waits for a place leaves with its context.
+func TestFileReaderIsLeft(t *testing.T) {
+	r := NewFileReader()
+	for range maxReads {
+		r.places <- struct{}{} // reads that hang
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := r.Read(ctx, "any", 0, 1); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	path := filepath.Join(t.TempDir(), "out")
+	if err := os.WriteFile(path, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-r.places // one of them is over
+	if data, size, err := r.Read(t.Context(), path, 1, 3); err != nil || string(data) != "ell" || size != 5 {
+		t.Errorf("%q of %d, %v", data, size, err)
+	}
+}

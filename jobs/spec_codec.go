@@ -1,0 +1,162 @@
+package jobs
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
+
+// JSON is how specifications and records are stored: durations in nanoseconds, unset
+// fields left out, and unknown ones refused.
+var JSON = json.JoinOptions(jsonv1.FormatDurationAsNano(true), json.RejectUnknownMembers(true))
+
+// anyText also takes texts that are not valid UTF-8, as {"b64":"…"}, so that every byte
+// survives. It is half as fast, and used where JSON does not do.
+var anyText = json.JoinOptions(JSON,
+	json.WithMarshalers(json.MarshalToFunc(marshalText)), json.WithUnmarshalers(json.UnmarshalFromFunc(unmarshalText)))
+
+type base64Text struct {
+	B64 []byte `json:"b64"`
+}
+
+func marshalText(enc *jsontext.Encoder, s string) error {
+	if utf8.ValidString(s) {
+		return errors.ErrUnsupported // the usual way
+	}
+	return json.MarshalEncode(enc, base64Text{[]byte(s)})
+}
+
+func unmarshalText(dec *jsontext.Decoder, s *string) error {
+	if dec.PeekKind() != '{' {
+		return errors.ErrUnsupported
+	}
+	var t base64Text
+	err := json.UnmarshalDecode(dec, &t)
+	*s = string(t.B64)
+	return err
+}
+
+// storedSpec is a Spec without methods, so that it is stored field by field.
+type storedSpec Spec
+
+// AppendSpecJSON adds a specification as a JSON object to b:
+//
+//	{"id":2,"line":7,"command":"./sim 2","name":"two","params":[{"name":"x","value":"1"}],"options":{"queue":"a"}}
+func AppendSpecJSON(b []byte, s *Spec) []byte { return appendJSON(b, (*storedSpec)(s)) }
+
+func appendJSON(b []byte, v any) []byte {
+	text, err := json.Marshal(v, JSON)
+	if err != nil {
+		text, err = json.Marshal(v, anyText)
+	}
+	if err != nil {
+		panic(err) // no specification has a value that JSON cannot hold
+	}
+	return append(b, text...)
+}
+
+// unmarshal reads what appendJSON writes.
+func unmarshal[T any](b []byte) (*T, error) {
+	v := new(T)
+	err := json.Unmarshal(b, v, JSON)
+	if err != nil {
+		v = new(T)
+		err = json.Unmarshal(b, v, anyText)
+	}
+	return v, err
+}
+
+// AppendSpec adds the line of one specification in jobs.jsonl, newline included, to b.
+func AppendSpec(b []byte, s *Spec) []byte {
+	from := len(b)
+	b = AppendSpecJSON(b, s)
+	return append(AppendLineSum(b[:len(b)-1], from), '\n')
+}
+
+// SpecReader reads what AppendSpecJSON writes and gives equal options one value. It
+// is for one goroutine.
+type SpecReader struct{ shared Interner }
+
+// Read reads b, which holds nothing else.
+func (r *SpecReader) Read(b []byte) (*Spec, error) {
+	type fields struct { // those of Spec
+		ID      ID             `json:"id"`
+		Line    int            `json:"line"`
+		Command *string        `json:"command"`
+		Name    string         `json:"name"`
+		Key     string         `json:"key"`
+		Params  []Param        `json:"params"`
+		Options jsontext.Value `json:"options"`
+	}
+	s, err := unmarshal[fields](b)
+	if err != nil {
+		return nil, err
+	}
+	if s.Command == nil {
+		return nil, errors.New("the specification has no command")
+	}
+	o := NoOptions
+	if len(s.Options) > 0 {
+		o, err = r.shared.of(s.Options, func() (*Options, error) { return readOptions(s.Options) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name, Key: s.Key, Params: s.Params, Options: o}, nil
+}
+
+func readOptions(b []byte) (*Options, error) {
+	o, err := unmarshal[Options](b)
+	if err == nil {
+		err = sortTokens(o.Tokens)
+	}
+	if o.RetryDelay != nil {
+		o.RetryDelay = new(max(0, *o.RetryDelay))
+	}
+	return o, err
+}
+
+// MarshalJSON writes the form of AppendSpecJSON.
+func (s *Spec) MarshalJSON() ([]byte, error) { return AppendSpecJSON(nil, s), nil }
+
+// UnmarshalJSON reads it, strictly: what else it could be is damage.
+func (s *Spec) UnmarshalJSON(b []byte) error {
+	got, err := new(SpecReader).Read(b)
+	if err == nil {
+		*s = *got
+	}
+	return err
+}
+
+// Interner gives equal options one shared value. It is for one goroutine.
+type Interner struct{ known map[string]*Options }
+
+// Share returns the value for options that are equal to o.
+func (in *Interner) Share(o *Options) *Options {
+	shared, _ := in.of(appendJSON(nil, o), func() (*Options, error) {
+		own := *o
+		return &own, nil
+	})
+	return shared
+}
+
+// of returns the options whose JSON is text, which make returns if there are none yet.
+func (in *Interner) of(text []byte, make func() (*Options, error)) (*Options, error) {
+	if string(text) == "{}" {
+		return NoOptions, nil
+	}
+	if o := in.known[string(text)]; o != nil {
+		return o, nil
+	}
+	o, err := make()
+	if err == nil {
+		if in.known == nil {
+			in.known = map[string]*Options{}
+		}
+		in.known[string(text)] = o
+	}
+	return o, err
+}

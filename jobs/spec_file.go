@@ -1,0 +1,273 @@
+package jobs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/go-json-experiment/json"
+)
+
+// specsHeader is the first line of a file of specifications.
+type specsHeader struct {
+	V     int    `json:"v"`
+	Holds string `json:"holds"`
+	After int    `json:"after,omitzero"` // specifications of earlier files; what those hold beyond that is no part of the run
+}
+
+const specsVersion = 2
+
+// SpecsHeader returns the first line of a file that goes on after n specifications of
+// earlier files. Lines of AppendSpec follow.
+func SpecsHeader(n int) string {
+	b := appendJSON(nil, specsHeader{specsVersion, "jobs", n})
+	return string(append(AppendLineSum(b[:len(b)-1], 0), '\n'))
+}
+
+// SpecDecoder reads a file with specifications, jobs.jsonl or a later one, line by line.
+// A damaged line costs the job whose line it was, and no other. What no damage explains
+// is an error: a file of another version, or of another kind, or the line of a job that
+// stands there already.
+type SpecDecoder struct {
+	Damage []string // what could not be read, a line each: "jobs.jsonl:7: …"
+	Ended  bool     // see End
+
+	name   string
+	have   int // specifications of earlier files
+	specs  SpecReader
+	line   int // number of the present line
+	next   ID  // of the next specification; 0: not known yet
+	good   int // lines that could be read
+	bad    []badLine
+	header error // why the first line cannot be read
+}
+
+// badLine is a line that could not be read, or a piece of one.
+type badLine struct {
+	line   int
+	err    error
+	starts bool // it looks like the start of a specification
+}
+
+// maxLostSpecs bounds the jobs in a row whose lines are missing.
+const maxLostSpecs = 1 << 20
+
+// NewSpecDecoder returns a decoder of the file with this name. have is how many
+// specifications earlier files hold.
+func NewSpecDecoder(name string, have int) *SpecDecoder { return &SpecDecoder{name: name, have: have} }
+
+// Line reads the text between two newlines: a line, or, where a newline is damaged,
+// several. The specifications that add holds follow the first after ones.
+func (d *SpecDecoder) Line(text []byte) (after int, add []*Spec, err error) {
+	d.line++
+	for err == nil {
+		head := text
+		if _, ok := lineText(text); !ok {
+			if head = wholePrefix(text); head == nil {
+				head = text
+			}
+		}
+		var more []*Spec
+		more, err = d.one(head)
+		add = append(add, more...)
+		if len(head) == len(text) {
+			break
+		}
+		d.damage("the end of a line is damaged, which costs nothing")
+		text = text[len(head)+1:]
+	}
+	if err != nil {
+		err = fmt.Errorf("%s:%d: %w", d.name, d.line, err)
+	}
+	return d.after(add), add, err
+}
+
+// after returns how many specifications stand before add.
+func (d *SpecDecoder) after(add []*Spec) int {
+	if d.next == 0 {
+		return d.have
+	}
+	return int(d.next) - 1 - len(add)
+}
+
+// one reads a line.
+func (d *SpecDecoder) one(text []byte) (add []*Spec, err error) {
+	object, ok := SummedLine(text)
+	if d.line == 1 && d.next == 0 && d.header == nil {
+		return d.first(object, ok)
+	}
+	s, err := (*Spec)(nil), errors.New("the line is damaged (its checksum does not fit)")
+	if ok {
+		s, err = d.specs.Read(object)
+	}
+	if err != nil {
+		d.bad = append(d.bad, badLine{d.line, err, bytes.HasPrefix(text, []byte(`{"id":`))})
+		return nil, nil
+	}
+	if d.next == 0 { // the first line is damaged
+		add = d.begin(max(0, min(d.have, int(s.ID)-1-len(d.bad))))
+	}
+	lost := s.ID - d.next
+	if lost < 0 || lost > maxLostSpecs {
+		return add, fmt.Errorf("job %d stands where job %d should", s.ID, d.next)
+	}
+	add = append(add, d.lose(int(lost))...)
+	d.good++
+	d.next++
+	return append(add, s), nil
+}
+
+// first reads the first line.
+func (d *SpecDecoder) first(object []byte, ok bool) ([]*Spec, error) {
+	var h specsHeader
+	switch err := json.Unmarshal(object, &h); {
+	case !ok || err != nil || h.Holds != "jobs":
+		d.header = errors.New("it does not start as a jobs.jsonl of a run directory")
+		d.damage("the first line is damaged, which costs nothing")
+		return nil, nil
+	case h.V != specsVersion:
+		return nil, fmt.Errorf("the file has version %d, this program reads version %d: use the dcs-tui that wrote it", h.V, specsVersion)
+	case h.After < 0 || h.After > d.have+maxLostSpecs:
+		return nil, fmt.Errorf("it goes on after %d jobs, of which there are %d", h.After, d.have)
+	}
+	return d.begin(h.After), nil
+}
+
+// begin sets after how many specifications the file goes on, and returns those that
+// earlier files lack.
+func (d *SpecDecoder) begin(n int) (add []*Spec) {
+	if n > d.have {
+		d.damage("it goes on after job %d, and the files before it end with job %d", n, d.have)
+	}
+	for id := d.have + 1; id <= n; id++ {
+		add = append(add, LostSpec(ID(id), d.name+": the line before it is missing"))
+	}
+	d.next = ID(n + 1)
+	return add
+}
+
+// lose returns n jobs whose lines are damaged or missing.
+func (d *SpecDecoder) lose(n int) (add []*Spec) {
+	for i := range n {
+		at, err := d.line, errors.New("the line before it is missing")
+		if len(d.bad) > 0 {
+			b := d.bad[min(i, len(d.bad)-1)]
+			at, err = b.line, b.err
+		}
+		s := LostSpec(d.next, fmt.Sprintf("%s:%d: %v", d.name, at, err))
+		d.Damage = append(d.Damage, s.Damage)
+		add = append(add, s)
+		d.next++
+	}
+	for _, b := range d.bad[min(n, len(d.bad)):] {
+		d.Damage = append(d.Damage, fmt.Sprintf("%s:%d: %v; no job is missing for it", d.name, b.line, b.err))
+	}
+	d.bad = d.bad[:0]
+	return add
+}
+
+// End reads what follows the last newline of a file as it is now. A last line that a
+// crash cut off is left out. used is how much of rest counts: all, if only the newline at
+// its end is damaged. If Ended is true afterwards, no more may be read.
+func (d *SpecDecoder) End(rest []byte) (after int, add []*Spec, used int, err error) {
+	if n := len(rest) - 1; n > 0 && d.line > 0 {
+		if _, ok := lineText(rest[:n]); ok {
+			_, add, err = d.Line(rest[:n])
+			d.damage("the end of a line is damaged, which costs nothing")
+			used = len(rest)
+		}
+	}
+	if err == nil && d.header != nil && d.good == 0 && (d.have == 0 || len(d.bad) > 0) {
+		err = fmt.Errorf("%s:1: %w", d.name, d.header)
+	}
+	d.Ended = used > 0 || len(d.bad) > 0 || d.header != nil
+	if err != nil || !d.Ended {
+		return d.after(add), add, used, err
+	}
+	if d.next == 0 {
+		d.next = ID(d.have + 1) // nothing that counts stands here
+	}
+	lost := 0 // a piece that does not look like a start is more of the one before it
+	for i, b := range d.bad {
+		if b.starts || i == 0 {
+			lost++
+		}
+	}
+	add = append(add, d.lose(lost)...)
+	return d.after(add), add, used, nil
+}
+
+func (d *SpecDecoder) damage(format string, args ...any) {
+	d.Damage = append(d.Damage, fmt.Sprintf("%s:%d: %s", d.name, d.line, fmt.Sprintf(format, args...)))
+}
+
+// LostSpec stands for a job whose specification is lost. Its command fails, should
+// anybody run it against Options.Damage.
+func LostSpec(id ID, why string) *Spec {
+	return &Spec{ID: id, Command: "false", Name: fmt.Sprintf("job %d, whose line is damaged", id),
+		Options: &Options{Damage: why + ": what job " + fmt.Sprint(int(id)) + " was to run is not known any more"}}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sumLen is the length of the checksum at the end of a line: ,"crc":"0badcafe"}
+const sumLen = len(sumKey) + 8 + len(`"}`)
+
+const (
+	sumKey = `,"crc":"`
+	hexits = "0123456789abcdef"
+)
+
+// AppendLineSum ends the line of JSON that begins at from, an object without its closing
+// brace: with its CRC-32C as the last member, and the brace.
+func AppendLineSum(b []byte, from int) []byte {
+	sum := crc32.Checksum(b[from:], castagnoli)
+	b = append(b, sumKey...)
+	for shift := 28; shift >= 0; shift -= 4 {
+		b = append(b, hexits[sum>>shift&15])
+	}
+	return append(b, '"', '}')
+}
+
+// lineText returns the line before its checksum and closing brace. ok is false if the
+// checksum does not fit.
+func lineText(line []byte) (text []byte, ok bool) {
+	n := len(line) - sumLen
+	if n < 0 || string(line[n:n+len(sumKey)]) != sumKey || !bytes.HasSuffix(line, []byte(`"}`)) {
+		return nil, false
+	}
+	sum := crc32.Checksum(line[:n], castagnoli)
+	for i, c := range line[n+len(sumKey) : n+len(sumKey)+8] {
+		if c != hexits[sum>>(28-4*i)&15] {
+			return nil, false
+		}
+	}
+	return line[:n], true
+}
+
+// SummedLine returns the object of a line that AppendLineSum wrote, without the checksum. ok reports
+// whether the checksum is right.
+func SummedLine(line []byte) (object []byte, ok bool) {
+	text, ok := lineText(line)
+	if !ok {
+		return nil, false
+	}
+	return append(bytes.Clone(text), '}'), true
+}
+
+// wholePrefix returns the whole line with which text begins, where the newline
+// after it is damaged; nil when there is none.
+func wholePrefix(text []byte) []byte {
+	for from := 0; ; {
+		k := bytes.Index(text[from:], []byte(sumKey))
+		end := from + k + sumLen
+		if k < 0 || end >= len(text) {
+			return nil
+		}
+		if _, ok := lineText(text[:end]); ok {
+			return text[:end]
+		}
+		from += k + 1
+	}
+}

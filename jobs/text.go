@@ -1,0 +1,233 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes text of a job, a host or a user safe to print as a part of one
+// terminal line, and keeps it readable. Control characters become their
+// pictures (␊ for a newline, ␛ for escape). A tab and other blanks become a
+// space. Invisible characters, characters that change the direction of writing,
+// and bytes that are not UTF-8 become �. Characters that join the parts of an
+// emoji stay.
+//
+// The result has at most limit runes and ends in … if something was cut off;
+// limit <= 0 means no limit. All text from outside passes through Clean once,
+// on its way to a screen. Files and JSON keep the text itself.
+func Clean(s string, limit int) string {
+	if limit <= 0 {
+		limit = len(s)
+	}
+	if len(s) <= limit && plainASCII(s) {
+		return s
+	}
+	var b strings.Builder
+	var e emoji
+	n, marks, last := 0, 0, 0 // last: length before the newest rune
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+		next, _ := utf8.DecodeRuneInString(s[i:])
+		if !e.keeps(r, next) {
+			r = visible(r)
+		}
+		if unicode.IsMark(r) {
+			// A few accents on a letter are writing, hundreds paint over other lines.
+			if marks++; marks > 4 || n == 0 {
+				r = utf8.RuneError
+			}
+		} else {
+			marks = 0
+		}
+		if n == limit {
+			return strings.TrimRight(b.String()[:last], joiners) + "…"
+		}
+		last = b.Len()
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}
+
+// joiners say something about the rune that follows, or may do so.
+const joiners = "\u200d\ufe0e\ufe0f"
+
+// visible replaces a rune that must not reach a terminal.
+func visible(r rune) rune {
+	switch {
+	case r == '\t' || unicode.Is(unicode.Zs, r):
+		return ' '
+	case r < ' ':
+		return '␀' + r
+	case r == 0x7f:
+		return '␡'
+	case unicode.IsPrint(r) && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+		return r
+	}
+	return utf8.RuneError // C1, format characters (bidi, zero width), line separators, fillers, private, unassigned
+}
+
+func plainASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// An emoji of several characters is joined by invisible characters: U+200D joins
+// pictographs, and a variation selector chooses how the character before it is drawn.
+// In an emoji they are part of the text. Anywhere else they could make two different
+// texts look the same, and Clean replaces them.
+
+const zeroWidthJoiner = '\u200d'
+
+// maxJoins is the maximum number of joiners in one emoji. Unicode's longest emoji has
+// four.
+const maxJoins = 6
+
+// emoji decides which invisible characters belong to an emoji, from the characters
+// before and after them.
+type emoji struct {
+	base   rune // the newest character that is not a joiner, selector or skin color
+	open   bool // base is a pictograph, perhaps with selector and skin color, so another may be joined
+	chosen bool // a selector followed base
+	joins  int  // joiners in this emoji
+	joined bool // the newest character is a joiner
+}
+
+// keeps reports whether the invisible character r, between the earlier characters and
+// next, is part of an emoji. It must also be called for every other character.
+func (e *emoji) keeps(r, next rune) bool {
+	switch {
+	case r == zeroWidthJoiner:
+		e.joined = e.open && e.joins < maxJoins && isPictograph(next)
+		e.open = false
+		if e.joined {
+			e.joins++
+		}
+		return e.joined
+	case unicode.Is(unicode.Variation_Selector, r):
+		keep := !e.chosen && e.selects(r, next)
+		e.chosen, e.open = true, e.open && keep
+		return keep
+	case r >= 0x1f3fb && r <= 0x1f3ff && e.open: // a skin color, which is visible
+		return true
+	}
+	e.base, e.chosen, e.open = r, false, isPictograph(r)
+	if !e.joined || !e.open {
+		e.joins = 0
+	}
+	e.joined = false
+	return false
+}
+
+func isPictograph(r rune) bool { return unicode.Is(pictographs, r) && unicode.IsPrint(r) }
+
+// selects reports whether a variation selector has a meaning after base.
+func (e *emoji) selects(r, next rune) bool {
+	switch r {
+	case '\ufe0e', '\ufe0f': // draw as text, draw as a picture
+		keycap := e.base >= '0' && e.base <= '9' || e.base == '#' || e.base == '*'
+		return e.open || keycap && next == '\u20e3'
+	}
+	return unicode.Is(unicode.Han, e.base) && (r >= 0xfe00 && r <= 0xfe02 || r >= 0xe0100)
+}
+
+// pictographs holds the characters with the property Extended_Pictographic (Unicode TR
+// 51), which package unicode does not have. Some of them are reserved.
+var pictographs = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x00a9, 0x00ae, 5}, {0x203c, 0x2049, 13}, {0x2122, 0x2139, 23}, {0x2194, 0x2199, 1}, {0x21a9, 0x21aa, 1},
+		{0x231a, 0x231b, 1}, {0x2328, 0x2388, 96}, {0x23cf, 0x23cf, 1}, {0x23e9, 0x23f3, 1}, {0x23f8, 0x23fa, 1},
+		{0x24c2, 0x24c2, 1}, {0x25aa, 0x25ab, 1}, {0x25b6, 0x25c0, 10}, {0x25fb, 0x25fe, 1}, {0x2600, 0x2605, 1},
+		{0x2607, 0x2612, 1}, {0x2614, 0x2685, 1}, {0x2690, 0x2705, 1}, {0x2708, 0x2712, 1}, {0x2714, 0x2716, 2},
+		{0x271d, 0x2721, 4}, {0x2728, 0x2728, 1}, {0x2733, 0x2734, 1}, {0x2744, 0x2747, 3}, {0x274c, 0x274e, 2},
+		{0x2753, 0x2755, 1}, {0x2757, 0x2757, 1}, {0x2763, 0x2767, 1}, {0x2795, 0x2797, 1}, {0x27a1, 0x27b0, 15},
+		{0x27bf, 0x27bf, 1}, {0x2934, 0x2935, 1}, {0x2b05, 0x2b07, 1}, {0x2b1b, 0x2b1c, 1}, {0x2b50, 0x2b55, 5},
+		{0x3030, 0x303d, 13}, {0x3297, 0x3299, 2},
+	},
+	R32: []unicode.Range32{
+		{0x1f000, 0x1f0ff, 1}, {0x1f10d, 0x1f10f, 1}, {0x1f12f, 0x1f12f, 1}, {0x1f16c, 0x1f171, 1}, {0x1f17e, 0x1f17f, 1},
+		{0x1f18e, 0x1f18e, 1}, {0x1f191, 0x1f19a, 1}, {0x1f1ad, 0x1f1e5, 1}, {0x1f201, 0x1f20f, 1}, {0x1f21a, 0x1f21a, 1},
+		{0x1f22f, 0x1f22f, 1}, {0x1f232, 0x1f23a, 1}, {0x1f23c, 0x1f23f, 1}, {0x1f249, 0x1f3fa, 1}, {0x1f400, 0x1f53d, 1},
+		{0x1f546, 0x1f64f, 1}, {0x1f680, 0x1f6ff, 1}, {0x1f774, 0x1f77f, 1}, {0x1f7d5, 0x1f7ff, 1}, {0x1f80c, 0x1f80f, 1},
+		{0x1f848, 0x1f84f, 1}, {0x1f85a, 0x1f85f, 1}, {0x1f888, 0x1f88f, 1}, {0x1f8ae, 0x1f8ff, 1}, {0x1f90c, 0x1f93a, 1},
+		{0x1f93c, 0x1f945, 1}, {0x1f947, 0x1faff, 1}, {0x1fc00, 0x1fffd, 1},
+	},
+	LatinOffset: 1,
+}
+
+// Nearest returns the known word that s was probably meant to be, "" if none is
+// near: one slip, in words of four letters and more also two that have changed places,
+// in those of five and more any two behind the first letter. Upper and lower case are
+// the same, and "-" counts as "_".
+func Nearest(s string, known []string) string {
+	s = plainWord(s)
+	if len(s) > 40 {
+		return ""
+	}
+	best, bestD := "", 3
+	if len(s) < 4 {
+		bestD = 2
+	}
+	for _, k := range known {
+		p := plainWord(k)
+		if d := editDistance(s, p); d < bestD && d < len(k) && (d < 2 || swapped(s, p) || max(len(s), len(p)) > 4 && s[0] == p[0]) {
+			best, bestD = k, d
+		}
+	}
+	return best
+}
+
+func plainWord(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
+
+// swapped reports whether two neighbors of a are the other way round in b, and all else is equal.
+func swapped(a, b string) bool {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	return len(a) == len(b) && i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Plural writes a number of things: "1 job", "3 jobs".
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Verb is the word that follows so many: "1 job has", "3 jobs have".
+func Verb(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
