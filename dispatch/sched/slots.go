@@ -109,7 +109,20 @@ func (c *Core) limits() {
 			h.out.limit = true
 		}
 		h.peak = max(h.peak, h.busySlots())
+		if h.special > 0 && h.occupied > n && n > 0 {
+			h.withdrawWide()
+		}
 		c.release(h)
+	}
+}
+
+// withdrawWide asks back what needs more slots than the host may use by now: it would wait
+// there while other hosts have room.
+func (h *host) withdrawWide() {
+	for f := h.head; f != nil; f = f.next {
+		if f.slots > h.limit && f.waiting() {
+			h.withdraw(f)
+		}
 	}
 }
 

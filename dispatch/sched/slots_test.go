@@ -188,6 +188,20 @@ func TestSetSlots(t *testing.T) {
 	}
 }
 
+// TestFewerSlotsThanAJob: a job that waits on a host for more slots than the host has by now
+// is asked back, and starts elsewhere (D7, B3).
+func TestFewerSlotsThanAJob(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 4), box("b", 4))
+	s.up("a")
+	s.submit(true, jobs.NoOptions, &jobs.Options{Slots: 3})
+	want(t, "launched", on(s.commands, "a"), "1.1 2.1")
+	s.up("b")
+	o := s.step(SetSlots{Host: "a", Slots: 2})
+	want(t, "asked back", said[Withdraw](o), "{a [2.1]}")
+	o = s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("2.1"), Why: "it had not started"}})
+	want(t, "elsewhere", on(o, "b"), "2.2")
+}
+
 // TestSetSlotsBounds: whatever is asked, for whatever host.
 func TestSetSlotsBounds(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), &hosts.Host{Name: "b", Slots: hosts.SlotRule{Less: 1}})

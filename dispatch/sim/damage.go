@@ -48,7 +48,7 @@ func (w *World) spoil(n int) bool {
 	g := &w.ledger
 	epoch := 1 + w.choices.Draw(g.epoch)
 	counted := g.files[epoch-1].counted
-	if counted == 0 {
+	if counted == 0 || w.writes(epoch) {
 		return false
 	}
 	f, err := g.observer.OpenFile(journalPath(epoch), os.O_RDWR, 0)
@@ -74,6 +74,13 @@ func (w *World) spoil(n int) bool {
 	w.damaged, w.unread = true, true
 	w.logf("byte %d of the journal of epoch %d is damaged, and so are %d that follow it", at, epoch, len(b)-1)
 	return true
+}
+
+// writes reports whether a dispatcher that was taken over lives and has the file of an epoch
+// open. What it does not know to be durable it writes again, and that would undo damage
+// that a newer dispatcher has seen.
+func (w *World) writes(epoch int) bool {
+	return slices.ContainsFunc(w.lives, func(l *life) bool { return !l.dead && l.epoch == epoch })
 }
 
 // found returns what claims and sentinels in the shared directory show of attempts

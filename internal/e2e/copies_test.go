@@ -12,7 +12,9 @@ func TestCopies(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	const jobs = 12
-	file := l.tagged(jobs, fmt.Sprintf("[ $DCS_HOST = ws2 ] && while [ ! -e %s ]; do sleep 0.1; done; :", l.path("gate")))
+	// No job ends before ws2 has one, and no job of ws2 ends.
+	file := l.tagged(jobs, fmt.Sprintf("if [ $DCS_HOST = ws2 ]; then touch %[1]s; while [ ! -e %[2]s ]; do sleep 0.1; done; fi; while [ ! -e %[1]s ]; do sleep 0.1; done",
+		l.path("ws2"), l.path("gate")))
 	e := l.do(l.args(2, "--json", "--speculate", file)...)
 	if e.code != 0 {
 		t.Fatalf("exit %d\n%s", e.code, e.err)
