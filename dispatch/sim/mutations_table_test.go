@@ -109,7 +109,7 @@ var mutations = []mutation{
 	{name: "launching begins before the hosts have listed their attempts", file: "dispatch/sched/reconcile.go", edits: []edit{
 		{"		c.reconcileBy = c.listsDue()\n", "		c.reconcileBy = 0\n"}}, cuts: true},
 	{name: "an edit is forgotten in the journal", file: "jobs/journal/line.go", edits: []edit{
-		{"	if r.Spec != nil {", "	if r.Spec != nil && r.Spec.Timeout == 0 {"}}},
+		{"	text, err := json.Marshal(r, replaceBadText)\n", "	if r.Spec != nil && r.Spec.Timeout > 0 {\n		short := *r\n		short.Spec, r = nil, &short\n	}\n	text, err := json.Marshal(r, replaceBadText)\n"}}},
 	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/attempt.go", edits: []edit{
 		{"	c.use(f, 1)\n", "	if c.now.Wall != c.beganAt {\n		c.use(f, 1)\n	}\n"}}},
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
