@@ -105,16 +105,18 @@ type emoji struct {
 func (e *emoji) keeps(r, next rune) bool {
 	switch {
 	case r == zeroWidthJoiner:
-		e.joined = e.open && e.joins < maxJoins && isPictograph(next)
-		e.open = false
-		if e.joined {
-			e.joins++
+		if !e.open || e.joins == maxJoins || !isPictograph(next) {
+			return e.reject()
 		}
-		return e.joined
+		e.open, e.joined = false, true
+		e.joins++
+		return true
 	case unicode.Is(unicode.Variation_Selector, r):
-		keep := !e.chosen && e.selects(r, next)
-		e.chosen, e.open = true, e.open && keep
-		return keep
+		if e.chosen || !e.selects(r, next) {
+			return e.reject()
+		}
+		e.chosen = true
+		return true
 	case r >= 0x1f3fb && r <= 0x1f3ff && e.open: // a skin color, which is visible
 		return true
 	}
@@ -123,6 +125,13 @@ func (e *emoji) keeps(r, next rune) bool {
 		e.joins = 0
 	}
 	e.joined = false
+	return false
+}
+
+// reject notes that � takes the place of an invisible character: it is the new base.
+// So text that was cleaned stays as it is when it is cleaned again.
+func (e *emoji) reject() bool {
+	*e = emoji{base: utf8.RuneError}
 	return false
 }
 

@@ -35,6 +35,7 @@ func TestClean(t *testing.T) {
 		{"a\ufe0fb 1\ufe0f ☺\ufe0f\ufe0f 葛\ufe0f \U000e0100", 0, "a�b 1� ☺\ufe0f� 葛� �"},
 		{"👩\u200d\u202e👩 👩\u202e\u200d👩 👩\u200d\u200d👩", 0, "👩��👩 👩��👩 👩��👩"},
 		{strings.Repeat("👩\u200d", 9) + "x", 0, strings.Repeat("👩\u200d", 6) + strings.Repeat("👩�", 1) + strings.Repeat("👩\u200d", 1) + "👩�x"},
+		{"0\u200d\ufe0f\u20e3 ☺\u200d\ufe0f", 0, "0��\u20e3 ☺��"},
 		{"cgj a\u034fb filler \u3164\u115f\uffa0 tag \U000e0061", 0, "cgj a�b filler ��� tag �"},
 		{"👩\u200d💻x", 2, "👩…"},
 		{"x", 1, "x"},
@@ -52,6 +53,7 @@ func FuzzClean(f *testing.F) {
 	f.Add(strings.Repeat("\u0301", 20)+"\u009b", 0)
 	f.Add("👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 a\u200db 1\ufe0f\u20e3", 5)
 	f.Add("\xe2\u200d🔥\u200d0\ufe0f\u20e3\x9a", 7)
+	f.Add("\x8d🔥\u200d0\u200d\ufe0f\u20e3", 51)
 	f.Add("00000\ufe0e\u20e30", 7)
 	f.Fuzz(func(t *testing.T, in string, limit int) {
 		got := Clean(in, limit)
