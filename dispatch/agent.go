@@ -49,8 +49,7 @@ type agent struct {
 	dialed   chan dialed
 	greeted  bool // the core has answered HostUp: withdrawals come before the first ping renews the lease
 	pings    int64
-	sent     [8]sentPing // the newest pings that extend a lease of the run
-	alive    chan alive  // answer of the link's own keepalive, nil if none is under way
+	alive    chan alive // answer of the link's own keepalive, nil if none is under way
 	reads    map[int64]readRequest
 	readID   int64
 	serving  int // Wants that are being answered
@@ -78,15 +77,6 @@ type alive struct {
 // is cleaned of what jobs left behind; one that was used is looked for once more
 // if it is not connected.
 type goodbye struct{ end, used bool }
-
-// pingNow asks an agent to ping its host at once.
-type pingNow struct{}
-
-// sentPing is a ping that extends a lease of the run.
-type sentPing struct {
-	seq int64
-	at  time.Duration // Time.Mono
-}
 
 const (
 	pingEvery      = 3 * time.Second
@@ -232,10 +222,6 @@ func (a *agent) obey(o any) {
 		a.say(&o)
 	case readRequest:
 		a.read(o)
-	case pingNow:
-		if a.greeted {
-			a.ping()
-		}
 	case goodbye:
 		a.leave(&o)
 	}
@@ -267,22 +253,7 @@ func (a *agent) ping() {
 		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault())
 	}
 	a.tellChanges()
-	p := &hosts.Ping{Seq: a.pings, LeaseUptime: lease}
-	if c := a.d.copies.Load(); c != nil {
-		p.Lease, p.Copies = sched.RunLease, *c
-		a.sent[p.Seq%int64(len(a.sent))] = sentPing{p.Seq, time.Since(a.d.start)}
-	}
-	a.say(p)
-}
-
-// leased tells the core of a lease of the run that a heartbeat confirms.
-func (a *agent) leased(b *hosts.Beat) {
-	if b.Leased < 1 || b.Copies.N == 0 {
-		return
-	}
-	if s := a.sent[b.Leased%int64(len(a.sent))]; s.seq == b.Leased {
-		a.tell(sched.Leased{Host: a.name, Pinged: s.at, Copies: b.Copies})
-	}
+	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
 }
 
 // keepAlive asks the link itself for a heartbeat: answered without heartbeats, a

@@ -52,9 +52,6 @@ type Config struct {
 	// the dispatcher's goroutine: it must not block. The answers go to Do. nil: there are no
 	// providers.
 	Provide func(sched.Command)
-	// Protected is called when the run's voters have agreed on the mirror id, or that the journal
-	// need not wait for any (""), from the dispatcher's goroutine: it must not block. May be nil.
-	Protected func(id string)
 	// Notify receives everything that a person may want to read, in order,
 	// from the dispatcher's goroutine: it must not block. May be nil.
 	Notify func(Notice)

@@ -17,10 +17,6 @@ func (a *agent) connect() {
 	a.dial, a.dialed = cancel, answer
 	h := a.host.Load()
 	open := openFor(a.d.cfg.Open, h)
-	open.Copies.Home = a.d.cfg.Sched.Copy
-	if c := a.d.copies.Load(); c != nil {
-		open.Lease, open.Copies = sched.RunLease, *c
-	}
 	go func() {
 		w, err := a.d.cfg.Connector.Connect(ctx, h, open)
 		if err == nil && ctx.Err() != nil { // nobody waits for it any more

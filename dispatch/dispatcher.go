@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -25,9 +24,8 @@ type Dispatcher struct {
 	here     *rundir.FileReader
 	returns  returns
 	signals  signals
-	start    time.Time                    // Time.Mono counts from here
-	copies   atomic.Pointer[hosts.Copies] // that hosts are to record; nil: the run has no voters
-	last     liveView                     // at the end; written by the engine before done is closed
+	start    time.Time // Time.Mono counts from here
+	last     liveView  // at the end; written by the engine before done is closed
 
 	submit    sync.Mutex // one submitter at a time: ids follow each other
 	submitted int        // jobs handed to the core, guarded by submit

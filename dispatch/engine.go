@@ -28,7 +28,6 @@ type engine struct {
 	agents map[string]*agent
 	mount  mount // looks at the shared directory from here
 	start  time.Time
-	drift  time.Duration // of the wall clock, as it was last seen, before the monotonic one
 	rate   rate
 	past   past
 	ahead  map[string]time.Duration // by host: what its clock is ahead of ours, as it came up
@@ -148,24 +147,7 @@ func (e *engine) wait() time.Duration {
 	return wait
 }
 
-// maxDrift is how far wall clock and monotonic clock may drift apart between two inputs:
-// by more, the machine may have slept, or a person has set the clock.
-const maxDrift = time.Second
-
-// noteSleep tells the core when the machine may have slept.
-func (e *engine) noteSleep() {
-	if len(e.core.Table().Voters) == 0 {
-		return
-	}
-	now := e.now()
-	was := e.drift
-	if e.drift = time.Duration(now.Wall) - now.Mono; (e.drift-was).Abs() > maxDrift && was != 0 {
-		e.step(sched.Slept{})
-	}
-}
-
 func (e *engine) take(in input) {
-	e.noteSleep()
 	switch in.ev.(type) {
 	case sched.AttemptsStarted, sched.AttemptsEnded:
 		e.reports = append(e.reports, in.ev)
@@ -268,9 +250,9 @@ func (e *engine) reported(ev sched.HostBeat) {
 
 // confirm lets a host's leases be counted from a heartbeat that the core has
 // seen, unless the core has given the link up in the meantime, or the run may not be ours
-// any more, or that its voters do not lease it to us: the next dispatcher counts on leases that run out.
+// any more: the next dispatcher counts on leases that run out.
 func (e *engine) confirm(host string, uptime time.Duration) {
-	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor && e.core.Holds() {
+	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor {
 		a.uptime.Store(int64(uptime))
 	}
 }

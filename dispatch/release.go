@@ -9,7 +9,6 @@ import (
 
 	"dcs-tui/dispatch/commit"
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -105,18 +104,6 @@ func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
 	})
 }
 
-// setCopies lets all hosts know which directories may go on with the run. One that waited
-// for the journal may come after a newer one.
-func (e *engine) setCopies(c hosts.Copies) {
-	if was := e.d.copies.Load(); was != nil && was.N > c.N {
-		return
-	}
-	e.d.copies.Store(&c)
-	for _, a := range e.agents {
-		a.give(pingNow{})
-	}
-}
-
 // release carries commands out.
 func (e *engine) release(out commit.Out) {
 	for _, o := range out.Commands {
@@ -145,12 +132,6 @@ func (e *engine) release(out commit.Out) {
 		case sched.Look:
 			if o.Via == "" {
 				e.mount.look(o)
-			}
-		case sched.SetCopies:
-			e.setCopies(o.Copies)
-		case sched.Protected:
-			if e.cfg.Protected != nil {
-				e.cfg.Protected(o.ID)
 			}
 		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
 			if e.cfg.Provide != nil {

@@ -18,7 +18,6 @@ func (a *agent) report(m hosts.Message) {
 	switch m := m.(type) {
 	case *hosts.Beat:
 		saneBeat(m)
-		a.leased(m) // first: it may confirm leases of what is buffered
 		a.tell(sched.HostBeat{Host: name, Beat: m})
 	case *hosts.Started:
 		for i := range m.Jobs {
@@ -90,10 +89,6 @@ func (a *agent) saneFence(err error) error {
 		return &hosts.Error{Host: a.name, Class: hosts.Broken,
 			Err: fmt.Errorf("it claims to serve the dispatcher of epoch %d, but this is epoch %d", fenced.By, a.epoch())}
 	}
-	var leased *hosts.LeasedError
-	if errors.As(err, &leased) {
-		saneCopies(&leased.Copies)
-	}
 	return err
 }
 
@@ -102,7 +97,6 @@ const maxText = 1000
 
 func saneHello(h *hosts.Hello) {
 	h.Machine = cut(h.Machine)
-	saneCopies(&h.Copies)
 	h.Cores = min(max(1, h.Cores), jobs.MaxSlots)
 	h.Slots = min(max(1, h.Slots), jobs.MaxSlots)
 	h.GPUs = min(max(0, h.GPUs), jobs.MaxGPUs)
@@ -126,7 +120,6 @@ func saneBeat(b *hosts.Beat) {
 	b.LockedGPUs, b.HalfGPUs = saneGPUs(b.LockedGPUs), saneGPUs(b.HalfGPUs)
 	b.Files, b.Owner.Who = cut(b.Files), cut(b.Owner.Who)
 	saneSharing(b.Sharing)
-	saneCopies(&b.Copies)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
@@ -146,10 +139,6 @@ func saneSharing(s *hosts.Sharing) {
 			u.Runs[k] = cut(u.Runs[k])
 		}
 	}
-}
-
-func saneCopies(c *hosts.Copies) {
-	c.N, c.Home, c.Mirror = min(max(0, c.N), 1<<53), cut(c.Home), cut(c.Mirror)
 }
 
 // saneGPUs bounds the length of a list of devices.

@@ -86,14 +86,3 @@ type FencedError struct {
 func (e *FencedError) Error() string {
 	return fmt.Sprintf("%s: another dispatcher has taken this run over (its epoch is %d)", e.Host, e.By)
 }
-
-// LeasedError reports that a host leases the run to another dispatcher, or that the voters
-// may have agreed on run directories without this one's.
-type LeasedError struct {
-	Host   string
-	Copies Copies // as the host has recorded them
-	Why    string
-}
-
-// Error gives one line.
-func (e *LeasedError) Error() string { return e.Host + ": " + e.Why }

@@ -53,32 +53,6 @@ type Open struct {
 	// the background. Then the helper ends. Of the rest only Version, Run, Host, Nonce,
 	// WorkDir and Env count; Env is added to the environment of the standby.
 	Standby bool
-	// Lease is how long the host leases the run to this dispatcher from each Ping on; 0: the
-	// run has no voters. A host that leases it to another dispatcher does nothing but say so.
-	Lease time.Duration
-	// Copies names in Home the run directory of the dispatcher, and with Agreed what the
-	// voters have agreed on.
-	Copies Copies
-	// Vote asks for the lease and nothing else: no job is touched, and no earlier dispatcher
-	// is fenced. A Hello without Error grants it. Of the rest only Version, Run, Host, Epoch,
-	// WorkDir, Lease and Copies count.
-	Vote bool
-}
-
-// Copies are the run directories that have all that was launched or acknowledged. Only a
-// dispatcher of one of them may go on with the run. Each voter keeps durably what it was
-// told last.
-type Copies struct {
-	N      int64  // orders what the voters are told; 0: nothing
-	Home   string // id of the dispatcher's
-	Mirror string // id of its standby's; "": there is none
-	Agreed bool   // more than half of the voters have recorded it
-}
-
-// Equal reports whether both say the same, agreed or not.
-func (c Copies) Equal(o Copies) bool {
-	c.Agreed = o.Agreed
-	return c == o
 }
 
 // Ping keeps the helper alive and extends the lease: until LeaseUptime (in the
@@ -86,8 +60,6 @@ func (c Copies) Equal(o Copies) bool {
 type Ping struct {
 	Seq         int64
 	LeaseUptime time.Duration
-	Lease       time.Duration // of the run, as in Open; 0: it has no voters
-	Copies      Copies        // to record; N 0: nothing
 }
 
 // Launch hands over attempts, in the order in which they shall start. The
@@ -241,7 +213,6 @@ type Hello struct {
 	ZoneSeconds int
 	Error       string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
 	Receives    bool   // files that every job gets are not there yet: no job may be launched before a Beat without Receives
-	Copies      Copies // as this host has recorded them
 	Passing     bool   // Error is of a kind that passes (full, quota, read-only, stale handle, I/O error): worth another try
 }
 
@@ -278,10 +249,6 @@ type Beat struct {
 	Cores      map[string]float64 `json:",omitempty"` // attempt id: cores that it has used since the last beat, of those that used more than one
 	// Reports are the ends of what jobs wrote to DCS_REPORT since the last beat, by attempt id.
 	Reports map[string]string `json:",omitempty"`
-	// While the host leases the run to this dispatcher, Leased is Seq of the newest Ping that
-	// has extended the lease, and Copies what is recorded durably.
-	Leased int64  `json:",omitempty"`
-	Copies Copies `json:",omitzero"`
 }
 
 // Sharing is what other runs and users leave of a host, and who uses what there.

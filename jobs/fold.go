@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Fold applies one record to the table. It is the only code that changes the
@@ -43,15 +42,6 @@ func Fold(t *Table, r *Record) error {
 			return fmt.Errorf("nobody can ask for pause %d", r.Count)
 		}
 		t.Paused = r.Count == 1
-		return nil
-	case KindVoters:
-		if len(t.Voters) > 0 {
-			return errors.New("the voters of a run never change")
-		}
-		t.Voters = strings.Fields(r.Reason)
-		return nil
-	case KindMirror:
-		t.Mirror, t.MirrorOn = r.Reason, r.Host
 		return nil
 	case KindEnded:
 		t.Ended = true

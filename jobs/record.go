@@ -32,8 +32,6 @@ const (
 	KindInventory  Kind = "inventory"  // a person asked that Host be part of the run (Count 1, Reason: its options) or not (Count 2), whatever the inventory file says; 0 takes that back
 	KindPause      Kind = "pause"      // a person paused launching (Count 1) or continued it (0); holds until changed
 	KindInstance   Kind = "instance"   // How (an InstanceState) the instance Host of a provider is; Reason: the provider of one that is being created, else why
-	KindVoters     Kind = "voters"     // the hosts whose names Reason lists lease the run from now on: it has a mirror
-	KindMirror     Kind = "mirror"     // the mirror with the id Reason on Host has all that is launched or acknowledged from now on; no Reason: there is none
 	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
 	KindEvent      Kind = "event"      // something a person may want to read, about Host or Job; changes no state. Count > 0: that the job cannot meet its deadline, told once in round Count
 	KindDamaged    Kind = "damaged"    // earlier records may be missing, and Reason says why; holds for every later dispatcher
@@ -47,7 +45,7 @@ func (k Kind) Known() bool {
 	switch k {
 	case KindEpoch, KindAccepted, KindLaunching, KindRunning, KindExited, KindLost, KindSuperseded, KindCanceled, KindJob,
 		KindForgiven, KindCanceling, KindRequest, KindRound, KindEdited, KindPriority, KindHost,
-		KindMachine, KindInventory, KindPause, KindInstance, KindVoters, KindMirror, KindAcked,
+		KindMachine, KindInventory, KindPause, KindInstance, KindAcked,
 		KindEvent, KindDamaged, KindEnded, KindClosed:
 		return true
 	}

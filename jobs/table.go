@@ -116,11 +116,6 @@ type Table struct {
 	// Inventory is what people asked for beside the inventory file, by name of the host.
 	Inventory map[string]HostRequest
 
-	// Voters are the hosts that lease the run, none if it has never had a mirror. Mirror is
-	// the id of the mirror on MirrorOn that protects it, "" if none does.
-	Voters           []string
-	Mirror, MirrorOn string
-
 	Paused bool // a person has paused launching, and has not continued it
 
 	Ended bool // the last record of the run was written; cleared by new work

@@ -77,12 +77,7 @@ func (r *Loop) harmless() Out {
 	for _, list := range []*[]sched.Command{&r.waiting, &r.held} {
 		kept := (*list)[:0]
 		for _, o := range *list {
-			switch c := o.(type) {
-			case sched.SetCopies:
-				if c.First { // the voters must not know of the run before its journal knows of them
-					kept = append(kept, o)
-					continue
-				}
+			switch o.(type) {
 			case sched.Finish:
 				why, stopped := r.core.Stopped()
 				if !stopped {

@@ -17,7 +17,6 @@ func (c *Core) begin() {
 		c.connect(h)
 	}
 	c.beginProviding()
-	c.beginMajority()
 	c.heedWishes()
 	if n := len(c.table.Specs) - len(c.table.Jobs); n > 0 && c.table.Epoch > 1 {
 		// These jobs were stored by a dispatcher that died before it accepted them. If

@@ -57,7 +57,6 @@ func (c *Core) hostUp(e HostUp) {
 	if h.linked {
 		c.cut(h) // a second hello: the helper is a new one
 	}
-	c.recorded(e.Hello.Copies)
 	c.identify(h, e.Hello.Machine)
 	h.linked, h.dialing, h.known, h.beaten = true, false, true, false
 	if h.inherited && c.cfg.Copies > 1 && c.table.Epoch > 1 {
@@ -131,7 +130,6 @@ func (c *Core) hostDown(e HostDown) {
 	if h == nil {
 		return
 	}
-	c.refusedLease(e.Err)
 	worked := h.linked && h.beaten
 	if h.linked {
 		c.cut(h)

@@ -36,8 +36,6 @@ type Config struct {
 	RunShare      int                      // weight of the run on hosts that are shared with others; 0: their slots are not shared
 	BackoffCap    time.Duration            // maximum delay between connection attempts; 0: 1 min
 
-	Copy string // id of the run directory among its mirrors (majority.go); "": the run gets none
-
 	Providers      []*hosts.Provider // of hosts on demand
 	InstancePrefix string            // of the names of the run's instances, without the dash; see hosts.InstancePrefix
 }
@@ -101,7 +99,6 @@ type Core struct {
 	neverAt     time.Duration // until when jobs that no host can run wait, because the set of hosts has changed; 0: they fail
 	clearUntil  time.Duration // the end waits for word of lost attempts; 0: not at the end
 	halt        halt
-	majority    majority // majority.go
 
 	// See, if set, is shown each record right after it was folded, while its job is
 	// still as the record left it: one Step may end a job and open its next round. It
@@ -187,7 +184,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	if clear(c.records); cap(c.records) > maxKept {
 		c.records = nil
 	}
-	c.now, c.records, c.finish, c.looking, c.leaving, c.provisions.commands, c.majority.send = now, c.records[:0], nil, nil, nil, nil, nil
+	c.now, c.records, c.finish, c.looking, c.leaving, c.provisions.commands = now, c.records[:0], nil, nil, nil, nil
 	switch {
 	case !c.begun:
 		c.begin()
@@ -205,7 +202,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	c.settle()
 	c.provide()
 	c.end()
-	return c.records, slices.Concat(c.majority.send, c.leaving, c.collect(), c.looking, c.provisions.commands, c.finish)
+	return c.records, slices.Concat(c.leaving, c.collect(), c.looking, c.provisions.commands, c.finish)
 }
 
 func (c *Core) handle(ev Event) {
@@ -287,14 +284,6 @@ func (c *Core) handle(ev Event) {
 		c.setTokens(e)
 	case ChangeInventory:
 		c.changeInventory(e)
-	case MirrorUp:
-		c.mirrorUp(e)
-	case MirrorDown:
-		c.mirrorDown(e)
-	case Leased:
-		c.runLeased(e)
-	case Slept:
-		c.slept()
 	case Acked:
 		if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
 			c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})

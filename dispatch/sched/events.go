@@ -145,26 +145,6 @@ type DrainHost struct {
 	Now  bool
 }
 
-// MirrorUp reports that the mirror with this id, on this host, has all for which Sync of the
-// journal has returned so far, and that from now on Sync waits for it, until Protected
-// says otherwise. MirrorDown says that it has not answered for too long.
-type (
-	MirrorUp   struct{ ID, Host string }
-	MirrorDown struct{ ID, Why string }
-)
-
-// Leased reports that a host leases the run to this dispatcher. Pinged is when the ping was
-// sent that it has answered, and Copies what it has recorded.
-type Leased struct {
-	Host   string
-	Pinged time.Duration // Time.Mono
-	Copies hosts.Copies
-}
-
-// Slept reports that the dispatcher's machine may have slept: no lease of the run counts that
-// was confirmed before.
-type Slept struct{}
-
 // Acked reports that results up to Seq have reached the consumer.
 type Acked struct{ Seq int64 }
 
@@ -193,10 +173,6 @@ func (EndDrain) event()          {}
 func (Drain) event()             {}
 func (Stop) event()              {}
 func (DrainHost) event()         {}
-func (MirrorUp) event()          {}
-func (MirrorDown) event()        {}
-func (Slept) event()             {}
-func (Leased) event()            {}
 func (Acked) event()             {}
 func (Tick) event()              {}
 
@@ -275,18 +251,6 @@ type List struct {
 	Jobs jobs.Ranges
 }
 
-// SetCopies gives what the pings of all hosts tell from now on, and how long they extend
-// leases of the run. First: it is not to go before the records of its Step are durable.
-type SetCopies struct {
-	Copies hosts.Copies
-	First  bool
-}
-
-// Protected reports that the voters have agreed on the mirror ID of this run directory. With
-// ID "" no other directory may go on with the run: Sync of the journal need not wait for
-// any mirror.
-type Protected struct{ ID string }
-
 // Finish reports that the core has nothing left to do, and why. It is given once;
 // new work (Submit, Requeue) before the engine has stopped takes it back.
 type Finish struct {
@@ -324,8 +288,6 @@ func (o Warn) To() string       { return o.Host }
 func (o Probe) To() string      { return o.Host }
 func (o Look) To() string       { return o.Via }
 func (o List) To() string       { return o.Host }
-func (SetCopies) To() string    { return "" }
-func (Protected) To() string    { return "" }
 func (Finish) To() string       { return "" }
 
 // FencedBy is the epoch of another dispatcher of which an event tells that it has taken

@@ -17,7 +17,6 @@ func (c *Core) place() {
 		c.keep(nil)
 	}
 	c.tellHolds()
-	c.tellMajority()
 	if c.closed() || c.queue.ready == 0 {
 		c.balance()
 		c.copyRunning()
@@ -82,7 +81,7 @@ func (c *Core) delayed() bool { return c.cfg.Delay > 0 && c.now.Mono < c.launchA
 // closed reports whether nothing more may be launched.
 func (c *Core) closed() bool {
 	return c.Paused() || c.drain != "" || c.stopped || c.fenced || c.finished || c.sweep.pending() || c.reconcileBy > 0 || len(c.asked) > 0 ||
-		c.hardnessPending() || c.Unleased() != ""
+		c.hardnessPending()
 }
 
 // roomLeft reports whether any slot is free at all: most steps end here.

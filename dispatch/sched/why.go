@@ -118,8 +118,6 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	switch {
 	case c.Paused():
 		return "launching is paused"
-	case c.Unleased() != "":
-		return c.Unleased()
 	case c.drain != "":
 		return "nothing more is launched (" + c.drain + ")"
 	case c.stopped || c.fenced || c.finished:

@@ -302,8 +302,6 @@ func (s *session) check(h *hosts.Hello) error {
 			fmt.Errorf("the helper speaks version %d, we speak %d", h.Version, hosts.ProtocolVersion))
 	case h.FencedBy > 0:
 		return &hosts.FencedError{Host: s.host.Name, By: h.FencedBy}
-	case h.Error != "" && h.Copies.N > 0:
-		return &hosts.LeasedError{Host: s.host.Name, Copies: h.Copies, Why: clean(h.Error)}
 	case h.Error != "" && h.Passing:
 		return s.fail(hosts.Broken, "", errors.New(clean(h.Error)))
 	case h.Error != "":

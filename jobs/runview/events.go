@@ -233,13 +233,6 @@ func Text(r *jobs.Record) string {
 		return "launching is paused until a person continues it"
 	case jobs.KindInstance:
 		return r.InstanceText()
-	case jobs.KindVoters:
-		return "launching needs more than half of these hosts: " + r.Reason
-	case jobs.KindMirror:
-		if r.Reason == "" {
-			return "no standby protects the run"
-		}
-		return "a standby on " + r.Host + " protects the run"
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
 	case jobs.KindClosed:
