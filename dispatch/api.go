@@ -55,11 +55,11 @@ type Config struct {
 	// Notify receives everything that a person may want to read, in order,
 	// from the dispatcher's goroutine: it must not block. May be nil.
 	Notify func(Notice)
-	// Ended receives results whose records are durable, and Reported the end of what a running
-	// job has written to DCS_REPORT; it returns what shall be kept of that as events of the job.
-	// They are called from the dispatcher's goroutine and must not block. May be nil.
+	// Ended receives results whose records are durable, and Reported the last lines that a job
+	// has written to DCS_REPORT, and whether the job is over; it returns what to keep of them as
+	// events of the job. They are called from the dispatcher's goroutine and must not block. May be nil.
 	Ended    func([]*Result)
-	Reported func(job jobs.ID, text string) []string
+	Reported func(job jobs.ID, over bool, text string) []string
 	// InventoryAsked receives what a person asked for a host beside the inventory file, from
 	// the dispatcher's goroutine: it must not block. The answer is SetHosts. May be nil.
 	InventoryAsked func(host string, q jobs.HostRequest)

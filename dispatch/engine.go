@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/commit"
@@ -230,18 +232,20 @@ func (e *engine) step(ev sched.Event) {
 	}
 }
 
-// reported passes on what running attempts of a host have reported.
+// reported passes on what attempts of a host have reported. An attempt may have ended in the
+// meantime, for example while no dispatcher ran.
 func (e *engine) reported(ev sched.HostBeat) {
 	if e.cfg.Reported == nil || !e.core.Linked(ev.Host) {
 		return
 	}
-	for name, text := range ev.Beat.Reports {
+	for _, name := range slices.Sorted(maps.Keys(ev.Beat.Reports)) {
 		id, err := jobs.ParseAttemptID(name)
 		if err != nil {
 			continue
 		}
-		if a := e.core.Table().Attempt(id); a != nil && a.Host == ev.Host && a.State.Open() {
-			for _, why := range e.cfg.Reported(id.Job, text) {
+		t := e.core.Table()
+		if a := t.Attempt(id); a != nil && a.Host == ev.Host && (a.State.Open() || a.State == jobs.AttemptExited) {
+			for _, why := range e.cfg.Reported(id.Job, t.Job(id.Job).State.Terminal(), ev.Beat.Reports[name]) {
 				e.loop.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(time.Now()), Job: id.Job, Reason: why})
 			}
 		}

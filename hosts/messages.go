@@ -247,7 +247,8 @@ type Beat struct {
 	Files      string             `json:",omitempty"` // what it receives of files, in words; "": nothing
 	Progress   map[string]string  `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
 	Cores      map[string]float64 `json:",omitempty"` // attempt id: cores that it has used since the last beat, of those that used more than one
-	// Reports are the ends of what jobs wrote to DCS_REPORT since the last beat, by attempt id.
+	// Reports are the lines that jobs have appended to DCS_REPORT since the last heartbeat, by
+	// attempt id; of many lines the last ones.
 	Reports map[string]string `json:",omitempty"`
 }
 

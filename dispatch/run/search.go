@@ -114,9 +114,12 @@ func (s *searcher) Ended(list []*dispatch.Result) {
 // refill gives the rungs the values that earlier dispatchers have kept.
 func (s *searcher) refill(o *Owned) {
 	_, err := journal.Follow(o.Run).Lean().Poll(journal.Limit{End: true}, func(_ int, r *jobs.Record) {
-		var line search.Report
 		j := o.Table.Job(r.Job)
-		if n, _ := fmt.Sscanf(r.Reason, reportedForm, &line.Value, &line.Step); n < 2 || r.Kind != jobs.KindEvent || j == nil {
+		if r.Kind != jobs.KindEvent || j == nil {
+			return
+		}
+		var line search.Report
+		if n, _ := fmt.Sscanf(r.Reason, reportedForm, &line.Value, &line.Step); n < 2 {
 			return
 		}
 		if _, poor := s.Rungs.Add(int(r.Job), line); poor && !j.State.Terminal() {
@@ -128,9 +131,10 @@ func (s *searcher) refill(o *Owned) {
 	}
 }
 
-// Reported handles the end of a job's report and returns what shall be kept of it. It is
-// called by one goroutine and does not block.
-func (s *searcher) Reported(job jobs.ID, report string) (keep []string) {
+// Reported handles the last lines of a job's report and returns what to keep of them as events.
+// It ends the job if it does badly and is not over. It is called by one goroutine and does not
+// block.
+func (s *searcher) Reported(job jobs.ID, over bool, report string) (keep []string) {
 	if s.Rungs == nil {
 		return nil
 	}
@@ -144,8 +148,9 @@ func (s *searcher) Reported(job jobs.ID, report string) (keep []string) {
 			break
 		}
 	}
-	if step, ok := s.poor[job]; ok {
-		delete(s.poor, job)
+	step, poor := s.poor[job]
+	delete(s.poor, job)
+	if poor && !over {
 		go s.r.Do("halving", &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(job), Why: fmt.Sprintf(jobs.Pruned+"poor at step %v", step)})
 	}
 	return keep

@@ -260,6 +260,9 @@ func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
 	// The summary counts what a host holds as running; people ask what runs.
 	running := t.Counts[jobs.Running]
 	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.HandedOver(t), dispatched), 1)
+	if n := t.Counts[jobs.Canceled] - t.Judged()[jobs.Canceled]; n > 0 {
+		lines = append(lines, "search: "+jobs.Plural(n, "trial")+" ended early")
+	}
 	lines = append(lines, queueLines(t, dispatched)...)
 	if line := deadlinesText(t, time.Now()); line != "" {
 		lines = append(lines, line)

@@ -64,7 +64,7 @@ type helper struct {
 	owner      atomic.Pointer[hosts.Owner]       // as owners last saw it
 	ownerKnown chan struct{}                     // closed after the first look
 	reports    atomic.Pointer[map[string]string] // that no beat has taken yet
-	reportEnds map[string]int64                  // sizes of the files that were read; of housekeep alone
+	reportEnds map[string]int64                  // offsets behind what was read, by attempt; owned by housekeep
 
 	mu       sync.Mutex
 	waiting  map[jobs.AttemptID]bool // sent to a host, not known to have been taken

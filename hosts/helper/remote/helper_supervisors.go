@@ -260,12 +260,13 @@ const maxProgress = 64
 
 const (
 	reportSuffix  = ".report"
-	maxReportFile = 512      // bytes of the end of a report file go into a heartbeat
+	maxReportFile = 4 << 10  // bytes of one report file that go into a heartbeat
 	maxReports    = 64 << 10 // bytes of all
 )
 
-// readProgress publishes what running jobs wrote to DCS_PROGRESS and DCS_REPORT, and removes
-// what jobs that are over have left.
+// readProgress publishes what jobs wrote to DCS_PROGRESS and DCS_REPORT, and removes what jobs
+// that are over have left. A report is published to its end before it is removed: the job may
+// have ended while nobody dispatched.
 func (h *helper) readProgress() {
 	names, err := h.spool.list(dirProgress)
 	if err != nil {
@@ -278,25 +279,28 @@ func (h *helper) readProgress() {
 			return
 		}
 	}
-	said, sizes := map[string]string{}, map[string]int64{}
+	said, ends := map[string]string{}, map[string]int64{}
 	reports := h.reports.Swap(nil)
 	if reports == nil {
 		reports = &map[string]string{}
 	}
 	for _, n := range names {
 		attempt, isReport := strings.CutSuffix(n, reportSuffix)
-		id, _ := jobs.ParseAttemptID(attempt) // of another name: zero, which is held by nobody
+		id, err := jobs.ParseAttemptID(attempt)
 		h.mu.Lock()
 		r := h.running[id]
 		h.mu.Unlock()
-		if _, held := taken[id]; r == nil && !held {
+		_, held := taken[id]
+		over := r == nil && !held
+		if isReport && err == nil && (r != nil || over) {
+			end, published := h.readReport(attempt, *reports)
+			ends[attempt], over = end, over && published
+		}
+		if over {
+			delete(ends, attempt)
 			remove(h.spool.path(dirProgress, n))
 		}
-		if r == nil {
-			continue
-		}
-		if isReport {
-			sizes[attempt] = h.readReport(attempt, *reports)
+		if r == nil || isReport {
 			continue
 		}
 		if b, err := readPlain(h.spool.path(dirProgress, n), maxProgress); err == nil {
@@ -304,36 +308,57 @@ func (h *helper) readProgress() {
 		}
 	}
 	h.progress.Store(&said)
-	h.reportEnds = sizes
+	h.reportEnds = ends
 	if len(*reports) > 0 {
 		h.reports.Store(reports)
 	}
 }
 
-// readReport puts the end of a report file that has grown among the reports, while there is
-// room, and returns the size of the file that is known then.
-func (h *helper) readReport(attempt string, reports map[string]string) (size int64) {
+// readReport adds the lines that a report file has got since the last look to the reports, as
+// far as they are within its last maxReportFile bytes and the reports have space. It returns
+// the offset behind the lines that were read so far, and whether earlier looks have read all.
+func (h *helper) readReport(attempt string, reports map[string]string) (end int64, published bool) {
 	had, path := h.reportEnds[attempt], h.spool.path(dirProgress, attempt+reportSuffix)
+	size := 0
+	for _, text := range reports {
+		size += len(text)
+	}
 	fd, err := openPlain(path)
 	if err != nil {
-		return had
+		return had, true
 	}
 	defer closeFile(fd, path)
 	var st unix.Stat_t
-	if err := fstat(fd, path, &st); err != nil || st.Size == had || len(reports) >= maxReports/maxReportFile {
-		return had
+	if err := fstat(fd, path, &st); err != nil || st.Size == had {
+		return had, true
 	}
-	b := make([]byte, min(st.Size, maxReportFile))
-	n, err := pread(fd, path, b, st.Size-int64(len(b)))
+	if size+maxReportFile > maxReports {
+		return had, false
+	}
+	start := had
+	if st.Size < had { // was truncated
+		start = 0
+	}
+	cut := st.Size-start > maxReportFile
+	if cut {
+		start = st.Size - maxReportFile
+	}
+	b := make([]byte, st.Size-start)
+	n, err := pread(fd, path, b, start)
 	if err != nil {
-		return had
+		return had, true
 	}
 	text := string(b[:n])
-	if st.Size > maxReportFile { // the first line has lost its beginning
+	text = text[:strings.LastIndexByte(text, '\n')+1]
+	end = start + int64(len(text))
+	if cut { // the first line has lost its beginning
 		_, text, _ = strings.Cut(text, "\n")
 	}
-	reports[attempt] = text
-	return st.Size
+	if text == "" {
+		return had, true
+	}
+	reports[attempt] += text
+	return end, false
 }
 
 // wakeEvery is how often stopped supervisors are looked for.

@@ -4,7 +4,9 @@ package remote
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -133,20 +135,38 @@ func TestProgressBeforeTheStartIsReported(t *testing.T) {
 	}
 }
 
-// K12: what a job appends to DCS_REPORT reaches a heartbeat once: the end of it, in whole lines.
+// A report that a job has left reaches a heartbeat before it is removed (K12).
+func TestReportOfAnAttemptThatIsOver(t *testing.T) {
+	s, err := makeSpool(t.TempDir(), "r1", "melon1")
+	must(t, err)
+	file := s.path(dirProgress, "1.1"+reportSuffix)
+	write(t, file, "1 0.5\n2 0.25\n3")
+	h := &helper{spool: s}
+	h.readProgress()
+	h.readProgress()
+	if p := h.reports.Load(); p == nil || (*p)["1.1"] != "1 0.5\n2 0.25\n" {
+		t.Errorf("reports %q", p)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the report is left: %v", err)
+	}
+}
+
+// K12: what a job appends to DCS_REPORT reaches a heartbeat once, in whole lines; of much, the
+// last of them.
 func TestReports(t *testing.T) {
 	w := newWorld(t)
 	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
 	f := w.start(w.open())
-	f.launch(job("1.1", `seq -f '%g 0.5' 200 > "$DCS_REPORT"; read x < `+more+`; echo '201 0.25' >> "$DCS_REPORT"; read x < `+gate),
+	f.launch(job("1.1", `seq -f '%g 0.5' 1000 2000 > "$DCS_REPORT"; read x < `+more+`; echo '2001 0.25' >> "$DCS_REPORT"; read x < `+gate),
 		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+other))
 	b := await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
-	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n200 0.5\n") || len(p) > maxReportFile || strings.Count(p, "\n")*len("200 0.5\n") != len(p) {
+	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n2000 0.5\n") || len(p) > maxReportFile || strings.Count(p, "\n")*len("2000 0.5\n") != len(p) {
 		t.Errorf("reports %q", b.Reports)
 	}
 	w.say(more)
 	b = await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
-	if p := b.Reports["1.1"]; !strings.HasSuffix(p, "\n200 0.5\n201 0.25\n") {
+	if p := b.Reports["1.1"]; p != "2001 0.25\n" {
 		t.Errorf("reports %q", b.Reports)
 	}
 	w.say(gate)
