@@ -65,7 +65,7 @@ func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason st
 }
 
 // ended is a job that has just become terminal, and the request that caused it.
-type ended struct {
+type endedJob struct {
 	id      jobs.ID
 	request string
 }
@@ -73,13 +73,14 @@ type ended struct {
 // settle passes the end of jobs on to those that wait for them. What follows from a
 // request carries its name.
 func (c *Core) settle() {
+	defer func(cause string) { c.cause = cause }(c.cause)
 	for len(c.settled) > 0 {
 		ended := c.settled
 		c.settled = nil
 		for _, e := range ended {
 			id := e.id
 			c.cause = e.request
-			if c.revives(id) {
+			if c.reopenIfWanted(id) {
 				continue
 			}
 			kids := c.after.children[id]
@@ -96,7 +97,6 @@ func (c *Core) settle() {
 			}
 		}
 	}
-	c.cause = ""
 }
 
 // unmetBy explains why a job is skipped that comes after another one.

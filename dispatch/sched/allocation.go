@@ -20,58 +20,58 @@ func (c *Core) findInstances() {
 		in.hosts = in.hosts[:0]
 	}
 	for _, h := range c.hosts {
-		if h.inst = c.instanceOf(h.spec.Name); h.inst != nil && c.byName[h.spec.Name] == h {
-			h.inst.hosts = append(h.inst.hosts, h)
+		if h.instance = c.instanceOf(h.spec.Name); h.instance != nil && c.byName[h.spec.Name] == h {
+			h.instance.hosts = append(h.instance.hosts, h)
 		}
 	}
 }
 
 // allocated handles what a list says of an instance: why it is pending, "" if it is not,
 // and how long it is until its end, 0 if none is known.
-func (c *Core) allocated(in *instance, pending string, left time.Duration) {
+func (c *Core) updateAllocation(in *instance, pending string, left time.Duration) {
 	if in.pending = pending; pending != "" {
-		in.waited = c.now.Mono
-		if pending != in.told && (in.told == "" || c.now.Mono-in.toldAt > pendingEvery) {
-			in.told, in.toldAt = pending, c.now.Mono
-			c.say(in.name, 0, "pending: %s", pending)
+		in.lastPending = c.now.Mono
+		if pending != in.reportedPending && (in.reportedPending == "" || c.now.Mono-in.pendingReportedAt > pendingInterval) {
+			in.reportedPending, in.pendingReportedAt = pending, c.now.Mono
+			c.logf(in.name, 0, "pending: %s", pending)
 		}
 	}
-	in.ends = 0
+	in.endsAt = 0
 	if left > 0 {
-		in.ends = c.now.Mono + left
+		in.endsAt = c.now.Mono + left
 	}
 }
 
 // isOver reports whether the allocation of an instance is over or is in its last moments.
-func (c *Core) isOver(in *instance) bool { return in.ends > 0 && c.now.Mono+lastMoments >= in.ends }
+func (c *Core) isOver(in *instance) bool { return in.endsAt > 0 && c.now.Mono+lastMoments >= in.endsAt }
 
 // pendingEvery is the least time between two reports that the reason has changed for which an allocation
 // is pending.
-const pendingEvery = 5 * time.Minute
+const pendingInterval = 5 * time.Minute
 
 const allocationEnds = "its allocation ends"
 
 // endText describes for people when an allocation ends.
 func (c *Core) endText(in *instance) string {
-	return allocationEnds + " in " + short(max(0, in.ends-c.now.Mono))
+	return allocationEnds + " in " + short(max(0, in.endsAt-c.now.Mono))
 }
 
 // vacate asks back what waits on an allocation and would not end before it does. In the last
 // moments it stops what runs there: it is queued again without charging a try, and the end
 // is known before the batch system kills it.
 func (c *Core) vacate(in *instance) {
-	if in.ends == 0 {
+	if in.endsAt == 0 {
 		return
 	}
 	for _, h := range in.hosts {
 		if h.open > 0 && c.isOver(in) {
 			c.endAttempts(h, allocationEnds)
 		}
-		if c.cfg.Warn > 0 && c.now.Mono+lastMoments+c.cfg.Warn >= in.ends {
+		if c.cfg.Warn > 0 && c.now.Mono+lastMoments+c.cfg.Warn >= in.endsAt {
 			h.warnAttempts()
 		}
 		for f := h.head; f != nil; f = f.next {
-			if f.waiting() && !c.hasTimeFor(h, c.lastsStep(c.table.Job(f.id.Job).Spec)) {
+			if f.isWaiting() && !c.hasTimeFor(h, c.lastsStep(c.table.Job(f.id.Job).Spec)) {
 				h.withdraw(f)
 			}
 		}
@@ -81,20 +81,20 @@ func (c *Core) vacate(in *instance) {
 // hasTimeFor reports whether a job that lasts so long would end before the host's allocation
 // does. 0: it is not known how long; then the margin counts.
 func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
-	in := h.inst
-	if in == nil || in.ends == 0 {
+	in := h.instance
+	if in == nil || in.endsAt == 0 {
 		return true
 	}
 	if s := in.p.spec.Slurm; lasts == 0 && s != nil {
 		lasts = s.Margin
 	}
-	return c.now.Mono+lasts+lastMoments <= in.ends
+	return c.now.Mono+lasts+lastMoments <= in.endsAt
 }
 
 // neverEnds explains that a job of the class is longer than the provider's allocations; "": it is not.
-func (cl *class) neverEnds(p *hosts.Provider) string {
-	if most := p.MaxTime(); most > 0 && cl.key.lasts+lastMoments > most {
-		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", short(cl.key.lasts), p.Name, short(most))
+func (cl *class) tooLongFor(p *hosts.Provider) string {
+	if most := p.MaxTime(); most > 0 && cl.key.maxRunTime+lastMoments > most {
+		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", short(cl.key.maxRunTime), p.Name, short(most))
 	}
 	return ""
 }
@@ -122,9 +122,9 @@ func (c *Core) lastsStep(s *jobs.Spec) time.Duration {
 }
 
 // whatComes describes the first instance that is on its way.
-func (c *Core) whatComes() string {
+func (c *Core) whatIsComing() string {
 	for _, in := range c.provisions.instances {
-		if c.comes(in) && in.pending != "" {
+		if c.isComing(in) && in.pending != "" {
 			return "the allocation " + in.name + " is pending: " + in.pending
 		}
 	}
@@ -135,7 +135,7 @@ func (c *Core) whatComes() string {
 // the class; "" if one may.
 func (c *Core) whyNoInstance(cl *class) string {
 	for _, p := range c.cfg.Providers {
-		if why := cl.neverEnds(p); why != "" && !c.anyProviderCouldRun(cl) {
+		if why := cl.tooLongFor(p); why != "" && !c.anyProviderCouldRun(cl) {
 			return ", and " + why
 		}
 	}
@@ -146,7 +146,7 @@ func (c *Core) whyNoInstance(cl *class) string {
 // signal that it sends first to everything in an allocation that is preempted, canceled, or
 // over. A job that ends so again and again does it by itself.
 func (c *Core) preempts(h *host, j *jobs.Job, o *jobs.Outcome) bool {
-	if h.inst == nil || h.inst.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
+	if h.instance == nil || h.instance.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
 		return false
 	}
 	n := 1

@@ -148,7 +148,7 @@ func TestEndOfAllocation(t *testing.T) {
 // workstation it would be.
 func TestNodesDieUnderAJob(t *testing.T) {
 	s := allocated(t, jobs.NoOptions)
-	for n := 1; n < deadliestOfInstances; n++ {
+	for n := 1; n < maxDeathsOnInstances; n++ {
 		a := s.job(1).Last()
 		s.started(a.Host, a.ID.String())
 		s.step(down(a.Host, hosts.Unreachable, "gone"))
@@ -173,7 +173,7 @@ func TestPreempted(t *testing.T) {
 	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 2)...)
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	ended := jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM"}
-	for n := 1; n < deadliestOfInstances; n++ {
+	for n := 1; n < maxDeathsOnInstances; n++ {
 		a := s.job(1).Last()
 		s.ended(a.Host, a.ID.String(), ended)
 		a = s.job(1).Last()
@@ -244,8 +244,8 @@ func TestNothingWaitsIntoTheEnd(t *testing.T) {
 	}
 	s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
 	waiting := 0
-	for _, f := range s.c.flights {
-		if f.waiting() {
+	for _, f := range s.c.inFlight {
+		if f.isWaiting() {
 			waiting++
 		}
 	}
@@ -253,8 +253,8 @@ func TestNothingWaitsIntoTheEnd(t *testing.T) {
 		t.Fatal("nothing was handed out ahead of need")
 	}
 	s.allocation(time.Minute)
-	for _, f := range s.c.flights {
-		if f.waiting() {
+	for _, f := range s.c.inFlight {
+		if f.isWaiting() {
 			t.Errorf("%s still waits there", f.id)
 		}
 	}

@@ -9,46 +9,66 @@ import (
 )
 
 // flight is an open attempt: what the core must remember of it beyond the table.
-type flight struct {
-	id         jobs.AttemptID
-	h          *host
-	spec       *jobs.Spec
-	prev, next *flight // the host's list, in the order of launching
-	slots      int
-	mem        int64
-	gpus       []int
-	wantGPUs   jobs.GPUs     // for more than len(gpus) devices: which it holds is not known (it was taken over)
-	launchedAt time.Duration // Time.Mono
-	startedAt  time.Duration // Time.Mono, when started
-	started    bool
-	undated    bool          // … or only in a supervisor's hands, which may still have to start it
-	withdrawn  bool          // asked back, no answer yet
-	killed     bool          // to be ended, no answer yet
-	warned     bool          // it was sent the warning signal
-	requeue    bool          // killed only to run elsewhere
-	over       bool          // its outcome is here and is being recorded
-	took, cpu  time.Duration // its run time and its CPU time as its host says; 0: not known
-	extra      float64       // CPU seconds charged beyond its slots' time while it runs (share.go)
-	proved     bool          // the host has shown that it has ended
-	straggles  bool          // copies.go
-	stats      *runStats
-	ran        time.Duration // before startedAt, under an earlier dispatcher
-	held       time.Duration // host.suspended when it started; 0 if it was taken over
-	said       progress      // what the job reports about itself
+type inFlight struct {
+	id               jobs.AttemptID
+	host             *host
+	spec             *jobs.Spec
+	prev, next       *inFlight // the host's list, in the order of launching
+	slots            int
+	mem              int64
+	gpus             []int
+	wantGPUs         jobs.GPUs     // for more than len(gpus) devices: which it holds is not known (it was taken over)
+	launchedAt       time.Duration // Time.Mono
+	startedAt        time.Duration // Time.Mono, when started
+	started          bool
+	unconfirmed      bool          // … or only in a supervisor's hands, which may still have to start it
+	withdrawn        bool          // asked back, no answer yet
+	killed           bool          // to be ended, no answer yet
+	warned           bool          // it was sent the warning signal
+	requeue          bool          // killed only to run elsewhere
+	hasOutcome       bool          // its outcome is here and is being recorded
+	runTime, cpuTime time.Duration // its run time and its CPU time as its host says; 0: not known
+	excessCharge     float64       // CPU seconds charged beyond its slots' time while it runs (share.go)
+	provedDead       bool          // the host has shown that it has ended
+	isStraggler      bool          // copies.go
+	stats            *queueStats
+	earlierRunTime   time.Duration // before startedAt, under an earlier dispatcher
+	suspendedAtStart time.Duration // host.suspended when it started; 0 if it was taken over
+	progress         progress      // what the job reports about itself
+}
+
+// attempts are the attempts that may be alive.
+type attempts struct {
+	inFlight     map[jobs.AttemptID]*inFlight // every open attempt; the order is in each host's list
+	orphaned     map[jobs.AttemptID]bool      // given up as lost, and not reported since; see host.orphans
+	orphanCharge map[jobs.AttemptID]float64   // what those were charged by this dispatcher (fairshare.go)
+	toKill       map[jobs.AttemptID]bool      // lost ones that came back, were reported, and are being ended
+	stillRunning map[jobs.AttemptID]bool      // lost ones of unfinished jobs that their host knew when it came back (lost.go)
+}
+
+// hostAttempts are the in-flight attempts of a host.
+type hostAttempts struct {
+	head, tail   *inFlight // in the order of launching
+	open         int
+	occupied     int // slots of all of them
+	running      int // slots of those known to have started
+	nSpecial     int // that are not plain
+	nUnknownGPUs int // whose devices are not known
+	mem          int64
 }
 
 // single reports whether it may share a buffer: it takes a slot and nothing else.
-func (f *flight) single() bool { return f.slots == 1 && f.mem == 0 && f.wantGPUs == 0 }
+func (f *inFlight) isPlain() bool { return f.slots == 1 && f.mem == 0 && f.wantGPUs == 0 }
 
 // waiting reports whether it is sent to a host, not known to have started, and wanted.
-func (f *flight) waiting() bool { return !f.started && !f.withdrawn && !f.killed && !f.over }
+func (f *inFlight) isWaiting() bool { return !f.started && !f.withdrawn && !f.killed && !f.hasOutcome }
 
-// fly enters an attempt into the books; the caller adds h.count(f) when the
+// fly enters an attempt into the books; the caller adds h.count(f, 1) when the
 // flight is filled in.
-func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
-	f := &flight{id: id, h: h, spec: s, slots: s.SlotCount(), mem: c.memory(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
+func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
+	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memory(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s)}
-	c.flights[id] = f
+	c.inFlight[id] = f
 	if f.prev = h.tail; f.prev != nil {
 		f.prev.next = f
 	} else {
@@ -56,15 +76,15 @@ func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
 	}
 	h.tail = f
 	h.open++
-	c.use(f, 1)
-	c.takes(f)
+	c.usePools(f, 1)
+	c.chargeSent(f)
 	return f
 }
 
 // land takes an attempt out of the books.
-func (c *Core) land(f *flight) {
-	h := f.h
-	delete(c.flights, f.id)
+func (c *Core) untrack(f *inFlight) {
+	h := f.host
+	delete(c.inFlight, f.id)
 	if f.prev != nil {
 		f.prev.next = f.next
 	} else {
@@ -76,57 +96,39 @@ func (c *Core) land(f *flight) {
 		h.tail = f.prev
 	}
 	h.open--
-	c.use(f, -1)
-	c.leaves(f)
-	if f.straggles {
+	c.usePools(f, -1)
+	c.chargeEnded(f)
+	if f.isStraggler {
 		c.straggling--
 	}
-	h.uncount(f)
+	h.count(f, -1)
 }
 
-// count adds what a flight uses to its host's sums.
-func (h *host) count(f *flight) {
-	h.occupied += f.slots
-	h.mem += f.mem
+// count adds what an attempt uses to the sums of its host; n is 1, or -1 to take it off again.
+func (h *host) count(f *inFlight, n int) {
+	h.occupied += n * f.slots
+	h.mem += int64(n) * f.mem
 	if f.started {
-		h.running += f.slots
+		h.running += n * f.slots
 	}
-	if !f.single() {
-		h.special++
+	if !f.isPlain() {
+		h.nSpecial += n
 	}
 	if f.wantGPUs.Devices() > len(f.gpus) {
-		h.vagueGPUs++
+		h.nUnknownGPUs += n
 	}
 	for _, g := range f.gpus {
-		h.gpu(g).ours += halvesOf(f.wantGPUs)
-	}
-}
-
-// uncount takes it off again.
-func (h *host) uncount(f *flight) {
-	h.occupied -= f.slots
-	h.mem -= f.mem
-	if f.started {
-		h.running -= f.slots
-	}
-	if !f.single() {
-		h.special--
-	}
-	if f.wantGPUs.Devices() > len(f.gpus) {
-		h.vagueGPUs--
-	}
-	for _, g := range f.gpus {
-		h.gpu(g).ours -= halvesOf(f.wantGPUs)
+		h.gpu(g).ours += n * halvesOf(f.wantGPUs)
 	}
 }
 
 // begins records that a flight has started.
-func (c *Core) begins(f *flight) {
+func (c *Core) markStarted(f *inFlight) {
 	f.withdrawn = false // it was too late for that
 	if !f.started {
-		c.moves(f, 0)
-		f.started, f.startedAt, f.held = true, c.now.Mono, f.h.suspended(c.now.Mono)
-		f.h.running += f.slots
+		c.chargeStarted(f, 0)
+		f.started, f.startedAt, f.suspendedAtStart = true, c.now.Mono, f.host.suspended(c.now.Mono)
+		f.host.running += f.slots
 		if c.halt.now { // it was withdrawn too late
 			c.endAttempt(f, runHalted)
 		}
@@ -148,11 +150,11 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	j := c.table.Job(id)
 	a := jobs.AttemptID{Job: id, N: c.nextNumber(j)}
 	c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: a.N, Host: h.spec.Name})
-	f := c.fly(h, a, j.Spec)
-	h.out.urgent = h.out.urgent || h.free() > 0
+	f := c.track(h, a, j.Spec)
+	h.outbox.urgent = h.outbox.urgent || h.free() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
-	h.count(f)
-	h.out.launch = append(h.out.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
+	h.count(f, 1)
+	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
 }
 
 // restarts returns how many attempts of the job ran before its newest in this round.
@@ -174,7 +176,7 @@ type progress struct {
 }
 
 // hear handles what the jobs of a host say of themselves.
-func (h *host) hear(b *hosts.Beat, now time.Duration) {
+func (h *host) handleProgress(b *hosts.Beat, now time.Duration) {
 	if len(b.Progress) == 0 {
 		return
 	}
@@ -182,30 +184,30 @@ func (h *host) hear(b *hosts.Beat, now time.Duration) {
 		if !f.started {
 			continue
 		}
-		if text, ok := b.Progress[f.id.String()]; ok && text != f.said.text {
+		if text, ok := b.Progress[f.id.String()]; ok && text != f.progress.text {
 			share, _ := jobs.ReadProgress(text)
-			f.said = progress{text, max(0, share), f.age(now), now}
+			f.progress = progress{text, max(0, share), f.age(now), now}
 		}
 	}
 }
 
 // leastShare is how much of it a job must have done before it can be said how long the
 // rest takes.
-const leastShare = 0.01
+const minProgressShare = 0.01
 
 // left returns the distribution of the remaining run time of a job that has run for age seconds. It
 // assumes that the rest of the work takes as long per part as the reported share did. The smaller
 // that share is, the wider is the distribution. An overdue job is assumed to take as long again.
-func (p *progress) left(age float64) (law, bool) {
-	if p.share < leastShare {
-		return law{}, false
+func (p *progress) remaining(age float64) (distribution, bool) {
+	if p.share < minProgressShare {
+		return distribution{}, false
 	}
 	at := p.age.Seconds()
 	whole := at / p.share
 	rest := whole - age
 	mean := max(rest, -rest, whole/20)
-	doubt := 0.2 + 0.8*sqr(1-p.share) // of the whole to come
-	return lawOf(mean, mean*doubt+whole/50), true
+	doubt := 0.2 + 0.8*square(1-p.share) // of the whole to come
+	return newDistribution(mean, mean*doubt+whole/50), true
 }
 
 // An attempt that was declared lost may come back: its host was only out of
@@ -213,13 +215,13 @@ func (p *progress) left(age float64) (law, bool) {
 
 // lateEnd decides about the outcome of a lost attempt.
 func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
-	news := c.astray[a.ID]
+	news := c.orphaned[a.ID]
 	j := c.table.Job(a.ID.Job)
-	c.correct(a, j, o)
-	c.forget(a.ID)
+	c.chargeLateOutcome(a, j, o)
+	c.settleOrphan(a.ID)
 	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
 		if news {
-			c.say(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNot(j, a, o))
+			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNot(j, a, o))
 		}
 		return
 	}
@@ -229,13 +231,13 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 		r.Next = jobs.Succeeded
 	case c.canceled(r.Job):
 		if news {
-			c.say(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job is being canceled", a.ID, a.Host)
+			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job is being canceled", a.ID, a.Host)
 		}
 		return
 	default:
 		c.fail(&r, j, true)
 	}
-	c.close(r, c.hostOf(a.Host, a.Machine), o)
+	c.recordEnd(r, c.hostOf(a.Host, a.Machine), o)
 }
 
 // whyNot explains why the outcome of a lost attempt is not taken, to follow "its job".
@@ -252,9 +254,9 @@ func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 // stopReturned ends an attempt that came back and is not wanted; said once.
 func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
 	h.kill(a.ID, why)
-	if !c.unwanted[a.ID] {
-		c.unwanted[a.ID] = true
-		c.say(a.Host, a.ID.Job, "%s is still alive on %s and is stopped: %s", a.ID, a.Host, why)
+	if !c.toKill[a.ID] {
+		c.toKill[a.ID] = true
+		c.logf(a.Host, a.ID.Job, "%s is still alive on %s and is stopped: %s", a.ID, a.Host, why)
 	}
 }
 
@@ -278,15 +280,15 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		c.stopReturned(h, a, "a newer attempt has run longer")
 		return
 	}
-	was := c.lostUse[a.ID]
-	c.forget(a.ID)
+	was := c.orphanCharge[a.ID]
+	c.settleOrphan(a.ID)
 	if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Started: at,
 		Reason: "it had been given up as lost"}) {
-		f := c.fly(h, a.ID, j.Spec)
-		f.started, f.startedAt, f.ran = true, c.now.Mono, c.ranBefore(a)
-		c.moves(f, f.ran)
-		f.stats.turn.used = max(0, f.stats.turn.used-was) // until it was given up
-		h.count(f)
+		f := c.track(h, a.ID, j.Spec)
+		f.started, f.startedAt, f.earlierRunTime = true, c.now.Mono, c.ranBefore(a)
+		c.chargeStarted(f, f.earlierRunTime)
+		f.stats.share.used = max(0, f.stats.share.used-was) // until it was given up
+		h.count(f, 1)
 	}
 }
 
@@ -294,31 +296,31 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 // others of its job, which are then ended.
 func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 	for _, o := range j.Attempts {
-		f := c.flights[o.ID]
+		f := c.inFlight[o.ID]
 		if f == nil || !o.State.Open() || o.ID == id {
 			continue
 		}
 		if f.started && o.Started <= at {
 			return false
 		}
-		c.killFlight(f, "an earlier attempt came back that has run longer")
+		c.killAttempt(f, "an earlier attempt came back that has run longer")
 	}
 	return true
 }
 
 // forget drops a lost attempt whose fate is settled from the list of those to ask about.
-func (c *Core) forget(id jobs.AttemptID) {
-	delete(c.unwanted, id)
-	if !c.astray[id] {
+func (c *Core) settleOrphan(id jobs.AttemptID) {
+	delete(c.toKill, id)
+	if !c.orphaned[id] {
 		return
 	}
 	c.leave(id.Job) // its host may get it again: another class
-	delete(c.astray, id)
-	delete(c.lostUse, id)
+	delete(c.orphaned, id)
+	delete(c.orphanCharge, id)
 	if a := c.table.Attempt(id); c.hostWith(a.Host, a.Machine) != nil {
 		h := c.hostWith(a.Host, a.Machine)
-		if i := slices.Index(h.missing, id); i >= 0 {
-			h.missing = slices.Delete(h.missing, i, i+1)
+		if i := slices.Index(h.orphans, id); i >= 0 {
+			h.orphans = slices.Delete(h.orphans, i, i+1)
 		}
 	}
 	c.enqueue(id.Job)

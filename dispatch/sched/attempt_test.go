@@ -22,7 +22,7 @@ func TestMinimalTimeouts(t *testing.T) {
 	limits := []time.Duration{0, time.Second, time.Minute}
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		h := newTuples()
+		h := newHardnessIndex()
 		n := 1 + rng.IntN(3)
 		draw := func() *tuple {
 			o := &jobs.Options{}
@@ -115,14 +115,14 @@ func BenchmarkDomino(b *testing.B) {
 		var longest time.Duration
 		for i := range bars {
 			id := jobs.AttemptID{Job: jobs.ID(i + 1), N: 1}
-			if c.flights[id] == nil {
+			if c.inFlight[id] == nil {
 				b.Fatal("not launched", id)
 			}
 			was := time.Now()
 			c.Step(now, AttemptsEnded{"melon1", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
 			longest = max(longest, time.Since(was))
 		}
-		if n := len(c.hard.list[0].bars); n != bars || c.Defects > 0 {
+		if n := len(c.hardness.list[0].bars); n != bars || c.Defects > 0 {
 			b.Fatal(n, "minimal timeouts,", c.Defects, "defects")
 		}
 		b.ReportMetric(float64(submitted)/float64(len(specs)), "ns/job-submitted")
@@ -229,7 +229,7 @@ func TestETANeverTooSure(t *testing.T) {
 		if i < 9 || i > 20 && i < 98 {
 			continue
 		}
-		s.at += etaEvery
+		s.at += etaInterval
 		if eta, spread, ok := s.c.ETA(s.now()); !ok || spread < eta/10 || spread < time.Second {
 			t.Errorf("%d have ended: %s ± %s, %v", i+1, eta, spread, ok)
 		}
@@ -264,8 +264,8 @@ func TestUndoCancel(t *testing.T) {
 		ids := s.effect(Cancel{Jobs: []jobs.ID{1, 2, 3}})
 		want(t, "undo", fmt.Sprint(ids), "[2 3 4 5 6 7]")
 		s.wantState(5, jobs.Skipped)
-		if got := s.c.Standing(2); got != Ending {
-			t.Errorf("standing %d", got)
+		if got := s.c.Running().Ending; !slices.Equal(got, []jobs.ID{2}) {
+			t.Errorf("jobs that are being ended: %v", got)
 		}
 		if early {
 			s.step(Requeue{ids})
@@ -308,39 +308,5 @@ func TestUndoUndone(t *testing.T) {
 	s.wantState(2, jobs.Succeeded)
 	if s.finish == nil {
 		t.Error("the run goes on")
-	}
-}
-
-// TestStanding: what a screen shows of a job beyond its state is the core's own word.
-func TestStanding(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	n := jobs.NoOptions
-	s.submit(true, n, n, &jobs.Options{After: []jobs.ID{1}})
-	check := func(what string, want ...Standing) {
-		t.Helper()
-		for i, w := range want {
-			if got := s.c.Standing(jobs.ID(i + 1)); got != w {
-				t.Errorf("%s: job %d stands at %d, want %d", what, i+1, got, w)
-			}
-		}
-	}
-	check("queued", IsReady, IsReady, Waits, IsOver)
-	s.up("a")
-	check("handed", Handed, IsReady, Waits)
-	s.started("a", "1.1")
-	check("runs", Runs)
-	s.step(down("a", hosts.Unreachable, "gone"))
-	check("away", Away)
-	if v := s.c.Hosts()[0]; v.Down == 0 && s.at > 0 {
-		t.Errorf("%+v", v)
-	}
-	s.up("a")
-	s.ended("a", "1.1", exit1)
-	check("failed", Retrying)
-	s.step(Cancel{Jobs: []jobs.ID{1}})
-	check("canceled", IsOver, Handed, IsOver)
-	s.step(Drain{Why: "asked"})
-	if s.c.Draining() != "asked" || s.c.Paused() {
-		t.Error("draining is not told")
 	}
 }

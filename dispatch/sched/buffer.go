@@ -10,10 +10,10 @@ import (
 // The buffer: hosts get single-slot jobs ahead of need, so that a slot that
 // becomes free is refilled on the spot.
 const (
-	bufferSpan = 300 * time.Millisecond // of work a slot; covers a slow link's round trip
-	bufferLong = 30 * time.Second       // jobs longer than this are not worth holding back from others
-	bufferMost = 256                    // a host
-	sharePart  = 2                      // 1/sharePart of the remaining queue is handed out ahead
+	bufferTime         = 300 * time.Millisecond // of work a slot; covers a slow link's round trip
+	maxBufferedRunTime = 30 * time.Second       // jobs longer than this are not worth holding back from others
+	maxBuffered        = 256                    // a host
+	aheadDivisor       = 2                      // 1/sharePart of the remaining queue is handed out ahead
 )
 
 // highWater returns how many jobs a host with so many slots should hold beyond
@@ -24,17 +24,17 @@ func highWater(slots int, mean float64, known bool, span time.Duration) int {
 		return 0
 	case span > 0:
 		return slots * int(min(math.Ceil(span.Seconds()/max(mean, 1e-3)), 1e6))
-	case mean >= bufferLong.Seconds():
+	case mean >= maxBufferedRunTime.Seconds():
 		return 0
 	}
-	return min(bufferMost, slots*max(1, int(math.Ceil(bufferSpan.Seconds()/max(mean, 1e-3)))))
+	return min(maxBuffered, slots*max(1, int(math.Ceil(bufferTime.Seconds()/max(mean, 1e-3)))))
 }
 
-// meanFor returns the run time to expect of a job, in seconds.
+// meanFor returns the expected run time of a job, in seconds. It is false if nothing is known.
 func (c *Core) meanFor(id jobs.ID) (float64, bool) {
 	s := c.table.Job(id).Spec
-	if m, ok := c.times.of(s.Queue); ok {
-		return m, true
+	if m := &c.statsOf(s).recent; m.n > 0 {
+		return m.all, true
 	}
 	return s.Estimate.Seconds(), s.Estimate > 0
 }
@@ -48,7 +48,7 @@ func (c *Core) fillBuffers() {
 	}
 	slots, ahead := 0, 0
 	for _, h := range c.hosts {
-		if h.takes() {
+		if h.acceptsJobs() {
 			slots += h.limit
 			ahead += max(0, -h.free())
 		}
@@ -57,24 +57,24 @@ func (c *Core) fillBuffers() {
 		return
 	}
 	left := c.queue.ready + ahead
-	var l line
+	var l candidates
 	for _, h := range c.hosts {
-		if !h.takes() || h.limit == 0 || h.special > 0 || h.reserved != nil || h.keepsPart() || h.free() > 0 || h.rest.onTrial() {
+		if !h.acceptsJobs() || h.limit == 0 || h.nSpecial > 0 || h.reserved != nil || h.keepsPart() || h.free() > 0 || h.probation.onTrial() {
 			continue
 		}
 		part := left * h.limit / slots
 		if c.cfg.Buffer == 0 {
-			part /= sharePart
+			part /= aheadDivisor
 		}
 		if l == nil {
-			l = c.plainLine()
+			l = c.bufferCandidates()
 		}
 		c.fillBuffer(h, &l, part)
 	}
 }
 
 // fillBuffer tops up one host from the line of buffered classes.
-func (c *Core) fillBuffer(h *host, l *line, part int) {
+func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 	want := -1
 	for want < 0 || -h.free() < want {
 		i := l.firstFor(c, h)
@@ -95,33 +95,33 @@ func (c *Core) fillBuffer(h *host, l *line, part int) {
 
 // plainLine returns the classes whose jobs may be buffered, in no order: there
 // are few, and firstFor looks for the most urgent one that fits.
-func (c *Core) plainLine() line {
-	c.weighQueues()
-	l := line{}
+func (c *Core) bufferCandidates() candidates {
+	c.updateLoads()
+	l := candidates{}
 	for _, cl := range c.queue.list {
-		if cl.key.plain() && !c.limited(cl.spec) {
+		if cl.key.isPlain() && !c.limited(cl.spec) {
 			id, r := cl.head(c)
-			l = append(l, waiting{cl, id, r})
+			l = append(l, candidate{cl, id, r})
 		}
 	}
 	return l
 }
 
 // firstFor returns the index of the most urgent head that the host may get, -1 if none.
-func (l line) firstFor(c *Core, h *host) int {
-	best, before := -1, (*waiting).before
+func (l candidates) firstFor(c *Core, h *host) int {
+	best, before := -1, (*candidate).before
 	if c.hybrid && h.local() {
-		before = (*waiting).shorter
+		before = (*candidate).shorterFirst
 	}
 	for i := range l {
-		if (best < 0 || before(&l[i], &l[best])) && c.mayGo(h, l[i].class, l[i].class.picky(c)) {
+		if (best < 0 || before(&l[i], &l[best])) && c.canRunOn(h, l[i].class, l[i].class.picky(c)) {
 			best = i
 		}
 	}
 	return best
 }
 
-func (l *line) take(i int) {
+func (l *candidates) take(i int) {
 	n := len(*l) - 1
 	(*l)[i] = (*l)[n]
 	*l = (*l)[:n]
@@ -148,9 +148,9 @@ func (c *Core) balance() {
 	if c.closed() || c.queue.ready > 0 {
 		return
 	}
-	free := -c.comingBack()
+	free := -c.numWithdrawing()
 	for _, h := range c.hosts {
-		if h.takes() && h.reserved == nil {
+		if h.acceptsJobs() && h.reserved == nil {
 			free += max(0, h.free())
 		}
 	}
@@ -162,7 +162,7 @@ func (c *Core) balance() {
 		n := 0
 		quota := min(free, h.surplus())
 		for f := h.tail; f != nil && n < quota; f = f.prev {
-			if !f.waiting() || !f.single() || !c.elsewhere(f) {
+			if !f.isWaiting() || !f.isPlain() || !c.hasRoomElsewhere(f) {
 				continue
 			}
 			if at := f.launchedAt + balanceWait; at > c.now.Mono {
@@ -182,7 +182,7 @@ func (c *Core) balance() {
 }
 
 // comingBack counts the jobs that were asked back and are not here yet.
-func (c *Core) comingBack() int {
+func (c *Core) numWithdrawing() int {
 	n := 0
 	for _, h := range c.hosts {
 		if h.linked && h.occupied > h.running {
@@ -200,7 +200,7 @@ func (c *Core) comingBack() int {
 func (h *host) surplus() int {
 	n := 0
 	for f := h.head; f != nil; f = f.next {
-		if f.waiting() {
+		if f.isWaiting() {
 			n++
 		}
 	}
@@ -222,12 +222,12 @@ func (c *Core) fullest() *host {
 }
 
 // elsewhere reports whether another host has room for a buffered job now.
-func (c *Core) elsewhere(f *flight) bool {
+func (c *Core) hasRoomElsewhere(f *inFlight) bool {
 	cl := c.classOf(c.table.Job(f.id.Job))
 	ok := false
 	for _, h := range c.hosts {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
-		ok = ok || h != f.h && free > 0 && c.mayGo(h, cl, cl.avoid != nil)
+		ok = ok || h != f.host && free > 0 && c.canRunOn(h, cl, cl.avoid != nil)
 	}
 	return ok
 }

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,39 +12,39 @@ import (
 // classKey is what decides where a job can run, and whose turn it is. Jobs with equal
 // keys wait in one class, so that a choice of host is made for a class and not for each job.
 type classKey struct {
-	queue  string
-	est    int    // of its user's estimate, in steps; 0: none, or it decides nothing (place.go)
-	tags   string // sorted, joined by newlines
-	gpus   jobs.GPUs
-	slots  int
-	tokens string
-	mem    int64
-	lasts  time.Duration // how long it runs at most, as far as is known; 0: that is not known, or decides nothing
-	avoid  string        // hosts where the job has failed in this round, joined by newlines
-	taboo  string        // hosts where an attempt of it runs, or may still run though it was given up
+	queue        string
+	estimateStep int    // of its user's estimate, in steps; 0: none, or it decides nothing (place.go)
+	tags         string // sorted, joined by newlines
+	gpus         jobs.GPUs
+	slots        int
+	tokens       string
+	mem          int64
+	maxRunTime   time.Duration // how long it runs at most, as far as is known; 0: that is not known, or decides nothing
+	avoid        string        // hosts where the job has failed in this round, joined by newlines
+	excluded     string        // hosts where an attempt of it runs, or may still run though it was given up
 }
 
 // class holds the ready jobs of one key.
 type class struct {
 	key   classKey
-	stats *runStats  // of its queue
-	spec  *jobs.Spec // of one of its jobs, which all use the same pools
+	stats *queueStats // of its queue
+	spec  *jobs.Spec  // of one of its jobs, which all use the same pools
 	tags  []string
 	n     int // ready jobs
 	ranks map[rank]*bucket
-	heap  buckets
+	heap  minHeap[*bucket]
 	pos   int // in queue.list; -1: not there
 
-	epoch int    // of the capacities that fits and never were worked out for
-	fits  []bool // by host index: could it run there at all
-	avoid []bool // by host index; nil: none
-	never string // why no host of the inventory can ever run it
+	epoch         int    // of the capacities that fits and never were worked out for
+	fits          []bool // by host index: could it run there at all
+	avoid         []bool // by host index; nil: none
+	unsatisfiable string // why no host of the inventory can ever run it
 
-	stuckAt time.Duration // since when its first job fits on no host; 0: it is not stuck
+	stuckSince time.Duration // since when its first job fits on no host; 0: it is not stuck
 }
 
 // plain reports whether its jobs may share a buffer.
-func (k classKey) plain() bool { return k.slots == 1 && k.gpus == 0 && k.mem == 0 }
+func (k classKey) isPlain() bool { return k.slots == 1 && k.gpus == 0 && k.mem == 0 }
 
 // classOf returns the class of a queued job.
 func (c *Core) classOf(j *jobs.Job) *class {
@@ -66,17 +65,17 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 	if q.lastOpts != j.Spec.Options {
 		q.lastOpts = j.Spec.Options
 		q.lastKey = classKey{
-			queue: j.Spec.Queue, est: c.estimateStep(j.Spec),
+			queue: j.Spec.Queue, estimateStep: c.estimateStep(j.Spec),
 			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), tokens: j.Spec.TokenText(),
-			mem: j.Spec.MemBytes, lasts: c.lastsStep(j.Spec),
+			mem: j.Spec.MemBytes, maxRunTime: c.lastsStep(j.Spec),
 		}
 	}
 	key := q.lastKey
 	if j.Failures > 0 {
 		key.mem = c.memory(j)
-		key.lasts = grown(key.lasts, c.cfg.TimeoutGrowth, j)
+		key.maxRunTime = grown(key.maxRunTime, c.cfg.TimeoutGrowth, j)
 	}
-	key.avoid, key.taboo = c.pastOf(j)
+	key.avoid, key.excluded = c.pastOf(j)
 	if q.anywhere[j.Spec.ID] {
 		key.avoid = ""
 	}
@@ -103,7 +102,7 @@ func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 			failed = insert(failed, a.Host)
 		case a.State.Open():
 			lost = insert(lost, a.Host) // a copy runs elsewhere
-		case a.State == jobs.AttemptLost && c.astray[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].has(a):
+		case a.State == jobs.AttemptLost && c.orphaned[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].owns(a):
 			lost = insert(lost, a.Host)
 		case a.State == jobs.AttemptLost && a.Round == j.Round:
 			failed = insert(failed, a.Host) // it died there: another host first
@@ -126,9 +125,9 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 	if b == nil {
 		b = &bucket{rank: r}
 		cl.ranks[r] = b
-		heap.Push(&cl.heap, b)
+		cl.heap.push(b)
 	}
-	b.add(id)
+	b.ids.push(queuedID(id))
 	if cl.n++; cl.pos < 0 {
 		cl.pos = len(c.queue.list)
 		c.queue.list = append(c.queue.list, cl)
@@ -162,18 +161,18 @@ func (cl *class) remove(c *Core, id jobs.ID) {
 func (cl *class) head(c *Core) (jobs.ID, rank) {
 	for len(cl.heap) > 0 {
 		b := cl.heap[0]
-		id, ok := b.head()
-		if !ok {
-			heap.Pop(&cl.heap)
+		if len(b.ids) == 0 {
+			cl.heap.pop()
 			delete(cl.ranks, b.rank)
 			continue
 		}
-		if c.queue.spots[id-1] == ready {
+		id := jobs.ID(b.ids[0])
+		if c.queue.states[id-1] == ready {
 			if j := c.table.Job(id); c.rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl) {
 				return id, b.rank
 			}
 		}
-		b.drop()
+		b.ids.pop()
 	}
 	return 0, rank{}
 }
@@ -186,38 +185,38 @@ func (c *Core) fit(cl *class) {
 		cl.avoid = make([]bool, len(c.hosts))
 		for name := range strings.SplitSeq(cl.key.avoid, "\n") {
 			if h := c.byName[name]; h != nil {
-				cl.avoid[h.idx] = true
+				cl.avoid[h.index] = true
 			}
 		}
 	}
-	taboo := strings.Split(cl.key.taboo, "\n")
+	taboo := strings.Split(cl.key.excluded, "\n")
 	cl.fits = slices.Grow(cl.fits[:0], len(c.hosts))
 	var why string
 	any := false
 	for _, h := range c.hosts {
-		no := h.misses(cl)
+		no := h.whyCannotRun(cl)
 		if no != "" && why == "" {
 			why = no
 		}
 		cl.fits = append(cl.fits, no == "" && !slices.Contains(taboo, h.spec.Name))
 		any = any || no == ""
 	}
-	if cl.never = ""; c.neverAt > 0 {
+	if cl.unsatisfiable = ""; c.failUnsatisfiableAt > 0 {
 		return
 	}
-	cl.never = c.beyondPools(cl)
+	cl.unsatisfiable = c.exceedsPools(cl)
 	switch {
-	case cl.never != "", any, len(c.specs()) == 0, c.anyProviderCouldRun(cl):
+	case cl.unsatisfiable != "", any, len(c.specs()) == 0, c.anyProviderCouldRun(cl):
 	case len(c.hosts) == 1:
-		cl.never = why
+		cl.unsatisfiable = why
 	default:
-		cl.never = c.neverOnAny(cl, why)
+		cl.unsatisfiable = c.whyUnsatisfiable(cl, why)
 	}
 }
 
 // misses describes what the host lacks for the class, "" if nothing that is known.
 // What only a hello can tell is taken for granted until there was one.
-func (h *host) misses(cl *class) string {
+func (h *host) whyCannotRun(cl *class) string {
 	if h.removed {
 		return fmt.Sprintf("host %s is removed from the inventory", h.spec.Name)
 	}
@@ -233,8 +232,8 @@ func (h *host) misses(cl *class) string {
 		}
 		keptSlots, keptGPUs = h.spec.KeptFrom(cl.key.queue)
 	}
-	if h.inst != nil {
-		if why := cl.neverEnds(h.inst.p.spec); why != "" {
+	if h.instance != nil {
+		if why := cl.tooLongFor(h.instance.p.spec); why != "" {
 			return why
 		}
 	}
@@ -246,7 +245,7 @@ func (h *host) misses(cl *class) string {
 		}
 		return text
 	}
-	if n := h.most(); n > 0 && k.slots > n-keptSlots {
+	if n := h.maxSlots(); n > 0 && k.slots > n-keptSlots {
 		return has(jobs.Plural(k.slots, "slot"), n, keptSlots)
 	}
 	if known := h.spec.GPUNumbers(nil) != nil || h.hello != nil; known && k.gpus > 0 && k.gpus.Devices() > h.nGPUs()-keptGPUs {
@@ -260,10 +259,10 @@ func (h *host) misses(cl *class) string {
 
 // neverOnAny explains in one line why no host can run the class: the requirement
 // that each host misses, if there is a single one.
-func (c *Core) neverOnAny(cl *class, first string) string {
+func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	all := func(k *class) bool {
 		for _, h := range c.hosts {
-			if h.misses(k) == "" {
+			if h.whyCannotRun(k) == "" {
 				return false
 			}
 		}
@@ -300,9 +299,9 @@ func (c *Core) refuseUnsatisfiable() {
 		if cl.epoch != c.queue.epoch {
 			c.fit(cl)
 		}
-		for cl.never != "" && cl.n > 0 && n < mostAStep {
+		for cl.unsatisfiable != "" && cl.n > 0 && n < maxPerStep {
 			id, _ := cl.head(c)
-			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: cl.never})
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: cl.unsatisfiable})
 			n++
 		}
 		if cl.n == 0 {

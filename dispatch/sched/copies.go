@@ -16,25 +16,32 @@ import (
 const (
 	// copyAfter is the age below which a job is not copied unless its host is silent:
 	// most jobs as short as that end before a copy has begun.
-	copyAfter = time.Second
+	minCopyAge = time.Second
 	// copyEvery is how often the running jobs are looked at for this: all of them each time.
-	copyEvery = time.Second
+	copyInterval = time.Second
 	// stragglerEvery is added to it while jobs wait, which are not handed out ahead of need
 	// from then on until a slot is free.
-	stragglerEvery = 4 * time.Second
+	stragglerCopyDelay = 4 * time.Second
 	// losersWait is how long a run that has all results waits for a silent host with an
 	// attempt that lost, and copyLease bounds the leases of such a run: what was handed to
 	// the host must not start later.
-	losersWait = 10 * time.Second
-	copyLease  = losersWait
+	loserTimeout = 10 * time.Second
+	copyLease    = loserTimeout
 )
 
 // candidate is an attempt whose job may be copied.
-type candidate struct {
-	f    *flight
+type copyCandidate struct {
+	f    *inFlight
 	rank int           // smaller goes first
 	left time.Duration // expected remaining time; the longest goes first
 	why  string
+}
+
+// stragglers is when running jobs are looked at.
+type stragglers struct {
+	judgeAt    time.Duration // next, for stragglers
+	copyAt     time.Duration // next, for copies
+	straggling int           // number of attempts that are stragglers
 }
 
 // copiesWait reports whether a straggler waits for a free slot while jobs wait in the queue.
@@ -47,34 +54,34 @@ func (c *Core) copiesWait() bool {
 // get one, before those jobs; otherwise first the jobs of hosts that do not answer, then
 // stragglers, then the jobs with the longest expected remaining time.
 func (c *Core) copyRunning() {
-	if c.cfg.Copies < 2 || c.now.Mono < c.copyAt || c.closed() || !c.roomLeft() {
+	if c.cfg.Copies < 2 || c.now.Mono < c.copyAt || c.closed() || !c.hasFreeSlot() {
 		return
 	}
 	queued := c.queue.ready > 0
 	if queued && c.straggling == 0 || !queued && c.backlog() {
 		return
 	}
-	c.copyAt = c.now.Mono + copyEvery
+	c.copyAt = c.now.Mono + copyInterval
 	if queued {
-		c.copyAt += stragglerEvery
+		c.copyAt += stragglerCopyDelay
 	}
-	var list []candidate
+	var list []copyCandidate
 	for _, h := range c.everyHost() {
 		for f := h.head; f != nil; f = f.next {
-			if queued && !f.straggles {
+			if queued && !f.isStraggler {
 				continue
 			}
-			if x, ok := c.candidate(f); ok {
+			if x, ok := c.copyCandidate(f); ok {
 				list = append(list, x)
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int {
+	slices.SortStableFunc(list, func(a, b copyCandidate) int {
 		return cmp.Or(a.rank-b.rank, cmp.Compare(b.left, a.left))
 	})
-	for _, x := range list[:min(len(list), mostAStep)] {
+	for _, x := range list[:min(len(list), maxPerStep)] {
 		j := c.table.Job(x.f.id.Job)
-		if !c.roomLeft() {
+		if !c.hasFreeSlot() {
 			return
 		}
 		if !c.mayCopy(j) {
@@ -83,7 +90,7 @@ func (c *Core) copyRunning() {
 		cl := c.newClass(j)
 		c.fit(cl)
 		if h := c.choose(cl); h != nil {
-			c.say(h.spec.Name, x.f.id.Job, "job %d runs on %s too: %s", x.f.id.Job, h.spec.Name, x.why)
+			c.logf(h.spec.Name, x.f.id.Job, "job %d runs on %s too: %s", x.f.id.Job, h.spec.Name, x.why)
 			c.launch(x.f.id.Job, h)
 			c.launchAfter = c.now.Mono + c.cfg.Delay
 		}
@@ -102,26 +109,26 @@ func (c *Core) backlog() bool {
 }
 
 // candidate reports whether the job of an attempt may be copied, and how urgent that is.
-func (c *Core) candidate(f *flight) (candidate, bool) {
-	j, h := c.table.Job(f.id.Job), f.h
-	if f.killed || f.over || j.State != jobs.Running || !c.mayCopy(j) {
-		return candidate{}, false
+func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
+	j, h := c.table.Job(f.id.Job), f.host
+	if f.killed || f.hasOutcome || j.State != jobs.Running || !c.mayCopy(j) {
+		return copyCandidate{}, false
 	}
-	if h.state == Suspect || !h.linked && c.now.Mono-h.heard >= BeatEvery {
-		return candidate{f: f, why: h.spec.Name + " does not answer"}, true
+	if h.state == Suspect || !h.linked && c.now.Mono-h.lastHeard >= HeartbeatInterval {
+		return copyCandidate{f: f, why: h.spec.Name + " does not answer"}, true
 	}
 	age := f.age(c.now.Mono)
-	if !f.judged() || age < copyAfter {
-		return candidate{}, false
+	if !f.isJudged() || age < minCopyAge {
+		return copyCandidate{}, false
 	}
 	left := age // what has run longer than expected, or is not expected to end, counts as in the middle
 	if d, ok := f.expected(age); ok && d > age {
 		left = d - age
 	}
-	if f.straggles {
-		return candidate{f, 1, left, "it is a straggler on " + h.spec.Name}, true
+	if f.isStraggler {
+		return copyCandidate{f, 1, left, "it is a straggler on " + h.spec.Name}, true
 	}
-	return candidate{f, 2, left, "slots are free"}, true
+	return copyCandidate{f, 2, left, "slots are free"}, true
 }
 
 // mayCopy reports whether a job may have one more attempt: within the run's number of
@@ -149,13 +156,13 @@ func (c *Core) giveUpLosers() {
 		return
 	}
 	for _, h := range c.everyHost() {
-		if h.linked || c.now.Mono-h.heard < losersWait {
+		if h.linked || c.now.Mono-h.lastHeard < loserTimeout {
 			continue
 		}
-		for f, next := h.head, (*flight)(nil); f != nil; f = next {
+		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
 			next = f.next
 			if c.mayLose(h, f, false, false) {
-				c.lose(f, "its job has a result, and "+h.spec.Name+" does not answer: "+c.silence(h))
+				c.lose(f, "its job has a result, and "+h.spec.Name+" does not answer: "+c.silenceText(h))
 			}
 		}
 	}
@@ -164,12 +171,12 @@ func (c *Core) giveUpLosers() {
 // A straggler has run for more than twice the time that jobs of its queue take. It
 // is flagged, and is among the first to be copied (copies.go).
 const (
-	stragglerAt = 2
+	stragglerFactor = 2
 	// judgeEvery is how often the running jobs are looked at: all of them each time.
-	judgeEvery = TickEvery
+	judgeInterval = TickInterval
 	// stragglerLeast is the age below which nobody is told of a job: a hiccup of a second
 	// among jobs of milliseconds is nothing to look into.
-	stragglerLeast = 5 * time.Second
+	minStragglerAge = 5 * time.Second
 )
 
 // judge looks at what runs.
@@ -177,20 +184,20 @@ func (c *Core) judge() {
 	if c.now.Mono < c.judgeAt {
 		return
 	}
-	c.judgeAt = c.now.Mono + judgeEvery
+	c.judgeAt = c.now.Mono + judgeInterval
 	for _, st := range c.queues {
 		st.censored = censored{}
 	}
 	for _, h := range c.hosts {
 		for f := h.head; f != nil; f = f.next {
-			if f.judged() {
-				f.stats.runs(f.age(c.now.Mono).Seconds())
+			if f.isJudged() {
+				f.stats.addCensored(f.age(c.now.Mono).Seconds())
 			}
 		}
 	}
 	for _, h := range c.hosts {
 		for f := h.head; f != nil; f = f.next {
-			if age := f.age(c.now.Mono); !f.straggles && age >= stragglerLeast && f.judged() {
+			if age := f.age(c.now.Mono); !f.isStraggler && age >= minStragglerAge && f.isJudged() {
 				c.judgeOne(f, age)
 			}
 		}
@@ -199,25 +206,25 @@ func (c *Core) judge() {
 
 // judged reports whether the age of an attempt means something: it runs, its host is heard,
 // and nobody is ending it.
-func (f *flight) judged() bool { return f.started && f.h.linked && !f.killed && !f.over }
+func (f *inFlight) isJudged() bool { return f.started && f.host.linked && !f.killed && !f.hasOutcome }
 
-func (c *Core) judgeOne(f *flight, age time.Duration) {
+func (c *Core) judgeOne(f *inFlight, age time.Duration) {
 	expected, ok := f.expected(age)
-	if !ok || age <= stragglerAt*expected {
+	if !ok || age <= stragglerFactor*expected {
 		return
 	}
-	f.straggles = true
+	f.isStraggler = true
 	c.straggling++
 	than := "jobs of its queue take " + short(expected) + " at most, as a rule"
 	if f.spec.Estimate > 0 {
 		than = "it was estimated at " + short(expected)
 	}
-	c.say(f.h.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, short(age), f.h.spec.Name, than)
+	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, short(age), f.host.spec.Name, than)
 }
 
 // expected is how long it should take: as its user said, or as others of its queue
 // took.
-func (f *flight) expected(age time.Duration) (time.Duration, bool) {
+func (f *inFlight) expected(age time.Duration) (time.Duration, bool) {
 	if f.spec.Estimate > 0 {
 		return f.spec.Estimate, true
 	}
@@ -238,7 +245,7 @@ func (c *Core) Estimate(id jobs.ID) time.Duration {
 	if j == nil {
 		return 0
 	}
-	if f := c.flightOf(j); f != nil && f.started {
+	if f := c.inFlightOf(j); f != nil && f.started {
 		d, _ := f.expected(f.age(c.now.Mono))
 		return d
 	}
@@ -258,17 +265,17 @@ func (c *Core) Straggler(id jobs.ID) bool {
 	if j == nil || j.State != jobs.Running {
 		return false
 	}
-	f := c.flightOf(j)
-	return f != nil && f.straggles
+	f := c.inFlightOf(j)
+	return f != nil && f.isStraggler
 }
 
 // Stragglers returns the number of attempts that are stragglers.
 func (c *Core) Stragglers() int { return c.straggling }
 
 // flightOf returns the newest open attempt of a job, nil if there is none.
-func (c *Core) flightOf(j *jobs.Job) *flight {
+func (c *Core) inFlightOf(j *jobs.Job) *inFlight {
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
-		if f := c.flights[j.Attempts[i].ID]; f != nil {
+		if f := c.inFlight[j.Attempts[i].ID]; f != nil {
 			return f
 		}
 	}

@@ -94,8 +94,8 @@ func TestCopyEnds(t *testing.T) {
 			if got := s.hostsOf(1); got != tt.want || j.State != tt.state || j.Failures != tt.failed || j.Seq != 1 {
 				t.Errorf("attempts %q, %s, %d failures, result %d, want %q, %s, %d, 1", got, j.State, j.Failures, j.Seq, tt.want, tt.state, tt.failed)
 			}
-			if len(s.c.flights) > 0 || s.c.Defects > 0 {
-				t.Errorf("%d attempts are open, %d defects", len(s.c.flights), s.c.Defects)
+			if len(s.c.inFlight) > 0 || s.c.Defects > 0 {
+				t.Errorf("%d attempts are open, %d defects", len(s.c.inFlight), s.c.Defects)
 			}
 		})
 	}

@@ -40,85 +40,60 @@ type Config struct {
 	InstancePrefix string            // of the names of the run's instances, without the dash; see hosts.InstancePrefix
 }
 
-// Core is the state machine. It is not safe for concurrent use: one goroutine
-// owns it and the table in it.
+// Core is the state machine. It is not safe for concurrent use: one goroutine owns it and its
+// table. Its parts are declared in the files of the policies that use them.
 type Core struct {
 	cfg    Config
 	table  *jobs.Table
 	rng    *rand.Rand
-	hosts  []*host          // inventory order
-	absent []*host          // machines that have open or lost attempts and cannot be asked (inventory.go)
-	byName map[string]*host // those of hosts
+	hosts  []*host          // in the order of the inventory
+	absent []*host          // machines with open or lost attempts that cannot be asked (inventory.go)
+	byName map[string]*host // those in hosts
 
-	flights  map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
-	astray   map[jobs.AttemptID]bool    // lost, and no report of it since; see host.missing
-	lostUse  map[jobs.AttemptID]float64 // what those were charged by this dispatcher (share.go)
-	unwanted map[jobs.AttemptID]bool    // came back, were reported, and are being ended; until their end is reported
-	outlived map[jobs.AttemptID]bool    // lost attempts of unfinished jobs whose host came back with the attempt still known (lost.go)
-	queue    queue
-	slots    pool    // of the run (reserve.go)
-	tokens   []*pool // by kind
-	keeper   *class  // for which the pools keep what a job of it uses; nil: none
-	hard     tuples
+	attempts
+	queue queue
+	pools
+	hardness hardnessIndex
 	after    dependencies
-	sweep    sweep
-	again    map[jobs.ID]bool // to be requeued when their cancel is through (request.go)
-	asked    []*asking        // requests not carried out yet, in order
-	times    runTimes
-
-	stats      map[string]*runStats // by queue (runtimes.go)
-	queues     []*runStats          // the same, in a fixed order
-	lastOpts   *jobs.Options        // of the job asked about last …
-	lastStats  *runStats            // … and its queue's
-	judgeAt    time.Duration        // when running jobs are looked at next (copies.go)
-	straggling int
-	copyAt     time.Duration // when running jobs may be copied next (copies.go)
-	heeded     *jobs.Options // of the job whose queue's share was taken in last (share.go)
-	ahead      float64       // seconds that what runs is charged ahead
-	hybrid     bool          // local slots take the shortest job first (place.go)
-	lastETA    lastETA       // forecast.go
+	pendingRequests
+	allQueues       // queuestats.go
+	stragglers      // straggler.go
+	hybrid     bool // local slots take the shortest job first (hybrid.go)
+	etaCache   etaCache
 	deadlines  deadlines
 	provisions provisions // provide.go
+	reconciling
+	lifetime
+	step
 
-	begun       bool
-	beganAt     jobs.Stamp
-	last        bool   // no more jobs will be submitted
-	holds       Holder // why the program itself launches nothing
-	drain       string // why nothing more is launched; "": not draining
-	stopped     bool
-	stopWhy     string
-	finished    bool
-	fenced      bool
-	launchAfter time.Duration // when the next job may be launched, for Delay
-	anyUp       time.Duration // when a host was last usable, for GiveUp
-	firstSeq    int64         // the first result number that this dispatcher may give (reconcile.go); 0: any
-	reconciling               // after damage to the journal (reconcile.go)
-	balanceAt   time.Duration // look again for buffered jobs that another host could start
-	stallSaid   time.Duration // when a stall of ours was last told; 0: never
-	outages     int           // shared outages so far
-	neverAt     time.Duration // until when jobs that no host can run wait, because the set of hosts has changed; 0: they fail
-	clearUntil  time.Duration // the end waits for word of lost attempts; 0: not at the end
-	halt        halt
+	launchAfter         time.Duration // when the next job may be launched, for Delay
+	firstSeq            int64         // the first result number that this dispatcher may give; 0: any (reconcile.go)
+	balanceAt           time.Duration // when to look again for buffered jobs that another host could start
+	stallReportedAt     time.Duration // 0: never
+	outages             int           // number of shared outages so far
+	failUnsatisfiableAt time.Duration // until when jobs that no host can run wait, because the set of hosts has changed; 0: they do not
 
 	// See, if set, is shown each record right after it was folded, while its job is
 	// still as the record left it: one Step may end a job and open its next round. It
 	// must not call the core.
 	See func(*jobs.Record)
 
-	// Defects counts records that did not fit the table. It stays 0; a test that
-	// sees anything else has found a defect of this package.
+	// Defects counts records that did not fit the table. Any other number than 0 shows a
+	// defect of this package.
 	Defects int
+}
 
-	// Only while a Step lasts.
-	now     Time
-	records []jobs.Record
-	finish  []Command
-	looking []Command // looks at the shared directory
-	leaving []Command // hosts that leave
-	settled []ended   // became terminal, their dependents not yet looked at
-	cause   string    // name of the request that is being carried out, or whose consequences are; "": none
-	holding bool      // emit leaves queued jobs in held until release
-	held    []jobs.ID
+// step is what a Step gathers.
+type step struct {
+	now       Time
+	records   []jobs.Record
+	finish    []Command
+	looks     []Command  // Look
+	leaves    []Command  // Leave
+	settled   []endedJob // jobs that became terminal, whose dependents were not looked at yet
+	cause     string     // name of the request that causes the records; "": none
+	deferring bool       // emit adds queued jobs to deferred, and does not enqueue them
+	deferred  []jobs.ID
 }
 
 // New builds a core around a folded table. Open attempts in the table are of
@@ -130,33 +105,27 @@ type Core struct {
 func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	c := &Core{
 		cfg: cfg, table: t,
-		rng:      rand.New(rand.NewPCG(cfg.Seed, 0x64637374)),
-		byName:   make(map[string]*host, len(hs)),
-		flights:  make(map[jobs.AttemptID]*flight),
-		astray:   make(map[jobs.AttemptID]bool),
-		lostUse:  make(map[jobs.AttemptID]float64),
-		unwanted: make(map[jobs.AttemptID]bool),
-		outlived: make(map[jobs.AttemptID]bool),
-		queue:    newQueue(),
-		hard:     newTuples(),
-		after:    newDependencies(),
-		times:    newRunTimes(),
-		stats:    make(map[string]*runStats),
-		again:    make(map[jobs.ID]bool),
+		rng:    rand.New(rand.NewPCG(cfg.Seed, 0x64637374)),
+		byName: make(map[string]*host, len(hs)),
+		attempts: attempts{
+			inFlight:     make(map[jobs.AttemptID]*inFlight),
+			orphaned:     make(map[jobs.AttemptID]bool),
+			orphanCharge: make(map[jobs.AttemptID]float64),
+			toKill:       make(map[jobs.AttemptID]bool),
+			stillRunning: make(map[jobs.AttemptID]bool),
+		},
+		queue:           newQueue(),
+		hardness:        newHardnessIndex(),
+		after:           newDependencies(),
+		pendingRequests: pendingRequests{requeueWhenEnded: make(map[jobs.ID]bool)},
+		allQueues:       allQueues{stats: make(map[string]*queueStats)},
+		hybrid:          bothKinds(hs),
 	}
-	if c.cfg.Tries <= 0 {
-		c.cfg.Tries = jobs.DefaultTries
-	}
-	if c.cfg.GiveUp <= 0 {
-		c.cfg.GiveUp = 10 * time.Minute
-	}
-	if c.cfg.HalfLife <= 0 {
-		c.cfg.HalfLife = defaultHalfLife
-	}
-	if c.cfg.BackoffCap <= 0 {
-		c.cfg.BackoffCap = time.Minute
-	}
-	c.slots = pool{unit: "slot", rule: "--max-slots allows", most: cmp.Or(cfg.MaxSlots, -1)}
+	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
+	c.cfg.GiveUp = orDefault(cfg.GiveUp, 10*time.Minute)
+	c.cfg.HalfLife = orDefault(cfg.HalfLife, defaultHalfLife)
+	c.cfg.BackoffCap = orDefault(cfg.BackoffCap, time.Minute)
+	c.slots = pool{unit: "slot", rule: "--max-slots allows", limit: cmp.Or(cfg.MaxSlots, -1)}
 	c.setTokens(SetTokens{cfg.Tokens})
 	for _, s := range hs {
 		h := newHost(s, len(c.hosts))
@@ -164,8 +133,14 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		c.hosts = append(c.hosts, h)
 		c.byName[s.Name] = h
 	}
-	c.hybrid = bothKinds(hs)
 	return c
+}
+
+func orDefault[T int | time.Duration](x, otherwise T) T {
+	if x <= 0 {
+		return otherwise
+	}
+	return x
 }
 
 // Table returns the run's state; the caller must not change it.
@@ -184,7 +159,8 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	if clear(c.records); cap(c.records) > maxKept {
 		c.records = nil
 	}
-	c.now, c.records, c.finish, c.looking, c.leaving, c.provisions.commands = now, c.records[:0], nil, nil, nil, nil
+	c.step = step{now: now, records: c.records[:0], deferred: c.deferred[:0]}
+	c.provisions.commands = nil
 	switch {
 	case !c.begun:
 		c.begin()
@@ -202,7 +178,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	c.settle()
 	c.provide()
 	c.end()
-	return c.records, slices.Concat(c.leaving, c.collect(), c.looking, c.provisions.commands, c.finish)
+	return c.records, slices.Concat(c.leaves, c.collect(), c.looks, c.provisions.commands, c.finish)
 }
 
 func (c *Core) handle(ev Event) {
@@ -212,62 +188,44 @@ func (c *Core) handle(ev Event) {
 	case HostUp:
 		c.hostUp(e)
 	case HostBeat:
-		c.hostBeat(e)
+		c.hostHeartbeat(e)
 	case HostDown:
 		c.hostDown(e)
 	case HostRefused:
-		c.refused(e)
+		c.handleRefused(e)
 	case AttemptsStarted:
 		for _, s := range e.Msg.Jobs {
-			if c.mayTell(e.Host, s.Attempt) {
+			if c.isAuthoritative(e.Host, s.Attempt) {
 				c.accepts(s.Attempt)
-				c.started(s.Attempt, s.Slot, s.At)
+				c.handleStarted(s.Attempt, s.Slot, s.At)
 			}
 		}
 	case AttemptsEnded:
 		for i := range e.Msg.Jobs {
-			if x := &e.Msg.Jobs[i]; c.mayTell(e.Host, x.Attempt) {
-				c.ended(x.Attempt, x.Slot, &x.Outcome)
+			if x := &e.Msg.Jobs[i]; c.isAuthoritative(e.Host, x.Attempt) {
+				c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
 			}
 		}
 	case AttemptsWithdrawn:
 		for _, id := range e.Msg.Attempts {
-			if c.mayTell(e.Host, id) {
+			if c.isAuthoritative(e.Host, id) {
 				c.neverStarted(id, e.Msg.Why)
 			}
 		}
 	case AttemptsProbed:
-		c.probed(e)
+		c.handleProbed(e)
 	case HostLooked:
-		c.looked(e)
+		c.handleLooked(e)
 	case HostListed:
-		c.listed(e)
-	case Cancel:
-		c.cancel(e)
+		c.handleListed(e)
 	case Request:
-		c.ask(e)
-	case Requeue:
-		c.requeue(e.Jobs)
-	case Edit:
-		c.edit(&e, new(jobs.Changer), nil)
-	case SetPriority:
-		c.setPriority(e)
-	case Pause:
-		c.pauseRun(e.On)
+		c.handleRequest(e)
+	case Cancel, Requeue, Edit, SetPriority, Pause, Drain, EndDrain, Stop, DrainHost, SetSlots, ChangeInventory:
+		c.startRequest(&pendingRequest{Request: Request{Do: []Event{e}}})
 	case Hold:
 		if c.holds &^= e.By; e.On {
 			c.holds |= e.By
 		}
-	case Drain:
-		c.startDrain(e.Why)
-	case EndDrain:
-		c.endDrain(e)
-	case Stop:
-		c.stop(e.Why)
-	case DrainHost:
-		c.drainHost(e)
-	case SetSlots:
-		c.setSlots(e)
 	case InstanceCreated:
 		c.instanceCreated(e)
 	case InstanceTerminated:
@@ -282,8 +240,6 @@ func (c *Core) handle(ev Event) {
 		c.setHosts(e)
 	case SetTokens:
 		c.setTokens(e)
-	case ChangeInventory:
-		c.changeInventory(e)
 	case Acked:
 		if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
 			c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})
@@ -327,16 +283,16 @@ func (c *Core) emit(r jobs.Record) bool {
 		return err == nil
 	}
 	c.countWaiting(j, 1)
-	c.forgetOutlived(j)
-	c.hardnessMoves(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)
+	c.pruneStillRunning(j)
+	c.updateHardness(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)
 	switch {
-	case j.State == jobs.Queued && c.holding:
-		c.held = append(c.held, r.Job)
+	case j.State == jobs.Queued && c.deferring:
+		c.deferred = append(c.deferred, r.Job)
 	case j.State == jobs.Queued:
 		c.enqueue(r.Job)
 	case open && j.State.Terminal():
 		c.halt.count(j.State)
-		c.settled = append(c.settled, ended{r.Job, r.Request})
+		c.settled = append(c.settled, endedJob{r.Job, r.Request})
 	}
 	return err == nil
 }
@@ -350,7 +306,7 @@ func (c *Core) causeOf(r *jobs.Record) string {
 }
 
 // say records something a person may want to read.
-func (c *Core) say(host string, job jobs.ID, format string, args ...any) {
+func (c *Core) logf(host string, job jobs.ID, format string, args ...any) {
 	c.emit(jobs.Record{Kind: jobs.KindEvent, Host: host, Job: job, Reason: fmt.Sprintf(format, args...)})
 }
 
@@ -368,5 +324,5 @@ func (c *Core) everyHost() []*host {
 // extend a lease.
 func (c *Core) Linked(name string) bool {
 	h := c.byName[name]
-	return h != nil && h.linked && !h.doubted()
+	return h != nil && h.linked && !h.isMute()
 }

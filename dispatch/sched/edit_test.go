@@ -103,7 +103,7 @@ func TestEditRetrying(t *testing.T) {
 	s.up("a")
 	s.plain(1)
 	s.ended("a", "1.1", exit1)
-	if s.c.queue.spots[0] != retrying {
+	if s.c.queue.states[0] != retrying {
 		t.Fatal("it does not wait")
 	}
 	want(t, "at once", launchedTexts(s.edit(jobs.Change{Command: new("b")}, 1)), "1.2 b;")
@@ -161,7 +161,7 @@ func TestEditRefused(t *testing.T) {
 func TestEditRequest(t *testing.T) {
 	s := newStage(t, Config{})
 	s.c.hosts = nil
-	n := mostAStep + 10
+	n := maxPerStep + 10
 	s.plain(n)
 	ids := make([]jobs.ID, n)
 	for i := range ids {
@@ -169,8 +169,8 @@ func TestEditRequest(t *testing.T) {
 	}
 	r := Request{Name: "r", Do: []Event{Edit{ids, jobs.Change{Timeout: new(time.Hour)}}}}
 	s.step(r)
-	for len(s.c.asked) > 0 {
-		if len(s.records) > mostAStep+10 {
+	for len(s.c.requests) > 0 {
+		if len(s.records) > maxPerStep+10 {
 			t.Fatalf("%d records in a step", len(s.records))
 		}
 		s.step(Tick{})
@@ -200,8 +200,6 @@ func TestPriorityInBounds(t *testing.T) {
 // what they ran by the old command would count for the new one; a request waits for it.
 func TestEditAfterDamage(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 2))
-	s.edit(jobs.Change{Command: new("new")}, 1)
-	contains(t, "said", s.records[0].Reason, "have not listed their attempts")
 	s.step(Request{Name: "r", Do: []Event{Edit{[]jobs.ID{1, 2}, jobs.Change{Command: new("new")}}}})
 	if at, ok := s.c.Next(); !ok || at < s.at+time.Second {
 		t.Errorf("a tick is wanted at %s, it is %s", at, s.at)

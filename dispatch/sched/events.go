@@ -328,7 +328,7 @@ type outbox struct {
 func (c *Core) collect() []Command {
 	var commands []Command
 	for _, h := range c.hosts {
-		o := &h.out
+		o := &h.outbox
 		if o.disconnect {
 			commands = append(commands, Disconnect{h.spec.Name})
 		}
@@ -340,7 +340,7 @@ func (c *Core) collect() []Command {
 		}
 		if h.linked {
 			if o.share {
-				commands = append(commands, SetShare{h.spec.Name, h.toldShare})
+				commands = append(commands, SetShare{h.spec.Name, h.sentShare})
 			}
 			none := o.limit && h.limit == 0
 			if none { // or some of what is to come back could start before it is told
@@ -368,7 +368,7 @@ func (c *Core) collect() []Command {
 				commands = append(commands, Launch{h.spec.Name, o.launch, o.urgent})
 			}
 		}
-		h.out = outbox{}
+		h.outbox = outbox{}
 	}
 	return commands
 }
@@ -378,11 +378,11 @@ func (h *host) kill(id jobs.AttemptID, why string) {
 	if !h.linked {
 		return
 	}
-	if n := len(h.out.kill); n > 0 && h.out.kill[n-1].Why == why {
-		h.out.kill[n-1].Attempts = append(h.out.kill[n-1].Attempts, id)
+	if n := len(h.outbox.kill); n > 0 && h.outbox.kill[n-1].Why == why {
+		h.outbox.kill[n-1].Attempts = append(h.outbox.kill[n-1].Attempts, id)
 		return
 	}
-	h.out.kill = append(h.out.kill, Kill{h.spec.Name, []jobs.AttemptID{id}, why})
+	h.outbox.kill = append(h.outbox.kill, Kill{h.spec.Name, []jobs.AttemptID{id}, why})
 }
 
 // warnAttempts warns what runs on a host that its end is near, each attempt once.
@@ -390,22 +390,22 @@ func (h *host) warnAttempts() {
 	for f := h.head; f != nil; f = f.next {
 		if f.started && !f.killed && !f.warned && h.linked {
 			f.warned = true
-			h.out.warn = append(h.out.warn, f.id)
+			h.outbox.warn = append(h.outbox.warn, f.id)
 		}
 	}
 }
 
 // killFlight asks for the end of an open attempt; repeated after a lost link.
-func (c *Core) killFlight(f *flight, why string) {
+func (c *Core) killAttempt(f *inFlight, why string) {
 	f.killed = true
-	f.h.kill(f.id, why)
+	f.host.kill(f.id, why)
 }
 
 // withdraw asks a buffered attempt back.
-func (h *host) withdraw(f *flight) {
-	if f.waiting() && h.linked {
+func (h *host) withdraw(f *inFlight) {
+	if f.isWaiting() && h.linked {
 		f.withdrawn = true
-		h.out.withdraw = append(h.out.withdraw, f.id)
+		h.outbox.withdraw = append(h.outbox.withdraw, f.id)
 	}
 }
 

@@ -114,7 +114,7 @@ func (h *fakeHost) extend() {
 }
 
 func (h *fakeHost) beats(gen int) {
-	h.w.after(BeatEvery, func() {
+	h.w.after(HeartbeatInterval, func() {
 		if h.gen != gen || !h.up || h.w.finished != nil {
 			return
 		}

@@ -8,13 +8,29 @@ import (
 	"dcs-tui/jobs"
 )
 
+// lifetime is how far the run has come, and what ends it.
+type lifetime struct {
+	begun         bool
+	beganAt       jobs.Stamp
+	last          bool   // no more jobs will be submitted
+	holds         Holder // reasons of the program to launch nothing
+	drain         string // why nothing more is launched; "": the run does not drain
+	stopped       bool
+	stopWhy       string
+	finished      bool
+	fenced        bool
+	halt          halt
+	anyUp         time.Duration // when a host was last usable, for Config.GiveUp
+	waitLostUntil time.Duration // until when the end waits for news of lost attempts; 0: the run is not at its end
+}
+
 // end sees whether the core has nothing left to do.
 func (c *Core) end() {
 	if c.fenced {
-		c.conclude(Fenced, "another dispatcher owns the run now")
+		c.finishWith(Fenced, "another dispatcher owns the run now")
 		return
 	}
-	if c.finished || c.stopped || len(c.asked) > 0 {
+	if c.finished || c.stopped || len(c.requests) > 0 {
 		return
 	}
 	left := c.table.Unfinished()
@@ -22,41 +38,41 @@ func (c *Core) end() {
 		c.giveUpLosers()
 	}
 	if left > 0 {
-		c.clearUntil = 0
+		c.waitLostUntil = 0
 	}
 	if left > 0 && c.drain == "" {
 		c.provisions.endBy = 0
 	}
 	switch {
-	case c.last && left == 0 && len(c.flights) == 0:
-		if c.clearing() || c.instancesGo() {
+	case c.last && left == 0 && len(c.inFlight) == 0:
+		if c.waitsForLost() || c.waitsForInstances() {
 			return
 		}
-		left := joined(c.leftBehind(), c.instancesLeft())
+		left := joinTexts(c.leftBehind(), c.instancesLeft())
 		if !c.table.Ended {
 			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: left})
 		}
-		c.conclude(AllDone, left)
-	case c.drain != "" && len(c.flights) == 0:
-		if !c.instancesGo() {
-			c.conclude(Drained, joined(c.drain, c.instancesLeft()))
+		c.finishWith(AllDone, left)
+	case c.drain != "" && len(c.inFlight) == 0:
+		if !c.waitsForInstances() {
+			c.finishWith(Drained, joinTexts(c.drain, c.instancesLeft()))
 		}
 	case left > 0 && c.unusable():
-		c.conclude(NoHosts, joined(c.whyNoHosts(), c.instancesLeft()))
+		c.finishWith(NoHosts, joinTexts(c.whyNoHosts(), c.instancesLeft()))
 	}
 }
 
 // clearingTime is how long the end of a run waits for hosts that answer to say
 // what happened to attempts that had been declared lost.
-const clearingTime = time.Minute
+const waitLostTime = time.Minute
 
 // clearing reports whether such an attempt may still be there (promise 4).
-func (c *Core) clearing() bool {
-	if c.clearUntil == 0 {
-		c.clearUntil = c.now.Mono + clearingTime
+func (c *Core) waitsForLost() bool {
+	if c.waitLostUntil == 0 {
+		c.waitLostUntil = c.now.Mono + waitLostTime
 	}
 	for _, h := range c.hosts {
-		if h.linked && len(h.missing) > 0 && c.now.Mono < c.clearUntil {
+		if h.linked && len(h.orphans) > 0 && c.now.Mono < c.waitLostUntil {
 			return true
 		}
 	}
@@ -69,7 +85,7 @@ func (c *Core) Outdated(f Finish) bool {
 	return f.How == AllDone && c.drain == "" && c.table.Unfinished() > 0
 }
 
-func (c *Core) conclude(how Finished, why string) {
+func (c *Core) finishWith(how Finished, why string) {
 	if !c.finished {
 		c.finished = true
 		c.finish = append(c.finish, Finish{How: how, Why: why})
@@ -83,15 +99,15 @@ func (c *Core) unusable() bool {
 		c.anyUp = c.now.Mono
 		return false
 	}
-	hopeless := len(c.hosts) > 0 && c.neverAt == 0 && len(c.provisions.providers) == 0 // else somebody sees to the hosts
+	hopeless := len(c.hosts) > 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0 // else somebody sees to the hosts
 	for _, h := range c.hosts {
 		if h.answers() && !h.removed {
 			c.anyUp = c.now.Mono
 			return false
 		}
-		hopeless = hopeless && (h.state == Disabled && !h.known || h.barred != "")
+		hopeless = hopeless && (h.state == Disabled && !h.known || h.ineligible != "")
 	}
-	return hopeless && len(c.flights) == 0 || c.now.Mono-c.anyUp >= c.cfg.GiveUp
+	return hopeless && len(c.inFlight) == 0 || c.now.Mono-c.anyUp >= c.cfg.GiveUp
 }
 
 func (c *Core) whyNoHosts() string {
@@ -120,11 +136,11 @@ func (c *Core) whyNoHosts() string {
 func (c *Core) leftBehind() string {
 	var parts []string
 	for _, h := range c.everyHost() {
-		if len(h.missing) == 0 {
+		if len(h.orphans) == 0 {
 			continue
 		}
 		ids := make([]string, 0, 5)
-		for i, id := range h.missing {
+		for i, id := range h.orphans {
 			if i == 4 {
 				ids = append(ids, "…")
 				break
@@ -140,7 +156,7 @@ func (c *Core) leftBehind() string {
 }
 
 // joined puts two texts after each other.
-func joined(a, b string) string {
+func joinTexts(a, b string) string {
 	if a != "" && b != "" {
 		a += "; "
 	}
@@ -165,7 +181,7 @@ const (
 )
 
 // haltLeast is the number of results from which on a share of them counts.
-const haltLeast = 10
+const minHaltResults = 10
 
 // halt counts the results of this dispatcher for Halt. A resumed run counts
 // from zero, or it would halt at once again.
@@ -229,7 +245,7 @@ func (c *Core) checkHalt() {
 // reached reports whether n results that count, of all, halt the run.
 func (c *Core) reached(n, all int) bool {
 	h := &c.cfg.Halt
-	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= haltLeast && float64(n)*100 >= h.Percent*float64(all)
+	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= minHaltResults && float64(n)*100 >= h.Percent*float64(all)
 }
 
 // nearHalt reports whether one more result halts the run. Then hosts hold nothing ahead of
@@ -253,7 +269,7 @@ func (c *Core) startDrain(why string) (refused string) {
 		return stoppedAlready
 	}
 	c.drain = reasonOr(why, "asked to drain")
-	c.say("", 0, "draining: %s", c.drain)
+	c.logf("", 0, "draining: %s", c.drain)
 	for _, h := range c.hosts {
 		h.withdrawAll()
 	}
@@ -279,7 +295,7 @@ func (c *Core) endDrain(e EndDrain) (refused string) {
 		return drainIsOver
 	}
 	c.drain, c.halt = "", halt{}
-	c.say("", 0, "launching continues: %s", reasonOr(e.Why, "asked to continue"))
+	c.logf("", 0, "launching continues: %s", reasonOr(e.Why, "asked to continue"))
 	return ""
 }
 
@@ -289,7 +305,7 @@ func (c *Core) stop(why string) (refused string) {
 		return stoppedAlready
 	}
 	c.stopped, c.stopWhy = true, reasonOr(why, "asked to stop")
-	c.conclude(Stopped, c.stopWhy)
+	c.finishWith(Stopped, c.stopWhy)
 	return ""
 }
 

@@ -6,29 +6,29 @@ import (
 )
 
 // work is what a forecast is made of.
-type work struct {
+type workload struct {
 	slots   float64 // that may be busy
-	queues  []queued
-	running []runs
+	queues  []queuedJobs
+	running []runningJob
 }
 
 // queued are the jobs of a queue that have not started.
-type queued struct {
-	law
+type queuedJobs struct {
+	distribution
 	n        float64
 	slots    float64 // that they need, all together
 	finished int     // number of results from which the distribution is known
 }
 
 // runs is a job that runs.
-type runs struct {
-	law
+type runningJob struct {
+	distribution
 	age, slots float64
 }
 
 // mostLast bounds how many running jobs are looked at for which is the last: the others
 // are taken to be like them.
-const mostLast = 256
+const maxRunningSampled = 256
 
 // forecast returns in how many seconds all of it is done: in about two of three cases
 // within eta ± spread. Slots are taken to be kept busy until the queue is empty, when in
@@ -36,17 +36,17 @@ const mostLast = 256
 // The spread has three parts: that of the sum of what is left, that of the means, which
 // are known from few jobs, and that of the last job. Retries, order and jobs that wait for
 // others are left out.
-func (w *work) forecast() (eta, spread float64, ok bool) {
+func (w *workload) forecast() (eta, spread float64, ok bool) {
 	var sum, variance, n, need, busy float64
 	for _, r := range w.running {
-		rest := r.rest(r.age)
+		rest := r.expectedRemaining(r.age)
 		sum += rest * r.slots
-		variance += sqr(min(rest, r.dev) * r.slots)
+		variance += square(min(rest, r.dev) * r.slots)
 		busy += r.slots
 	}
 	for _, q := range w.queues {
 		sum += q.mean * q.slots
-		variance += q.n*sqr(q.dev*q.slots/max(q.n, 1)) + sqr(q.slots*q.dev)*student(q.finished)
+		variance += q.n*square(q.dev*q.slots/max(q.n, 1)) + square(q.slots*q.dev)*varianceOfMean(q.finished)
 		n += q.n
 		need += q.slots
 	}
@@ -54,44 +54,44 @@ func (w *work) forecast() (eta, spread float64, ok bool) {
 		return 0, 0, false
 	}
 	if need > 0 && w.slots-busy < need {
-		at := max(0, sum/w.slots-w.meanLate(n)) // when the queue is empty
+		at := max(0, sum/w.slots-w.meanRemaining(n)) // when the queue is empty
 		places := min(n, w.slots*n/need)
-		lo, hi := w.last(at, func(x float64) float64 { return math.Pow(1-w.late(x), places) })
+		lo, hi := w.lastEnd(at, func(x float64) float64 { return math.Pow(1-w.remainingSurvival(x), places) })
 		return at + (lo+hi)/2, math.Hypot(math.Sqrt(variance)/w.slots, (hi-lo)/2), true
 	}
 	// All of it runs, or can at once.
-	lo, hi := w.last(0, func(x float64) float64 {
+	lo, hi := w.lastEnd(0, func(x float64) float64 {
 		p := 1.0
 		for _, q := range w.queues {
-			p *= math.Pow(1-q.exceeds(x), q.n)
+			p *= math.Pow(1-q.survival(x), q.n)
 		}
 		return p
 	})
 	return (lo + hi) / 2, (hi - lo) / 2, true
 }
 
-func sqr(x float64) float64 { return x * x }
+func square(x float64) float64 { return x * x }
 
 // student is the variance of a mean of so many, in variances of one, with what is not
 // known of those.
-func student(n int) float64 {
+func varianceOfMean(n int) float64 {
 	f := float64(n)
 	return (f - 1) / max(1, f-3) / max(f, 1)
 }
 
 // late is the chance that of the job in a slot more than x is left when the queue has
 // just become empty: jobs of all queues, the more of those that take longer.
-func (w *work) late(x float64) float64 {
+func (w *workload) remainingSurvival(x float64) float64 {
 	var p, all float64
 	for _, q := range w.queues {
-		p += q.slots * q.beyond(x)
+		p += q.slots * q.expectedExcess(x)
 		all += q.slots * q.mean
 	}
 	return min(1, p/all)
 }
 
 // meanLate is its mean, for as many slots as n jobs can be in.
-func (w *work) meanLate(n float64) float64 {
+func (w *workload) meanRemaining(n float64) float64 {
 	var squares, all float64
 	for _, q := range w.queues {
 		squares += q.slots * (q.mean*q.mean + q.dev*q.dev)
@@ -102,14 +102,14 @@ func (w *work) meanLate(n float64) float64 {
 
 // last returns the bounds of the middle two thirds of when the last job ends, seconds
 // after at: of those that run now, and of others whose chance to be over by x is given.
-func (w *work) last(at float64, others func(x float64) float64) (lo, hi float64) {
-	step := (len(w.running) + mostLast - 1) / mostLast
+func (w *workload) lastEnd(at float64, others func(x float64) float64) (lo, hi float64) {
+	step := (len(w.running) + maxRunningSampled - 1) / maxRunningSampled
 	over := func(x float64) float64 {
 		p := others(x)
 		for i := 0; i < len(w.running) && p > 0; i += max(1, step) {
 			k := float64(min(step, len(w.running)-i))
 			r := &w.running[i]
-			p *= math.Pow(r.overBy(r.age, at+x), k)
+			p *= math.Pow(r.completionProbability(r.age, at+x), k)
 		}
 		return p
 	}
@@ -137,22 +137,22 @@ func quantile(f func(x float64) float64, p float64) float64 {
 }
 
 // etaEvery is how long a forecast is good for: screens ask more often.
-const etaEvery = time.Second
+const etaInterval = time.Second
 
 // mostGuessed is the share of the jobs at most of whose queues nothing is known: they are
 // taken to be like the others.
-const mostGuessed = 0.1
+const maxUnknownShare = 0.1
 
 // leastSpread is the part of itself by which a forecast is off at least, whatever the
 // laws say, while few jobs have ended and when no more wait: a job of another kind
 // then counts for much.
 const (
-	leastSpread = 0.1
-	fewFinished = 30
+	minRelativeSpread = 0.1
+	fewFinished       = 30
 )
 
 // doubt is the least spread of a forecast, seconds.
-func (w *work) doubt(eta float64) float64 {
+func (w *workload) minSpread(eta float64) float64 {
 	sure := len(w.queues) > 0
 	for _, q := range w.queues {
 		sure = sure && q.finished >= fewFinished
@@ -160,11 +160,11 @@ func (w *work) doubt(eta float64) float64 {
 	if sure {
 		return 1
 	}
-	return max(1, leastSpread*eta)
+	return max(1, minRelativeSpread*eta)
 }
 
 // lastETA is the newest forecast.
-type lastETA struct {
+type etaCache struct {
 	at          time.Duration
 	known, ok   bool
 	eta, spread time.Duration
@@ -175,23 +175,23 @@ type lastETA struct {
 // known, because too few have finished, nothing is left, or nothing can be launched. Its
 // cost is that of the queues and of what runs.
 func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
-	l := &c.lastETA
-	if !l.known || now.Mono-l.at >= etaEvery || now.Mono < l.at {
-		w, known := c.workLeft(now)
-		*l = lastETA{at: now.Mono, known: true}
+	l := &c.etaCache
+	if !l.known || now.Mono-l.at >= etaInterval || now.Mono < l.at {
+		w, known := c.remainingWork(now)
+		*l = etaCache{at: now.Mono, known: true}
 		if known {
 			e, s, ok := w.forecast()
-			l.eta, l.spread, l.ok = seconds(e), seconds(max(s, w.doubt(e))), ok
+			l.eta, l.spread, l.ok = seconds(e), seconds(max(s, w.minSpread(e))), ok
 		}
 	}
 	return max(0, l.eta-(now.Mono-l.at)), l.spread, l.ok
 }
 
 // workLeft gathers what is left; false when too little is known of it.
-func (c *Core) workLeft(now Time) (*work, bool) {
-	w := &work{running: make([]runs, 0, len(c.flights))}
+func (c *Core) remainingWork(now Time) (*workload, bool) {
+	w := &workload{running: make([]runningJob, 0, len(c.inFlight))}
 	for _, st := range c.queues {
-		st.handed, st.handedSlots = 0, 0
+		st.sent, st.sentSlots = 0, 0
 	}
 	for _, h := range c.hosts {
 		w.slots += float64(h.limit)
@@ -202,65 +202,65 @@ func (c *Core) workLeft(now Time) (*work, bool) {
 	for _, h := range c.everyHost() {
 		for f := h.head; f != nil; f = f.next {
 			if !f.started && !f.killed {
-				f.stats.handed++
-				f.stats.handedSlots += f.slots
+				f.stats.sent++
+				f.stats.sentSlots += f.slots
 			}
 		}
 	}
-	like, known := c.lawOfAll()
+	like, known := c.pooledDistribution()
 	guessed, all := 0.0, 0.0
 	for _, st := range c.queues {
 		if c.drain != "" { // it is left to another dispatcher
-			st.law, _, _ = st.lawFor(like)
+			st.dist, _, _ = st.distribution(like)
 			continue
 		}
-		q := queued{n: float64(st.queued + st.handed), slots: float64(st.slots + st.handedSlots)}
+		q := queuedJobs{n: float64(st.queued + st.sent), slots: float64(st.queuedSlots + st.sentSlots)}
 		sure := false
-		if q.law, q.finished, sure = st.lawFor(like); !sure {
+		if q.distribution, q.finished, sure = st.distribution(like); !sure {
 			guessed += q.n
 		}
-		st.law = q.law
+		st.dist = q.distribution
 		if all += q.n; q.n > 0 {
 			w.queues = append(w.queues, q)
 		}
 	}
 	for _, h := range c.everyHost() {
 		for f := h.head; f != nil; f = f.next {
-			if !f.started || f.killed || f.over {
+			if !f.started || f.killed || f.hasOutcome {
 				continue
 			}
-			r := runs{law: f.stats.law, age: f.age(now.Mono).Seconds(), slots: float64(f.slots)}
-			if left, ok := f.said.left(r.age); ok {
-				r.law, r.age = left, 0 // what it says counts more than what others took
-			} else if f.stats.n < leastFinished && f.spec.Estimate > 0 {
-				r.law = guess(f.spec.Estimate.Seconds())
-			} else if f.stats.n < leastFinished {
+			r := runningJob{distribution: f.stats.dist, age: f.age(now.Mono).Seconds(), slots: float64(f.slots)}
+			if left, ok := f.progress.remaining(r.age); ok {
+				r.distribution, r.age = left, 0 // what it says counts more than what others took
+			} else if f.stats.n < minFinished && f.spec.Estimate > 0 {
+				r.distribution = estimatedDistribution(f.spec.Estimate.Seconds())
+			} else if f.stats.n < minFinished {
 				guessed++
 			}
 			all++
 			w.running = append(w.running, r)
 		}
 	}
-	return w, guessed == 0 || known && guessed <= mostGuessed*all
+	return w, guessed == 0 || known && guessed <= maxUnknownShare*all
 }
 
 // lawFor returns the distribution of a queue's run times and from how many jobs it is known; not
 // sure: it is that of all queues.
-func (st *runStats) lawFor(like law) (l law, finished int, sure bool) {
+func (st *queueStats) distribution(like distribution) (l distribution, finished int, sure bool) {
 	if mean, dev, ok := st.moments(0); ok {
-		return lawOf(mean, dev), st.n, true
+		return newDistribution(mean, dev), st.n, true
 	}
-	if st.guessed > 0 && st.guessed == st.queued {
-		return guess(st.guess / float64(st.guessed)), leastFinished, true
+	if st.estimated > 0 && st.estimated == st.queued {
+		return estimatedDistribution(st.estimateSum / float64(st.estimated)), minFinished, true
 	}
-	return like, leastFinished, false
+	return like, minFinished, false
 }
 
 // guess is the distribution of run times if only the user's estimate is known.
-func guess(mean float64) law { return lawOf(mean, mean/2) }
+func estimatedDistribution(mean float64) distribution { return newDistribution(mean, mean/2) }
 
 // lawOfAll is that of the jobs of all queues together.
-func (c *Core) lawOfAll() (law, bool) {
+func (c *Core) pooledDistribution() (distribution, bool) {
 	var sum, squares float64
 	n := 0
 	for _, st := range c.queues {
@@ -272,64 +272,64 @@ func (c *Core) lawOfAll() (law, bool) {
 		}
 	}
 	if n == 0 {
-		return lawOf(1, 1), false
+		return newDistribution(1, 1), false
 	}
 	mean := sum / float64(n)
-	return lawOf(mean, math.Sqrt(max(0, squares/float64(n)-mean*mean))), true
+	return newDistribution(mean, math.Sqrt(max(0, squares/float64(n)-mean*mean))), true
 }
 
 // law is how run times are taken to be distributed: log-normally, with the mean and the
 // standard deviation that were seen. Seconds.
-type law struct {
+type distribution struct {
 	mean, dev float64
 	m, s      float64 // of the logarithm
 }
 
-func lawOf(mean, dev float64) law {
+func newDistribution(mean, dev float64) distribution {
 	mean = max(mean, 1e-3)
 	dev = max(dev, mean/100) // all alike is too good to be true
 	s2 := math.Log1p(dev * dev / mean / mean)
-	return law{mean, dev, math.Log(mean) - s2/2, math.Sqrt(s2)}
+	return distribution{mean, dev, math.Log(mean) - s2/2, math.Sqrt(s2)}
 }
 
-func normal(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
+func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 
 // exceeds is the chance that a job takes longer than x.
-func (l law) exceeds(x float64) float64 {
+func (l distribution) survival(x float64) float64 {
 	if x <= 0 {
 		return 1
 	}
-	return normal((l.m - math.Log(x)) / l.s)
+	return normalCDF((l.m - math.Log(x)) / l.s)
 }
 
 // beyond is the mean of what a job takes longer than x.
-func (l law) beyond(x float64) float64 {
+func (l distribution) expectedExcess(x float64) float64 {
 	if x <= 0 {
 		return l.mean - x
 	}
 	d := (l.m - math.Log(x)) / l.s
-	return max(0, l.mean*normal(d+l.s)-x*normal(d))
+	return max(0, l.mean*normalCDF(d+l.s)-x*normalCDF(d))
 }
 
 // unheard is a chance below which the law says nothing about a job any more.
-const unheard = 1e-6
+const minSurvival = 1e-6
 
 // rest is the mean of what is left of a job that has run for so long. Of one that has run
 // longer than the law knows of: as long again.
-func (l law) rest(age float64) float64 {
-	if p := l.exceeds(age); p > unheard {
-		return l.beyond(age) / p
+func (l distribution) expectedRemaining(age float64) float64 {
+	if p := l.survival(age); p > minSurvival {
+		return l.expectedExcess(age) / p
 	}
 	return age
 }
 
 // overBy is the chance that a job which has run for so long is over in x.
-func (l law) overBy(age, x float64) float64 {
+func (l distribution) completionProbability(age, x float64) float64 {
 	if x <= 0 {
 		return 0
 	}
-	if p := l.exceeds(age); p > unheard {
-		return 1 - min(1, l.exceeds(age+x)/p)
+	if p := l.survival(age); p > minSurvival {
+		return 1 - min(1, l.survival(age+x)/p)
 	}
 	return 1 - math.Exp(-x/max(age, 1e-3))
 }

@@ -29,7 +29,7 @@ func (e *ends) Pop() any {
 // runAll lets n jobs run in some slots. When so many have ended it makes a forecast, and
 // returns how far off the end was then, and what was said.
 func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64) {
-	var st runStats
+	var st queueStats
 	var e ends
 	next := 0
 	start := func(now float64) {
@@ -49,17 +49,17 @@ func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64
 		start(x.at)
 		if done++; done == when {
 			asked = x.at
-			w := work{slots: float64(slots)}
+			w := workload{slots: float64(slots)}
 			for _, r := range e {
-				st.runs(asked - r.from)
+				st.addCensored(asked - r.from)
 			}
 			mean, dev, _ := st.moments(0)
-			l := lawOf(mean, dev)
+			l := newDistribution(mean, dev)
 			for _, r := range e {
-				w.running = append(w.running, runs{l, asked - r.from, 1})
+				w.running = append(w.running, runningJob{l, asked - r.from, 1})
 			}
 			if left := n - next; left > 0 {
-				w.queues = []queued{{l, float64(left), float64(left), st.n}}
+				w.queues = []queuedJobs{{l, float64(left), float64(left), st.n}}
 			}
 			eta, spread, _ = w.forecast()
 		}
@@ -157,7 +157,7 @@ func TestETA(t *testing.T) {
 				if said, spread, ok = s.c.ETA(s.now()); !ok || spread <= 0 {
 					t.Fatalf("seed %d: %s ± %s, %v", seed, said, spread, ok)
 				}
-				if later, _, _ := s.c.ETA(Time{s.at + etaEvery/2, s.now().Wall}); said-later != etaEvery/2 {
+				if later, _, _ := s.c.ETA(Time{s.at + etaInterval/2, s.now().Wall}); said-later != etaInterval/2 {
 					t.Errorf("half a second later it is %s, was %s", later, said)
 				}
 			}
@@ -192,7 +192,7 @@ func TestETANotKnown(t *testing.T) {
 	if !ok || eta < 15*time.Second || eta > 22*time.Second {
 		t.Errorf("%s ± %s, %v; want about 20 s", eta, spread, ok)
 	}
-	s.at += etaEvery
+	s.at += etaInterval
 	s.step(Pause{true})
 	if _, _, ok := s.c.ETA(s.now()); ok {
 		t.Error("known while paused")
@@ -214,9 +214,9 @@ func TestETANotKnown(t *testing.T) {
 
 // BenchmarkETA is a forecast with 10,000 running jobs.
 func BenchmarkETA(b *testing.B) {
-	w := &work{slots: 10_000, queues: []queued{{lawOf(100, 30), 1e6, 1e6, 500}}}
+	w := &workload{slots: 10_000, queues: []queuedJobs{{newDistribution(100, 30), 1e6, 1e6, 500}}}
 	for i := range 10_000 {
-		w.running = append(w.running, runs{lawOf(100, 30), float64(i % 150), 1})
+		w.running = append(w.running, runningJob{newDistribution(100, 30), float64(i % 150), 1})
 	}
 	for b.Loop() {
 		w.forecast()

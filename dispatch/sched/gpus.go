@@ -8,6 +8,12 @@ import (
 	"dcs-tui/jobs"
 )
 
+// gpuState is what is known of the devices of a host.
+type gpuState struct {
+	gpus    []gpu // in the order of their numbers
+	foreign foreignGPUs
+}
+
 // gpu is a device of a host. A device has two halves, and an attempt has both of them
 // unless it asks for half a device.
 type gpu struct {
@@ -80,7 +86,7 @@ func (h *host) takeGPUs(want jobs.GPUs) (got []int) {
 // freeGPUs returns on how many devices an attempt with that wish has room. While
 // attempts of an earlier dispatcher hold devices that the journal does not name, none.
 func (h *host) freeGPUs(want jobs.GPUs) (n int) {
-	if h.vagueGPUs > 0 {
+	if h.nUnknownGPUs > 0 {
 		return 0
 	}
 	for i := range h.gpus {
@@ -124,7 +130,7 @@ func (h *host) helloGPUs(m *hosts.Hello, now time.Duration) {
 }
 
 // beatGPUs removes what others do not use any more.
-func (h *host) beatGPUs(b *hosts.Beat, now time.Duration) {
+func (h *host) heartbeatGPUs(b *hosts.Beat, now time.Duration) {
 	for i := range h.gpus {
 		if g := &h.gpus[i]; g.foreign > 0 && now >= g.until {
 			g.foreign = min(g.foreign, max(0, g.lockedHalves(b.LockedGPUs, b.HalfGPUs)-g.ours))
@@ -135,36 +141,36 @@ func (h *host) beatGPUs(b *hosts.Beat, now time.Duration) {
 // hasForeignGPUs reports whether others certainly hold devices. While an attempt of
 // ours holds devices that the journal does not name, the locked devices may be those.
 func (h *host) hasForeignGPUs() bool {
-	return h.vagueGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreign > 0 })
+	return h.nUnknownGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreign > 0 })
 }
 
 // avoidGPUs records that others use devices of a refused attempt. It reports whether that
 // is the reason for the refusal: then the host itself is well and gets other jobs, and
 // the job gets other devices.
-func (c *Core) avoidGPUs(f *flight, m *hosts.Refused) bool {
+func (c *Core) avoidGPUs(f *inFlight, m *hosts.Refused) bool {
 	why := false
 	for _, d := range f.gpus {
 		if !slices.Contains(m.GPUs, d) {
 			continue
 		}
 		if !why {
-			f.h.foreign.refusals = min(f.h.foreign.refusals+1, maxGPURefusals)
+			f.host.foreign.refusals = min(f.host.foreign.refusals+1, maxGPURefusals)
 		}
 		why = true
-		g := f.h.gpu(d)
+		g := f.host.gpu(d)
 		g.foreign = wholeGPU - (g.ours - halvesOf(f.wantGPUs))
-		g.until = c.now.Mono + c.pause(f.h.foreign.refusals, shortAway)
+		g.until = c.now.Mono + c.pause(f.host.foreign.refusals, shortAway)
 	}
 	if why {
-		c.sayForeign(f.h, m.Why)
+		c.sayForeign(f.host, m.Why)
 	}
 	return why
 }
 
 // sayForeign reports that GPUs of a host are in use, at most once per holdEvery.
 func (c *Core) sayForeign(h *host, what string) {
-	if g := &h.foreign; g.saidAt == 0 || c.now.Mono-g.saidAt >= holdEvery {
+	if g := &h.foreign; g.saidAt == 0 || c.now.Mono-g.saidAt >= reportInterval {
 		g.saidAt = max(c.now.Mono, 1)
-		c.say(h.spec.Name, 0, "%s: %s", h.spec.Name, what)
+		c.logf(h.spec.Name, 0, "%s: %s", h.spec.Name, what)
 	}
 }

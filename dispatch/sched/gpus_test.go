@@ -43,8 +43,8 @@ func TestGPUInUseElsewhere(t *testing.T) {
 	if got := devices(o); !slices.Equal(got[0], []int{1}) {
 		t.Errorf("devices %v", got)
 	}
-	if s.job(1).Failures != 0 || s.c.hosts[0].rest.resting {
-		t.Errorf("%d failures, resting %v", s.job(1).Failures, s.c.hosts[0].rest.resting)
+	if s.job(1).Failures != 0 || s.c.hosts[0].probation.paused {
+		t.Errorf("%d failures, resting %v", s.job(1).Failures, s.c.hosts[0].probation.paused)
 	}
 	o = s.step(gpuRefusal("a", "1.2", 1))
 	want(t, "none is left", on(o, "a"), "")
@@ -52,7 +52,7 @@ func TestGPUInUseElsewhere(t *testing.T) {
 	s.step(Submit{Specs: []*jobs.Spec{{ID: 2, Command: "true", Options: jobs.NoOptions}}, Last: true})
 	want(t, "a job without a GPU", on(s.commands, "a"), "2.1")
 	for range 100 {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		want(t, "while they are in use", on(s.locked("a", 0, 1), "a"), "")
 	}
 	o = s.locked("a", 0)
@@ -69,12 +69,12 @@ func TestGPURefusalNeedsADevice(t *testing.T) {
 	s.up("a")
 	s.submit(true, &jobs.Options{GPUs: 1}, jobs.NoOptions)
 	want(t, "launched", on(s.step(gpuRefusal("a", "1.1", 1)), "a"), "")
-	if !s.c.hosts[0].rest.resting {
+	if !s.c.hosts[0].probation.paused {
 		t.Error("it goes on")
 	}
-	s.c.hosts[0].rest.resting = false
+	s.c.hosts[0].probation.paused = false
 	s.step(gpuRefusal("a", "2.1", 0))
-	if !s.c.hosts[0].rest.resting {
+	if !s.c.hosts[0].probation.paused {
 		t.Error("it goes on")
 	}
 }
@@ -93,7 +93,7 @@ func TestGPURefusalsAddUp(t *testing.T) {
 			o = s.step(gpuRefusal("a", id, 0))
 			continue
 		}
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		o = s.locked("a")
 	}
 	if launches < 15 || launches > 45 {
@@ -104,7 +104,7 @@ func TestGPURefusalsAddUp(t *testing.T) {
 	}
 	id := ""
 	for ; id == ""; id = on(o, "a") {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		o = s.locked("a")
 	}
 	s.started("a", id)

@@ -88,7 +88,7 @@ func (t *tuple) compare(o *tuple) int {
 }
 
 // tuples are all that there are.
-type tuples struct {
+type hardnessIndex struct {
 	families map[familyKey]*family
 	list     []*family
 	of       map[*jobs.Options]*tuple
@@ -100,8 +100,8 @@ type tuples struct {
 	done     int      // of them
 }
 
-func newTuples() tuples {
-	return tuples{families: make(map[familyKey]*family), of: make(map[*jobs.Options]*tuple)}
+func newHardnessIndex() hardnessIndex {
+	return hardnessIndex{families: make(map[familyKey]*family), of: make(map[*jobs.Options]*tuple)}
 }
 
 // tupleOf returns the hardness of a job, nil if it has none.
@@ -109,7 +109,7 @@ func (c *Core) tupleOf(s *jobs.Spec) *tuple {
 	if len(s.Hardness) == 0 {
 		return nil
 	}
-	h := &c.hard
+	h := &c.hardness
 	if h.lastOpts == s.Options {
 		return h.last
 	}
@@ -123,7 +123,7 @@ func (c *Core) tupleOf(s *jobs.Spec) *tuple {
 	return t
 }
 
-func (h *tuples) intern(o *jobs.Options, limit time.Duration) *tuple {
+func (h *hardnessIndex) intern(o *jobs.Options, limit time.Duration) *tuple {
 	fk := familyKey{o.Queue, o.File, len(o.Hardness)}
 	f := h.families[fk]
 	if f == nil {
@@ -158,7 +158,7 @@ func (h *tuples) intern(o *jobs.Options, limit time.Duration) *tuple {
 
 // add takes a timeout in, unless a known one says as much already, and marks what
 // need not be tried any more.
-func (h *tuples) add(f *family, n bar) {
+func (h *hardnessIndex) add(f *family, n bar) {
 	for i := range f.bars {
 		if f.bars[i].blocks(n.at, n.limit) {
 			return
@@ -177,7 +177,7 @@ func (h *tuples) add(f *family, n bar) {
 // out is written there, and a dispatcher that begins continues where the last one ended.
 
 // knowsHardness enters a job that is new, or that is another one after an edit.
-func (c *Core) knowsHardness(id jobs.ID) {
+func (c *Core) registerHardness(id jobs.ID) {
 	j := c.table.Job(id)
 	t := c.tupleOf(j.Spec)
 	if t == nil {
@@ -185,38 +185,38 @@ func (c *Core) knowsHardness(id jobs.ID) {
 	}
 	t.jobs = append(t.jobs, uint32(id))
 	if j.State == jobs.TimedOut {
-		c.timedOut(id, j)
+		c.recordTimeout(id, j)
 	}
-	c.looksAgain(id, j)
+	c.recheckHardness(id, j)
 }
 
 // looksAgain has a job looked at that is to wait, or runs, though it is too hard.
-func (c *Core) looksAgain(id jobs.ID, j *jobs.Job) {
+func (c *Core) recheckHardness(id jobs.ID, j *jobs.Job) {
 	if c.tooHard(j) && !j.State.Terminal() {
-		c.hard.todo = append(c.hard.todo, uint32(id))
+		c.hardness.todo = append(c.hardness.todo, uint32(id))
 	}
 }
 
 // hardnessMoves follows a job from one state to another. What has not timed out for
 // good says nothing: with --retry-timeouts it is the last try that counts.
-func (c *Core) hardnessMoves(id jobs.ID, j *jobs.Job, was jobs.JobState, edited bool) {
+func (c *Core) updateHardness(id jobs.ID, j *jobs.Job, was jobs.JobState, edited bool) {
 	if len(j.Spec.Hardness) == 0 {
 		return
 	}
 	if was == jobs.TimedOut && j.State != was {
-		c.hard.stale, c.tupleOf(j.Spec).f.stale = true, true
+		c.hardness.stale, c.tupleOf(j.Spec).f.stale = true, true
 	}
 	switch {
 	case edited:
-		c.knowsHardness(id)
+		c.registerHardness(id)
 	case j.State == jobs.TimedOut && was != j.State:
-		c.timedOut(id, j)
+		c.recordTimeout(id, j)
 	}
 }
 
-func (c *Core) timedOut(id jobs.ID, j *jobs.Job) {
+func (c *Core) recordTimeout(id jobs.ID, j *jobs.Job) {
 	t := c.tupleOf(j.Spec)
-	c.hard.add(t.f, bar{t.at, c.timeItHad(j), id})
+	c.hardness.add(t.f, bar{t.at, c.timeoutUsed(j), id})
 }
 
 // timeout returns how long a job may run; 0: as long as it likes.
@@ -229,7 +229,7 @@ func (c *Core) timeout(s *jobs.Spec) time.Duration {
 
 // timeItHad returns how much time a job had that has timed out. The run's own timeout
 // may have been raised since: then it ran for less than that, by more than clocks are slewed.
-func (c *Core) timeItHad(j *jobs.Job) time.Duration {
+func (c *Core) timeoutUsed(j *jobs.Job) time.Duration {
 	limit := grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j)
 	if c.cfg.TimeoutGrowth > 1 && j.Failures > 0 {
 		limit = time.Duration(float64(limit) / c.cfg.TimeoutGrowth) // the last failure was this timeout
@@ -265,27 +265,29 @@ func (c *Core) whyTooHard(j *jobs.Job) string {
 
 // skipsWait reports whether jobs must not be skipped yet: people are just changing which of
 // them begin again, or what the hosts have may count for more.
-func (c *Core) skipsWait() bool {
-	return len(c.asked) > 0 || c.sweep.pending() || c.reconcileBy > 0 && c.table.Damaged
+func (c *Core) skippingWaits() bool {
+	return len(c.requests) > 0 || c.reconcileUntil > 0 && c.table.Damaged
 }
 
 // hardnessPending reports whether jobs are still to be skipped. Nothing is launched until then.
-func (c *Core) hardnessPending() bool { return c.hard.stale || c.hard.done < len(c.hard.todo) }
+func (c *Core) hardnessPending() bool {
+	return c.hardness.stale || c.hardness.done < len(c.hardness.todo)
+}
 
 // skipHarder skips the queued jobs that need not be tried any more, and stops those
 // that run; many of them over several steps.
 func (c *Core) skipHarder() {
-	if !c.hardnessPending() || c.skipsWait() {
+	if !c.hardnessPending() || c.skippingWaits() {
 		return
 	}
-	h := &c.hard
+	h := &c.hardness
 	for _, f := range h.list {
 		if h.stale && f.stale {
-			c.workOut(f)
+			c.rebuildFamily(f)
 		}
 	}
 	h.stale = false
-	for n := 0; h.done < len(h.todo) && n < mostAStep; n++ {
+	for n := 0; h.done < len(h.todo) && n < maxPerStep; n++ {
 		c.skipIfHarder(jobs.ID(h.todo[h.done]))
 		h.done++
 	}
@@ -295,7 +297,7 @@ func (c *Core) skipHarder() {
 }
 
 // workOut finds out again what the timeouts of a batch say.
-func (c *Core) workOut(f *family) {
+func (c *Core) rebuildFamily(f *family) {
 	f.bars, f.stale = nil, false
 	for _, t := range f.list {
 		t.by = 0
@@ -304,7 +306,7 @@ func (c *Core) workOut(f *family) {
 		for _, n := range t.jobs {
 			id := jobs.ID(n)
 			if j := c.table.Job(id); j.State == jobs.TimedOut && c.tupleOf(j.Spec) == t {
-				c.timedOut(id, j)
+				c.recordTimeout(id, j)
 			}
 		}
 	}
@@ -320,8 +322,8 @@ func (c *Core) skipIfHarder(id jobs.ID) {
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Skipped, Reason: why})
 	} else { // it is skipped when it has ended
 		for _, a := range j.Attempts {
-			if f := c.flights[a.ID]; f != nil && !f.killed {
-				c.killFlight(f, why)
+			if f := c.inFlight[a.ID]; f != nil && !f.killed {
+				c.killAttempt(f, why)
 			}
 		}
 	}

@@ -85,8 +85,8 @@ func TestDomino(t *testing.T) {
 		}
 	}
 	contains(t, "why", s.c.Why(s.now(), 2), "being stopped on melon1: it is at least as hard as job 1")
-	if s.c.Standing(2) != Ending || s.c.Standing(3) != Runs {
-		t.Error("standings", s.c.Standing(2), s.c.Standing(3))
+	if got := s.c.Running().Ending; !slices.Equal(got, []jobs.ID{5, 2}) {
+		t.Errorf("jobs that are being ended: %v", got)
 	}
 	stopped := jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	s.ended("melon1", "2.1", stopped)
@@ -241,7 +241,7 @@ func TestTimeItHad(t *testing.T) {
 		{time.Second - time.Millisecond, time.Second, time.Second},
 	} {
 		j := &jobs.Job{Spec: &jobs.Spec{Options: jobs.NoOptions}, Attempts: []*jobs.Attempt{{Outcome: &jobs.Outcome{TimedOut: true, Started: 1, Ended: 1 + jobs.Stamp(c.ran)}}}}
-		if got := (&Core{cfg: Config{Timeout: c.limit}}).timeItHad(j); got != c.want {
+		if got := (&Core{cfg: Config{Timeout: c.limit}}).timeoutUsed(j); got != c.want {
 			t.Errorf("ran %s, the limit is %s now: it had %s, want %s", c.ran, c.limit, got, c.want)
 		}
 	}
@@ -249,7 +249,7 @@ func TestTimeItHad(t *testing.T) {
 
 // Very many are skipped over several steps, and nothing is launched in the meantime.
 func TestDominoOfVeryMany(t *testing.T) {
-	const n = 2*mostAStep + 100
+	const n = 2*maxPerStep + 100
 	s := newStage(t, Config{}, box("melon1", 1))
 	opts := slices.Repeat([]*jobs.Options{hardAs("2")}, n)
 	s.submit(true, slices.Concat([]*jobs.Options{hardAs("1")}, opts, []*jobs.Options{jobs.NoOptions})...)
@@ -257,7 +257,7 @@ func TestDominoOfVeryMany(t *testing.T) {
 	s.up("melon1")
 	s.started("melon1", "1.1")
 	s.ended("melon1", "1.1", timedOut)
-	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(mostAStep-1)) // the step has looked at job 1 too
+	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(maxPerStep-1)) // the step has looked at job 1 too
 	want(t, "launched", on(s.commands, "melon1"), "")
 	if all := s.wait(time.Second, "melon1"); on(all, "melon1") != "" {
 		t.Error(on(all, "melon1"))

@@ -25,6 +25,21 @@ const (
 	yielding    // others use it, or our own jobs use more than a core each
 )
 
+// holdState is what decides whether a host that is up starts nothing.
+type holdState struct {
+	hold           hold
+	reportedHold   hold          // as last reported
+	holdReportedAt time.Duration // 0: never
+
+	measured           bool  // a heartbeat came over the present link, be it the early one
+	diskFree           int64 // bytes, last known over the present link; -1: not known
+	memUnknownReported bool  // min_mem_free has no effect, and that was reported
+
+	quiet         bool
+	quietEnd      string        // local time of the host; "": it has no end
+	quietChangeAt time.Duration // when quiet hours begin or end next
+}
+
 // wedgeAfter is how long the file system of a host's attempts may take to answer
 // before the host starts nothing more: a job could not even make its claim.
 const wedgeAfter = 10 * time.Second
@@ -32,8 +47,8 @@ const wedgeAfter = 10 * time.Second
 // floored names the floor that a host is below. A host that has a floor is held
 // until it has measured: all its slots would be filled before the first heartbeat. Free disk
 // space that is not known in time is assumed to be unchanged.
-func (h *host) floored() hold {
-	s, b := h.spec, &h.beat
+func (h *host) floor() hold {
+	s, b := h.spec, &h.heartbeat
 	switch {
 	case b.FSDelay >= wedgeAfter:
 		return wedged
@@ -58,8 +73,8 @@ func (h *host) floored() hold {
 }
 
 // take keeps what a heartbeat says for the floors.
-func (h *host) take(b *hosts.Beat) {
-	h.beat, h.measured = *b, true
+func (h *host) storeMeasurement(b *hosts.Beat) {
+	h.heartbeat, h.measured = *b, true
 	if b.DiskFree >= 0 {
 		h.diskFree = b.DiskFree
 	}
@@ -67,7 +82,7 @@ func (h *host) take(b *hosts.Beat) {
 
 // holdWhy describes for people what holds the host, to follow its name; "" if nothing does.
 func (h *host) holdWhy() string {
-	s, b := h.spec, &h.beat
+	s, b := h.spec, &h.heartbeat
 	why := ""
 	switch h.hold {
 	case notHeld:
@@ -96,7 +111,7 @@ func (h *host) holdWhy() string {
 			why = "the files that its jobs get are not there yet"
 		}
 	case atLoad:
-		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], overOrAt(b.Load[0], s.MaxLoad), s.MaxLoad)
+		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], compareWord(b.Load[0], s.MaxLoad), s.MaxLoad)
 	case lowMemory:
 		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", size(b.MemFree), size(s.MinMemFree))
 	case lowDisk:
@@ -107,7 +122,7 @@ func (h *host) holdWhy() string {
 	return "starts nothing: " + why
 }
 
-func overOrAt(load, limit float64) string {
+func compareWord(load, limit float64) string {
 	if load-limit < 0.05 {
 		return "at"
 	}
@@ -115,24 +130,24 @@ func overOrAt(load, limit float64) string {
 }
 
 // holdEvery is the least time between two reports of a host's holds.
-const holdEvery = time.Minute
+const reportInterval = time.Minute
 
 // tellHolds reports when a host begins or ceases to start nothing while jobs wait for
 // it. What has changed back within holdEvery is not told.
-func (c *Core) tellHolds() {
+func (c *Core) reportHolds() {
 	for _, h := range c.hosts {
 		// These matter to what runs there, too, and when nothing more is launched.
-		wedge := (h.hold == wedged || h.holdSaid == wedged || h.hold == owned || h.holdSaid == owned) && h.linked && h.open > 0
-		if h.hold == h.holdSaid || h.hold == unmeasured || h.hold == receiving || !wedge && (c.closed() || !h.takes()) ||
-			h.holdAt > 0 && c.now.Mono-h.holdAt < holdEvery || h.hold != notHeld && !wedge && !c.wanted(h) {
+		wedge := (h.hold == wedged || h.reportedHold == wedged || h.hold == owned || h.reportedHold == owned) && h.linked && h.open > 0
+		if h.hold == h.reportedHold || h.hold == unmeasured || h.hold == receiving || !wedge && (c.closed() || !h.acceptsJobs()) ||
+			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !wedge && !c.wanted(h) {
 			continue
 		}
-		h.holdSaid, h.holdAt = h.hold, max(c.now.Mono, 1)
+		h.reportedHold, h.holdReportedAt = h.hold, max(c.now.Mono, 1)
 		what := h.holdWhy()
 		if what == "" {
 			what = "starts jobs again"
 		}
-		c.say(h.spec.Name, 0, "%s %s", h.spec.Name, what)
+		c.logf(h.spec.Name, 0, "%s %s", h.spec.Name, what)
 	}
 }
 
@@ -142,7 +157,7 @@ func (c *Core) wanted(h *host) bool {
 		if cl.epoch != c.queue.epoch {
 			c.fit(cl)
 		}
-		if cl.fits[h.idx] {
+		if cl.fits[h.index] {
 			return true
 		}
 	}
@@ -154,9 +169,9 @@ func (c *Core) wanted(h *host) bool {
 // that of its latest hello, so that a change of the clocks counts from the next one.
 
 const (
-	day       = 24 * time.Hour
-	mostZone  = 14 * 60 * 60 // seconds
-	noQuieter = time.Duration(-1)
+	day          = 24 * time.Hour
+	maxZone      = 14 * 60 * 60 // seconds
+	noQuietAhead = time.Duration(-1)
 )
 
 // timeOfDay returns how long ago midnight was in a zone so many seconds east of UTC.
@@ -198,7 +213,7 @@ func spanLeft(q hosts.Quiet, at time.Duration) time.Duration {
 // untilQuiet returns how long it is to the next beginning of a span; noQuieter
 // when there is none.
 func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
-	next := noQuieter
+	next := noQuietAhead
 	for _, q := range spans {
 		if d := (q.From - at + 2*day) % day; q.From != q.To && (next < 0 || d < next) {
 			next = d
@@ -208,7 +223,7 @@ func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
 }
 
 // keepQuiet lets quiet hours begin and end.
-func (c *Core) keepQuiet() {
+func (c *Core) updateQuietHours() {
 	for _, h := range c.hosts {
 		if len(h.spec.Quiet) == 0 || !h.answers() {
 			continue
@@ -216,9 +231,9 @@ func (c *Core) keepQuiet() {
 		at := timeOfDay(c.now.Wall, h.hello.ZoneSeconds)
 		left := quietLeft(h.spec.Quiet, at)
 		was := h.quiet
-		h.quiet, h.quietTurn = left > 0, c.now.Mono+left
+		h.quiet, h.quietChangeAt = left > 0, c.now.Mono+left
 		if !h.quiet {
-			h.quietTurn = c.now.Mono + untilQuiet(h.spec.Quiet, at)
+			h.quietChangeAt = c.now.Mono + untilQuiet(h.spec.Quiet, at)
 		}
 		if h.quiet {
 			h.quietEnd = clockTime(at+left, left)
@@ -231,9 +246,9 @@ func (c *Core) keepQuiet() {
 			if h.running > 0 {
 				goesOn = "; its running jobs continue"
 			}
-			c.say(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.restsUntil(), goesOn)
+			c.logf(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.quietText(), goesOn)
 		case was && !h.quiet:
-			c.say(h.spec.Name, 0, "%s is used again: its quiet hours are over", h.spec.Name)
+			c.logf(h.spec.Name, 0, "%s is used again: its quiet hours are over", h.spec.Name)
 		}
 	}
 }
@@ -248,7 +263,7 @@ func clockTime(at, left time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", at/time.Hour, at%time.Hour/time.Minute)
 }
 
-func (h *host) restsUntil() string {
+func (h *host) quietText() string {
 	if h.quietEnd == "" {
 		return "starts nothing all day (quiet hours)"
 	}

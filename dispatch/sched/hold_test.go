@@ -84,8 +84,8 @@ func TestEarlyBeat(t *testing.T) {
 	want(t, "launched", on(s.step(HostBeat{"a", &hosts.Beat{Early: true, Busy: 2}}), "a"), "1.1")
 	o := s.step(HostDown{"a", errRefused})
 	want(t, "connected again", said[Connect](o), "")
-	if s.c.hosts[0].retryAt == 0 || s.c.hosts[0].mute != 1 {
-		t.Errorf("next attempt at %v, %d mute links", s.c.hosts[0].retryAt, s.c.hosts[0].mute)
+	if s.c.hosts[0].retryAt == 0 || s.c.hosts[0].muteLinks != 1 {
+		t.Errorf("next attempt at %v, %d mute links", s.c.hosts[0].retryAt, s.c.hosts[0].muteLinks)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestHoldsAreTold(t *testing.T) {
 	told := func(beats int, load, others float64) string {
 		before := len(s.journal)
 		for range beats {
-			s.at += BeatEvery
+			s.at += HeartbeatInterval
 			s.step(HostBeat{"melon4", &hosts.Beat{Load: [3]float64{load}, Busy: others, MemFree: -1, DiskFree: -1}})
 		}
 		return events(s.journal[before:])
@@ -123,7 +123,7 @@ func TestInventoryOfOne(t *testing.T) {
 		s := newStage(t, Config{}, h)
 		s.up("here")
 		for range 30 {
-			s.at += BeatEvery
+			s.at += HeartbeatInterval
 			s.step(HostBeat{"here", &hosts.Beat{Busy: 8, MemFree: -1, DiskFree: -1}})
 		}
 		s.plain(2)
@@ -170,9 +170,9 @@ func TestHaltHoldsNothingBack(t *testing.T) {
 			t.Errorf("%+v: %d handed over", cfg, s.c.hosts[0].buffered())
 		}
 		next(exit1)
-		held := len(s.c.hosts[0].out.withdraw)
+		held := len(s.c.hosts[0].outbox.withdraw)
 		for f := s.c.hosts[0].head; f != nil; f = f.next {
-			if f.waiting() {
+			if f.isWaiting() {
 				held++
 			}
 		}
@@ -247,8 +247,8 @@ func TestQuietLeft(t *testing.T) {
 		{"two that overlap", []hosts.Quiet{{From: hm(8, 0), To: hm(12, 0)}, {From: hm(10, 0), To: hm(14, 0)}}, hm(9, 0), hm(5, 0), hm(1, 0)},
 		{"all day", []hosts.Quiet{{From: 0, To: hm(24, 0)}}, hm(12, 0), day, hm(12, 0)},
 		{"all day in two parts", []hosts.Quiet{{From: 0, To: hm(12, 0)}, {From: hm(12, 0), To: 0}}, hm(3, 0), day, hm(9, 0)},
-		{"nothing", []hosts.Quiet{{From: hm(3, 0), To: hm(3, 0)}}, hm(3, 0), 0, noQuieter},
-		{"none", nil, hm(3, 0), 0, noQuieter},
+		{"nothing", []hosts.Quiet{{From: hm(3, 0), To: hm(3, 0)}}, hm(3, 0), 0, noQuietAhead},
+		{"none", nil, hm(3, 0), 0, noQuietAhead},
 	} {
 		if got := quietLeft(tt.spans, tt.at); got != tt.left {
 			t.Errorf("%s: %v left, want %v", tt.name, got, tt.left)
@@ -276,7 +276,7 @@ func TestTimeOfDay(t *testing.T) {
 			t.Errorf("%d in zone %d: %v, want %v", tt.at, tt.zone, got, tt.want)
 		}
 	}
-	for zone, want := range map[int]int{1 << 60: mostZone, -1 << 60: -mostZone, 3600: 3600} {
+	for zone, want := range map[int]int{1 << 60: maxZone, -1 << 60: -maxZone, 3600: 3600} {
 		if got := boundedHello(box("a", 1), &hosts.Hello{ZoneSeconds: zone}).ZoneSeconds; got != want {
 			t.Errorf("zone %d becomes %d", zone, got)
 		}

@@ -87,32 +87,32 @@ type provider struct {
 }
 
 type instance struct {
-	name      string
-	p         *provider
-	busy      bool          // a command about it is under way
-	since     time.Duration // its creation, or when this dispatcher began
-	inherited bool
-	up        bool // it has answered, maybe to an earlier dispatcher
-	answered  bool // … to this one
-	listed    bool // the newest list has it
-	seen      bool // a list had it
-	absent    int  // lists in a row that did not have it
-	failed    bool // its creation failed
-	leaving   bool // it gets no more jobs: its outputs are fetched, it leaves the run, and is terminated
-	parting   bool // … its outputs are fetched
-	ending    bool // its termination is recorded
-	why       string
-	settled   time.Duration               // when its last command ended: only later lists count
-	idleAt    time.Duration               // since when nothing of ours is there; 0: it is busy, or not up
-	outputs   map[string][]jobs.AttemptID // by host
-	hosts     []*host                     // that it is, as this step has found them
-	pending   string                      // why its allocation has not begun; "": it has
-	told      string                      // pending, as it was told last …
-	toldAt    time.Duration               // … and when
-	waited    time.Duration               // when it was pending last
-	ends      time.Duration               // its allocation; 0: no end is known
-	failures  int                         // commands about it that failed in a row
-	tryAt     time.Duration
+	name              string
+	p                 *provider
+	busy              bool          // a command about it is under way
+	since             time.Duration // its creation, or when this dispatcher began
+	inherited         bool
+	up                bool // it has answered, maybe to an earlier dispatcher
+	answered          bool // … to this one
+	listed            bool // the newest list has it
+	seen              bool // a list had it
+	absent            int  // lists in a row that did not have it
+	failed            bool // its creation failed
+	leaving           bool // it gets no more jobs: its outputs are fetched, it leaves the run, and is terminated
+	parting           bool // … its outputs are fetched
+	ending            bool // its termination is recorded
+	why               string
+	settled           time.Duration               // when its last command ended: only later lists count
+	idleAt            time.Duration               // since when nothing of ours is there; 0: it is busy, or not up
+	outputs           map[string][]jobs.AttemptID // by host
+	hosts             []*host                     // that it is, as this step has found them
+	pending           string                      // why its allocation has not begun; "": it has
+	reportedPending   string                      // pending, as it was told last …
+	pendingReportedAt time.Duration               // … and when
+	lastPending       time.Duration               // when it was pending last
+	endsAt            time.Duration               // its allocation; 0: no end is known
+	failures          int                         // commands about it that failed in a row
+	tryAt             time.Duration
 }
 
 // beginProviding takes over what the table contains about instances.
@@ -123,7 +123,7 @@ func (c *Core) beginProviding() {
 		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
 		c.provisions.highest = max(c.provisions.highest, n)
 		if is.State != jobs.InstanceGone && c.provider(is.Provider) == nil {
-			c.say(name, 0, "the instance %s cannot be terminated, because there is no provider %s any more: add it to the inventory", name, is.Provider)
+			c.logf(name, 0, "the instance %s cannot be terminated, because there is no provider %s any more: add it to the inventory", name, is.Provider)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (c *Core) setProviders(e SetProviders) {
 			all = append(all, &ends)
 		}
 	}
-	c.regroup(every, func() { c.cfg.Providers = all })
+	c.regroup(allJobs, func() { c.cfg.Providers = all })
 	for _, spec := range all {
 		p := c.provider(spec.Name)
 		if p == nil {
@@ -165,7 +165,7 @@ func (c *Core) adopt(p *provider) {
 			continue
 		}
 		if is.Up != 0 {
-			p.learn(is.Up.Sub(is.Created))
+			p.learnStartup(is.Up.Sub(is.Created))
 		}
 		if is.State == jobs.InstanceGone {
 			continue
@@ -185,7 +185,7 @@ func (c *Core) findOutputs(of map[string]bool) {
 	for i := range c.table.Jobs {
 		for _, a := range c.table.Jobs[i].Attempts {
 			if a.Outcome != nil && of[hosts.InstanceOf(a.Host)] {
-				c.keepsOutput(a.Host, a.ID)
+				c.noteOutput(a.Host, a.ID)
 			}
 		}
 	}
@@ -211,7 +211,7 @@ func (c *Core) addInstance(p *provider, name string, n int) *instance {
 }
 
 // learn handles how long an instance took to answer.
-func (p *provider) learn(took time.Duration) {
+func (p *provider) learnStartup(took time.Duration) {
 	took = min(max(took, time.Second), 24*time.Hour)
 	if !p.learned {
 		p.startup, p.learned = took, true
@@ -221,7 +221,7 @@ func (p *provider) learn(took time.Duration) {
 
 // limit is how long an instance may take to answer. Of an allocation, the time in the queue of
 // its cluster does not count.
-func (p *provider) limit() time.Duration {
+func (p *provider) answerLimit() time.Duration {
 	if p.spec.Slurm != nil {
 		return max(minStartupLimit, startupLimit*p.spec.Startup)
 	}
@@ -229,9 +229,9 @@ func (p *provider) limit() time.Duration {
 }
 
 // trouble reports a problem with a provider, once.
-func (c *Core) trouble(p *provider, host, text string) {
+func (c *Core) reportProblem(p *provider, host, text string) {
 	if p.problem != text {
-		c.say(host, 0, "%s", text)
+		c.logf(host, 0, "%s", text)
 	}
 	p.problem = text
 }
@@ -275,7 +275,7 @@ func (c *Core) instanceCreated(e InstanceCreated) {
 	in.failed, in.why = true, "its creation failed"
 	p.failures++
 	p.createAt = c.now.Mono + c.afterFailures(p.failures)
-	c.trouble(p, in.name, e.Err+"; another instance is tried after a delay that grows")
+	c.reportProblem(p, in.name, e.Err+"; another instance is tried after a delay that grows")
 }
 
 func (c *Core) instanceTerminated(e InstanceTerminated) {
@@ -284,7 +284,7 @@ func (c *Core) instanceTerminated(e InstanceTerminated) {
 	case e.Err == "":
 		in.tryAt = c.now.Mono + goneWithin
 	default:
-		c.trouble(in.p, in.name, e.Err+"; it is tried again until the instance is not listed any more")
+		c.reportProblem(in.p, in.name, e.Err+"; it is tried again until the instance is not listed any more")
 	}
 }
 
@@ -297,7 +297,7 @@ func (c *Core) instanceFetched(e InstanceFetched) {
 	default:
 		in.leaving = false // it may get jobs meanwhile
 		in.why = ""
-		c.trouble(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
+		c.reportProblem(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
 	}
 }
 
@@ -312,7 +312,7 @@ func (c *Core) instancesListed(e InstancesListed) {
 	if e.Err != "" {
 		p.lists++
 		p.listAt = c.now.Mono + c.afterFailures(p.lists)
-		c.trouble(p, "", e.Err+"; nothing is created or given up until the list can be read")
+		c.reportProblem(p, "", e.Err+"; nothing is created or given up until the list can be read")
 		return
 	}
 	if p.lists > 0 {
@@ -330,14 +330,14 @@ func (c *Core) instancesListed(e InstancesListed) {
 		}
 		if in.listed = listed[in.name]; in.listed {
 			in.seen, in.absent = true, 0
-			c.allocated(in, e.Pending[in.name], e.Left[in.name])
+			c.updateAllocation(in, e.Pending[in.name], e.Left[in.name])
 			continue
 		}
 		if in.absent++; in.absent < 2 {
 			continue // one list may lack it by mistake, also after a terminate command that did nothing
 		}
 		if p.spec.Slurm != nil {
-			in.ends = max(1, c.now.Mono) // where ssh still works, the node is not ours any more
+			in.endsAt = max(1, c.now.Mono) // where ssh still works, the node is not ours any more
 		}
 		switch {
 		case in.ending || in.failed:
@@ -369,7 +369,7 @@ func (c *Core) foundInstance(p *provider, name string, n int) {
 	in := c.addInstance(p, name, n)
 	in.inherited, in.listed, in.seen = true, true, true
 	if !known {
-		c.say(name, 0, "found the instance %s, of which there was no record", name)
+		c.logf(name, 0, "found the instance %s, of which there was no record", name)
 		return
 	}
 	// It may have attempts, and outputs: it gets no more jobs and goes when it is idle.
@@ -385,9 +385,9 @@ func (c *Core) instanceGone(in *instance, why string) {
 		if hosts.InstanceOf(h.spec.Name) != in.name {
 			continue
 		}
-		h.inst, h.leaving = nil, true
-		for _, id := range slices.Clone(h.missing) {
-			c.forget(id) // nothing runs on a machine that does not exist
+		h.instance, h.leaving = nil, true
+		for _, id := range slices.Clone(h.orphans) {
+			c.settleOrphan(id) // nothing runs on a machine that does not exist
 		}
 	}
 }

@@ -40,8 +40,8 @@ func (w *world) check() {
 		}
 		open += n
 	}
-	if open != len(c.flights) {
-		w.fatalf("%d attempts in the books, %d on the hosts", len(c.flights), open)
+	if open != len(c.inFlight) {
+		w.fatalf("%d attempts in the books, %d on the hosts", len(c.inFlight), open)
 	}
 	if w.steps%16 != 0 {
 		return
@@ -49,10 +49,10 @@ func (w *world) check() {
 	readyJobs, avoiding := 0, 0
 	for i := range c.table.Jobs {
 		j := &c.table.Jobs[i]
-		if (c.queue.spots[i] != noSpot) != (j.State == jobs.Queued) {
-			w.fatalf("job %d is %s and its spot in the queue is %d", i+1, j.State, c.queue.spots[i])
+		if (c.queue.states[i] != notQueued) != (j.State == jobs.Queued) {
+			w.fatalf("job %d is %s and its spot in the queue is %d", i+1, j.State, c.queue.states[i])
 		}
-		if c.queue.spots[i] == ready {
+		if c.queue.states[i] == ready {
 			readyJobs++
 			if c.classOf(j).avoid != nil {
 				avoiding++
@@ -61,7 +61,7 @@ func (w *world) check() {
 	}
 	running := c.Running()
 	for id := jobs.ID(1); int(id) <= len(c.table.Jobs); id++ {
-		isEnding := c.table.Job(id).State == jobs.Running && c.Standing(id) == Ending
+		isEnding := c.table.Job(id).State == jobs.Running && (c.canceled(id) || c.tooHard(c.table.Job(id)))
 		if got := slices.Contains(running.Ending, id); got != isEnding {
 			w.fatalf("Running lists job %d as being ended: %v, want %v", id, got, isEnding)
 		}
@@ -74,11 +74,11 @@ func (w *world) check() {
 		inClasses += cl.n
 	}
 	var retries, blocked int
-	for _, sp := range c.queue.spots {
+	for _, sp := range c.queue.states {
 		switch sp {
 		case retrying:
 			retries++
-		case afterOthers:
+		case waitingForJobs:
 			blocked++
 		}
 	}

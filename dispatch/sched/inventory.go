@@ -55,6 +55,15 @@ func (o Configure) To() string { return o.Host }
 // To returns the host.
 func (o Leave) To() string { return o.Host }
 
+// membership is how a host stands in the set of hosts.
+type membership struct {
+	machine      int32         // number in Table.Machines of the machine that has its attempts; 0: not known
+	removed      bool          // not in the set any more: the host leaves when nothing is open there
+	leaveBy      time.Duration // when a removed host leaves although lost attempts are not settled
+	next         *hosts.Host   // specification to use when nothing is open at the present address; nil: spec stays
+	maxLostAfter time.Duration // the longest lost_after that it has had: leases may be that long
+}
+
 // changeInventory returns why it does nothing, "" if it does.
 func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 	had, ok := c.table.Inventory[e.Host]
@@ -75,7 +84,7 @@ func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 // changed: the next change may bring one.
 const comeBackTime = 10 * time.Minute
 
-func (c *Core) setHosts(e SetHosts) { c.regroup(tried, func() { c.changeSet(e.Hosts) }) }
+func (c *Core) setHosts(e SetHosts) { c.regroup(hasAttempts, func() { c.changeSet(e.Hosts) }) }
 
 func (c *Core) changeSet(set []*hosts.Host) {
 	place := make(map[string]int, len(set))
@@ -106,8 +115,8 @@ func (c *Core) changeSet(set []*hosts.Host) {
 		return len(place)
 	}
 	slices.SortStableFunc(c.hosts, func(a, b *host) int { return cmp.Compare(order(a), order(b)) })
-	if fewer && c.neverAt == 0 {
-		c.neverAt = c.now.Mono + comeBackTime
+	if fewer && c.failUnsatisfiableAt == 0 {
+		c.failUnsatisfiableAt = c.now.Mono + comeBackTime
 	}
 	c.setChanged()
 }
@@ -115,21 +124,21 @@ func (c *Core) changeSet(set []*hosts.Host) {
 // setChanged lets everything that depends on the set of hosts follow a change of it.
 func (c *Core) setChanged() {
 	for i, h := range c.hosts {
-		h.idx = i
+		h.index = i
 	}
 	c.queue.capacityChanged()
 	for _, cl := range c.queue.list {
 		c.fit(cl)
 	}
 	if hybrid := bothKinds(c.specs()); hybrid != c.hybrid { // classes know of estimates only in a hybrid run
-		c.regroup(every, func() { c.hybrid = hybrid })
+		c.regroup(allJobs, func() { c.hybrid = hybrid })
 	}
 }
 
 // regroup makes a change on which the classes of some jobs depend.
 func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 	var again []jobs.ID
-	for i, spot := range c.queue.spots {
+	for i, spot := range c.queue.states {
 		if id := jobs.ID(i + 1); spot == ready && depends(c.table.Job(id)) {
 			again = append(again, id)
 		}
@@ -145,7 +154,7 @@ func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 		if anywhere[id] {
 			c.queue.anywhere[id] = true
 		}
-		if j := c.table.Job(id); j.State == jobs.Queued && c.queue.spots[id-1] == noSpot {
+		if j := c.table.Job(id); j.State == jobs.Queued && c.queue.states[id-1] == notQueued {
 			c.makeReady(id, j)
 		}
 	}
@@ -153,8 +162,8 @@ func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 
 // every chooses all jobs for regroup, tried those whose classes depend on their attempts'
 // hosts (pastOf).
-func every(*jobs.Job) bool   { return true }
-func tried(j *jobs.Job) bool { return len(j.Attempts) > 0 }
+func allJobs(*jobs.Job) bool       { return true }
+func hasAttempts(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 
 // specs returns the hosts of the set.
 func (c *Core) specs() []*hosts.Host {
@@ -170,22 +179,22 @@ func (c *Core) specs() []*hosts.Host {
 func (c *Core) addHost(s *hosts.Host) {
 	machine := c.table.At[s.Name]
 	h := newHost(s, len(c.hosts))
-	h.inst = c.instanceOf(s.Name)
-	h.seen, h.heard, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
+	h.instance = c.instanceOf(s.Name)
+	h.lastSeen, h.lastHeard, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
 	if i := c.absentWith(s.Name, machine); i >= 0 {
 		h = c.absent[i]
 		c.absent = slices.Delete(c.absent, i, i+1)
 		h.spec, h.known = s, true
-		h.leased = max(h.leased, s.LostAfterOrDefault())
-		h.quiet, h.quietTurn = false, 0
+		h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault())
+		h.quiet, h.quietChangeAt = false, 0
 	}
-	h.machine, h.away, h.state, h.reason = machine, c.now.Mono, Connecting, ""
+	h.machine, h.awaySince, h.state, h.reason = machine, c.now.Mono, Connecting, ""
 	c.hosts = append(c.hosts, h)
 	c.byName[s.Name] = h
-	h.idx = len(c.hosts) - 1
-	c.heedWish(h)
-	c.say(s.Name, 0, "%s is added to the hosts of the run", s.Name)
-	h.out.spec = true
+	h.index = len(c.hosts) - 1
+	c.applyHostRequest(h)
+	c.logf(s.Name, 0, "%s is added to the hosts of the run", s.Name)
+	h.outbox.spec = true
 	c.connect(h)
 }
 
@@ -194,8 +203,8 @@ func (c *Core) removeHost(h *host) {
 	if h.open > 0 {
 		goesOn = "; what runs there finishes"
 	}
-	c.say(h.spec.Name, 0, "%s is removed from the hosts of the run: it starts nothing more%s", h.spec.Name, goesOn)
-	h.removed, h.leaveBy, h.next, h.reserved = true, c.now.Mono+clearingTime, nil, nil
+	c.logf(h.spec.Name, 0, "%s is removed from the hosts of the run: it starts nothing more%s", h.spec.Name, goesOn)
+	h.removed, h.leaveBy, h.next, h.reserved = true, c.now.Mono+waitLostTime, nil, nil
 	h.withdrawAll()
 }
 
@@ -207,20 +216,20 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 	}
 	if h.removed {
 		h.removed = false
-		c.say(s.Name, 0, "%s is added to the hosts of the run again, and stays", s.Name)
+		c.logf(s.Name, 0, "%s is added to the hosts of the run again, and stays", s.Name)
 	}
 	if is.Same(s) {
 		return false
 	}
-	c.say(s.Name, 0, "%s is changed in the inventory", s.Name)
+	c.logf(s.Name, 0, "%s is changed in the inventory", s.Name)
 	h.next = nil
 	now := *s
-	if elsewhere(h.spec, s) {
+	if addressDiffers(h.spec, s) {
 		h.next = s
 		h.reserved = nil
 		h.withdrawAll()
 		if h.open > 0 {
-			c.say(s.Name, 0, "the new address of %s is used when its attempts at the old one have ended", s.Name)
+			c.logf(s.Name, 0, "the new address of %s is used when its attempts at the old one have ended", s.Name)
 		}
 		now.Addresses, now.Port, now.User, now.Identity, now.Jump = h.spec.Addresses, h.spec.Port, h.spec.User, h.spec.Identity, h.spec.Jump
 		now.Link, now.Command, now.Shells, now.WorkDir = h.spec.Link, h.spec.Command, h.spec.Shells, h.spec.WorkDir
@@ -230,7 +239,7 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 }
 
 // elsewhere reports whether b leads to another place than a, or by another way.
-func elsewhere(a, b *hosts.Host) bool {
+func addressDiffers(a, b *hosts.Host) bool {
 	return !slices.Equal(a.Addresses, b.Addresses) || a.Port != b.Port || a.User != b.User || a.Identity != b.Identity ||
 		!slices.Equal(a.Jump, b.Jump) || a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
 }
@@ -242,17 +251,17 @@ func (c *Core) respecify(h *host, s *hosts.Host) {
 		h.withdrawAll() // what waits there may be of another queue
 	}
 	h.spec = s
-	h.leased = max(h.leased, s.LostAfterOrDefault()) // leases that were given before
-	h.out.spec = true
+	h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault()) // leases that were given before
+	h.outbox.spec = true
 	if h.hello != nil {
 		hello := *h.hello
 		if hello.Cores > 0 && s.Slots != rule {
 			hello.Slots = s.Slots.Count(hello.Cores)
 		}
-		h.learn(&hello)
+		h.storeHello(&hello)
 	}
 	if len(s.Quiet) == 0 && h.quiet {
-		h.quiet, h.quietTurn = false, 0
+		h.quiet, h.quietChangeAt = false, 0
 	}
 }
 
@@ -264,8 +273,8 @@ func (c *Core) moveHosts() {
 		case h.open > 0:
 		case h.next != nil:
 			c.move(h)
-		case h.removed && (!h.linked || len(h.missing) == 0 || c.now.Mono >= h.leaveBy):
-			c.regroup(tried, func() {
+		case h.removed && (!h.linked || len(h.orphans) == 0 || c.now.Mono >= h.leaveBy):
+			c.regroup(hasAttempts, func() {
 				c.hosts = slices.Delete(c.hosts, i, i+1)
 				c.depart(h)
 				c.setChanged()
@@ -273,9 +282,9 @@ func (c *Core) moveHosts() {
 			i--
 		}
 	}
-	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.open == 0 && len(h.missing) == 0 })
-	if c.neverAt > 0 && c.now.Mono >= c.neverAt {
-		c.neverAt = 0
+	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.open == 0 && len(h.orphans) == 0 })
+	if c.failUnsatisfiableAt > 0 && c.now.Mono >= c.failUnsatisfiableAt {
+		c.failUnsatisfiableAt = 0
 		c.queue.capacityChanged()
 	}
 }
@@ -284,9 +293,9 @@ func (c *Core) moveHosts() {
 func (c *Core) move(h *host) {
 	if h.linked {
 		c.cut(h)
-		h.mute, h.outage = 0, 0
+		h.muteLinks, h.outage = 0, 0
 	}
-	h.out.disconnect = true
+	h.outbox.disconnect = true
 	s := h.next
 	h.next, h.dialing, h.failures = nil, false, 0
 	h.state, h.reason = Connecting, ""
@@ -298,16 +307,16 @@ func (c *Core) move(h *host) {
 func (c *Core) depart(h *host) {
 	name := h.spec.Name
 	delete(c.byName, name)
-	c.leaving = append(c.leaving, Leave{name})
-	c.say(name, 0, "%s has left the run", name)
-	if len(h.missing) == 0 {
+	c.leaves = append(c.leaves, Leave{name})
+	c.logf(name, 0, "%s has left the run", name)
+	if len(h.orphans) == 0 {
 		return
 	}
 	if h.linked {
 		c.cut(h)
 	}
-	h.idx, h.removed, h.dialing, h.retryAt, h.state, h.reason = -1, false, false, 0, Suspect, notInInventory
-	h.out = outbox{}
+	h.index, h.removed, h.dialing, h.retryAt, h.state, h.reason = -1, false, false, 0, Suspect, notInInventory
+	h.outbox = outbox{}
 	c.absent = append(c.absent, h)
 }
 
@@ -315,21 +324,21 @@ const notInInventory = "it is not in the inventory any more"
 
 // absentWith returns the index in absent of a machine under a name, or -1.
 func (c *Core) absentWith(name string, machine int32) int {
-	return slices.IndexFunc(c.absent, func(o *host) bool { return o.is(name, machine) })
+	return slices.IndexFunc(c.absent, func(o *host) bool { return o.isMachine(name, machine) })
 }
 
 // is reports whether the host is the machine of that number under that name.
-func (h *host) is(name string, machine int32) bool {
+func (h *host) isMachine(name string, machine int32) bool {
 	return h.spec.Name == name && (machine == 0 || h.machine == machine)
 }
 
 // has reports whether the attempt is one of the machine that is behind the host's name.
-func (h *host) has(a *jobs.Attempt) bool { return h.is(a.Host, a.Machine) }
+func (h *host) owns(a *jobs.Attempt) bool { return h.isMachine(a.Host, a.Machine) }
 
 // hostWith returns the host that has the attempts of a machine under a name; nil if no
 // open or lost attempt is known there.
 func (c *Core) hostWith(name string, machine int32) *host {
-	if h := c.byName[name]; h != nil && h.is(name, machine) {
+	if h := c.byName[name]; h != nil && h.isMachine(name, machine) {
 		return h
 	}
 	if i := c.absentWith(name, machine); i >= 0 {
@@ -346,7 +355,7 @@ func (c *Core) hostOf(name string, machine int32) *host {
 		return h
 	}
 	h := newHost(&hosts.Host{Name: name}, -1)
-	h.machine, h.heard, h.cutAt, h.inherited = machine, c.now.Mono, c.now.Mono, true
+	h.machine, h.lastHeard, h.cutAt, h.inherited = machine, c.now.Mono, c.now.Mono, true
 	h.state, h.reason = Suspect, notInInventory
 	if c.byName[name] != nil {
 		h.reason = anotherMachine
@@ -368,7 +377,7 @@ func (c *Core) identify(h *host, id string) {
 		return
 	}
 	if machine := c.table.At[name]; h.machine != machine {
-		c.regroup(tried, func() { c.changeMachine(h, machine) })
+		c.regroup(hasAttempts, func() { c.changeMachine(h, machine) })
 	}
 }
 
@@ -380,17 +389,17 @@ func (c *Core) changeMachine(h *host, machine int32) {
 		h.machine = machine
 		return
 	}
-	if h.open > 0 || len(h.missing) > 0 {
+	if h.open > 0 || len(h.orphans) > 0 {
 		o := newHost(h.spec, -1)
-		o.machine, o.leased, o.hello = was, h.leased, h.hello
-		o.seen, o.heard, o.cutAt, o.away, o.inherited = h.seen, h.heard, h.cutAt, h.away, h.inherited
+		o.machine, o.maxLostAfter, o.hello = was, h.maxLostAfter, h.hello
+		o.lastSeen, o.lastHeard, o.cutAt, o.awaySince, o.inherited = h.lastSeen, h.lastHeard, h.cutAt, h.awaySince, h.inherited
 		o.state, o.reason = Suspect, anotherMachine
 		c.absent = append(c.absent, o)
-		c.say(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
+		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
 			"which waits until that one has been silent for %s", name, jobs.Plural(h.open, "attempt"), short(h.spec.LostAfterOrDefault()))
 		o.takeFrom(h)
 	}
-	h.machine, h.rest = machine, rest{}
+	h.machine, h.probation = machine, probation{}
 	if known >= 0 {
 		h.takeFrom(c.absent[known])
 		c.absent = slices.Delete(c.absent, known, known+1)
@@ -400,13 +409,13 @@ func (c *Core) changeMachine(h *host, machine int32) {
 // takeFrom moves what is on another host in the books to this one, which has nothing.
 func (h *host) takeFrom(o *host) {
 	for f := o.head; f != nil; f = f.next {
-		o.uncount(f)
-		f.h = h
-		h.count(f)
+		o.count(f, -1)
+		f.host = h
+		h.count(f, 1)
 	}
 	h.head, h.tail, h.open = o.head, o.tail, o.open
 	o.head, o.tail, o.open = nil, nil, 0
-	h.missing, o.missing = o.missing, nil
+	h.orphans, o.orphans = o.orphans, nil
 	h.known = true
 }
 

@@ -16,6 +16,14 @@ const leaseMargin = 2 * time.Second
 // keep a host's lease alive that its successor believes to have run out.
 const OwnerFor = 10 * time.Second
 
+// absence is what is known of the time that a host has been away.
+type absence struct {
+	awaySince     time.Duration // since when no heartbeat has come over a link that worked
+	outage        int           // the shared outage in which it went away; 0: none
+	graceUntil    time.Duration // until when it may follow the hosts that are back from there
+	mismatchSince time.Duration // since when it has reported fewer attempts than we count; 0: it does not
+}
+
 // giveUpLost gives up the attempts of hosts that have been silent for too long.
 // Nobody is charged. Attempts stay where they are when their job
 // says so, while the host's heartbeat file moves, or when more than half of all hosts went silent together: then it is
@@ -25,18 +33,18 @@ func (c *Core) giveUpLost() {
 		if h.linked || (!h.known || h.state == Lost) && h.open == 0 || c.now.Mono < h.lostAt() {
 			continue
 		}
-		breathes := c.breathes(h)
+		breathes := c.heartbeatFileChanges(h)
 		if breathes {
-			c.waitsFor(h)
+			c.reportHeartbeatFile(h)
 		}
-		wait := h.idx >= 0 && c.vanishedTogether(h)
+		wait := h.index >= 0 && c.vanishedTogether(h)
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
-			if h.state = Lost; h.idx >= 0 {
+			if h.state = Lost; h.index >= 0 {
 				more := c.leased(h)
 				if wait && h.open > 0 && len(c.hosts) > 1 {
 					more = "; most of the hosts vanished with it, so the network may be the cause: its jobs are not given up"
 				}
-				c.say(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silence(h), more)
+				c.logf(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silenceText(h), more)
 			}
 		}
 		if h.open == 0 {
@@ -45,19 +53,19 @@ func (c *Core) giveUpLost() {
 		if wait && h.outage == 0 {
 			c.noteOutage(h) // also one that an earlier dispatcher ran into
 		}
-		wait = wait || c.now.Mono < h.grace
-		for f, next := h.head, (*flight)(nil); f != nil; f = next {
+		wait = wait || c.now.Mono < h.graceUntil
+		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
 			next = f.next
 			if c.mayLose(h, f, wait, breathes) {
-				c.lose(f, "its host "+h.spec.Name+" is lost: "+c.silence(h))
+				c.lose(f, "its host "+h.spec.Name+" is lost: "+c.silenceText(h))
 			}
 		}
 	}
 }
 
 // silence describes for how long a host has sent no heartbeat, and why.
-func (c *Core) silence(h *host) string {
-	s := noSign + short(c.now.Mono-h.heard)
+func (c *Core) silenceText(h *host) string {
+	s := noSign + short(c.now.Mono-h.lastHeard)
 	if h.reason != "" && !strings.HasPrefix(h.reason, noSign) {
 		s += " (" + h.reason + ")"
 	}
@@ -65,7 +73,7 @@ func (c *Core) silence(h *host) string {
 }
 
 // lostAt returns when a silent host is given up.
-func (h *host) lostAt() time.Duration { return h.heard + h.spec.LostAfterOrDefault() }
+func (h *host) lostAt() time.Duration { return h.lastHeard + h.spec.LostAfterOrDefault() }
 
 // Lease returns for how long after its last heartbeat a host may start what it was
 // handed. With copies (copies.go) that is shorter: the end of the run waits for it.
@@ -85,7 +93,7 @@ func (c *Core) leaseEnd(h *host) time.Duration {
 	case h.inherited:
 		return h.cutAt + c.longLease(h) + OwnerFor
 	case c.cfg.Copies > 1:
-		return max(h.seen+c.cfg.Lease(h.leased)+leaseMargin, h.leasedBefore)
+		return max(h.lastSeen+c.cfg.Lease(h.maxLostAfter)+leaseMargin, h.leasedBefore)
 	}
 	return h.cutAt + c.longLease(h)
 }
@@ -93,7 +101,7 @@ func (c *Core) leaseEnd(h *host) time.Duration {
 // longLease is how long a lease of a run without copies lasts at most, as an earlier
 // dispatcher may have given it.
 func (c *Core) longLease(h *host) time.Duration {
-	return max(h.leased, c.cfg.Buffer) + leaseMargin
+	return max(h.maxLostAfter, c.cfg.Buffer) + leaseMargin
 }
 
 // leased reports whether a lost host's unstarted jobs are still within their lease.
@@ -114,18 +122,18 @@ func (c *Core) leased(h *host) string {
 	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, short(left))
 }
 
-func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {
-	if (!f.started || f.undated) && c.now.Mono < c.leaseEnd(h) {
+func (c *Core) mayLose(h *host, f *inFlight, wait, breathes bool) bool {
+	if (!f.started || f.unconfirmed) && c.now.Mono < c.leaseEnd(h) {
 		return false // it could still start there
 	}
 	j := c.table.Job(f.id.Job)
 	if j.State.Terminal() || c.canceled(f.id.Job) || c.tooHard(j) {
 		return true
 	}
-	if f.started && (breathes || !c.seen(h)) {
+	if f.started && (breathes || !c.sharedDirSettled(h)) {
 		return false
 	}
-	return h.idx < 0 || h.removed || !wait && c.onLost(j) != jobs.OnLostWait
+	return h.index < 0 || h.removed || !wait && c.onLost(j) != jobs.OnLostWait
 }
 
 func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
@@ -137,59 +145,59 @@ func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
 
 // goesAstray records that an attempt given up may still be alive on its host. The
 // host is asked when it is back, and until it has answered it does not get the job.
-func (c *Core) goesAstray(h *host, id jobs.AttemptID) {
-	h.missing = append(h.missing, id)
-	c.astray[id] = true
+func (c *Core) orphan(h *host, id jobs.AttemptID) {
+	h.orphans = append(h.orphans, id)
+	c.orphaned[id] = true
 }
 
 // deadliest is how many hosts may die under a job before the job is to blame. One
 // that was given up and has not come back may have died: a job that takes its hosts down
 // for good must not get the last of them. One that came back and knew the attempt was
 // only out of reach.
-const deadliest = 3
+const maxDeathsOnHosts = 3
 
 // deadliestOfInstances is the same for hosts on demand: spot instances and nodes of
 // preemptible partitions end while jobs run that are not to blame.
-const deadliestOfInstances = 10
+const maxDeathsOnInstances = 10
 
 // maxDeaths returns how many hosts like h may die under a job before the job fails.
 func (c *Core) maxDeaths(h *host) int {
-	if h.inst != nil || c.instanceOf(h.spec.Name) != nil {
-		return deadliestOfInstances
+	if h.instance != nil || c.instanceOf(h.spec.Name) != nil {
+		return maxDeathsOnInstances
 	}
-	return deadliest
+	return maxDeathsOnHosts
 }
 
 // lose closes an attempt without an outcome: its host is given up, or the
 // attempt is proved dead. The job goes to the front of the queue.
-func (c *Core) lose(f *flight, why string) {
+func (c *Core) lose(f *inFlight, why string) {
 	j := c.table.Job(f.id.Job)
 	a := j.Attempts[f.id.N-1]
-	h := f.h
+	h := f.host
 	r := jobs.Record{Kind: jobs.KindLost, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Reason: why}
-	r.Next = c.without(j, a)
+	r.Next = c.stateWithout(j, a)
 	if died := c.deaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
 		r.Next = jobs.Failed
 		r.Reason = fmt.Sprintf("its host or its supervisor died under it %d times, most recently: %s", died+1, why)
 	}
 	was := c.charged(f)
-	c.land(f)
-	if !f.proved {
-		c.goesAstray(h, f.id)
-		c.lostUse[f.id] = was
+	c.untrack(f)
+	if !f.provedDead {
+		c.orphan(h, f.id)
+		c.orphanCharge[f.id] = was
 	}
 	c.emit(r)
 }
 
 // forgetOutlived forgets the attempts of j that deaths no longer needs: those that are
 // not lost, those of earlier rounds, and all if the job has finished.
-func (c *Core) forgetOutlived(j *jobs.Job) {
-	if len(c.outlived) == 0 {
+func (c *Core) pruneStillRunning(j *jobs.Job) {
+	if len(c.stillRunning) == 0 {
 		return
 	}
 	for _, a := range j.Attempts {
 		if !mayHaveDied(j, a) {
-			delete(c.outlived, a.ID)
+			delete(c.stillRunning, a.ID)
 		}
 	}
 }
@@ -203,7 +211,7 @@ func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
 func (c *Core) deaths(j *jobs.Job) int {
 	n := 0
 	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.State == jobs.AttemptLost && a.Started != 0 && !c.outlived[a.ID] {
+		if a.Round == j.Round && a.State == jobs.AttemptLost && a.Started != 0 && !c.stillRunning[a.ID] {
 			n++
 		}
 	}
@@ -220,9 +228,9 @@ const dialSlack = 30 * time.Second
 
 // together reports whether two hosts that are both away went silent in one outage.
 // One from whose outage others have just come back may have taken them along again.
-func (c *Core) together(h, o *host) bool {
-	apart := o.heard - h.heard
-	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.grace ||
+func (c *Core) wentTogether(h, o *host) bool {
+	apart := o.lastHeard - h.lastHeard
+	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.graceUntil ||
 		max(apart, -apart) <= h.spec.LostAfterOrDefault()
 }
 
@@ -235,7 +243,7 @@ func (c *Core) vanishedTogether(h *host) bool {
 			continue
 		}
 		n++
-		if !o.linked && c.together(h, o) {
+		if !o.linked && c.wentTogether(h, o) {
 			gone++
 		}
 	}
@@ -244,13 +252,13 @@ func (c *Core) vanishedTogether(h *host) bool {
 
 // noteOutage remembers which hosts are away together with h, if they are many.
 func (c *Core) noteOutage(h *host) {
-	if h.idx < 0 || !c.vanishedTogether(h) {
+	if h.index < 0 || !c.vanishedTogether(h) {
 		return
 	}
 	var group []*host
 	id := h.outage
 	for _, o := range c.hosts {
-		if o.known && !o.linked && c.together(h, o) {
+		if o.known && !o.linked && c.wentTogether(h, o) {
 			group = append(group, o)
 			id = max(id, o.outage)
 		}
@@ -269,47 +277,47 @@ func (c *Core) backFromOutage(h *host) {
 	if h.outage > 0 {
 		for _, o := range c.hosts {
 			if o != h && !o.linked && o.outage == h.outage {
-				o.grace = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.BackoffCap+dialSlack)
+				o.graceUntil = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.BackoffCap+dialSlack)
 			}
 		}
 	}
-	h.outage, h.grace = 0, 0
+	h.outage, h.graceUntil = 0, 0
 }
 
 // A helper that says hello and then sends no heartbeat is started again with the next
 // connection, and its host keeps its jobs. When that has failed some
 // times in a row the host is treated as one that does not answer: its hellos extend
 // no lease and put off no loss, or a run could wait for it for ever.
-const muteLinks = 3
+const maxMuteLinks = 3
 
 // doubted reports whether the host has a helper that may be one more that is mute.
-func (h *host) doubted() bool { return h.mute >= muteLinks && !h.beaten }
+func (h *host) isMute() bool { return h.muteLinks >= maxMuteLinks && !h.hasHeartbeat }
 
 // answers reports whether a helper answers that may be given jobs.
-func (h *host) answers() bool { return h.linked && h.barred == "" && !h.doubted() }
+func (h *host) answers() bool { return h.linked && h.ineligible == "" && !h.isMute() }
 
 // oddFor is how long a host must miss attempts before it is asked about them.
-const oddFor = SuspectAfter
+const mismatchTime = SuspectAfter
 
 // heal compares the host's count of attempts with ours. Messages under way make
 // them differ for moments; when a difference lasts, a message was lost in spite of
 // all, and the attempts that have been there for long are asked about. A report
 // that never came must not leave a run open for ever.
-func (c *Core) heal(h *host) {
-	if h.beat.Running+h.beat.Buffered >= h.open {
-		h.oddAt = 0
+func (c *Core) checkCounts(h *host) {
+	if h.heartbeat.Running+h.heartbeat.Buffered >= h.open {
+		h.mismatchSince = 0
 		return
 	}
-	if h.oddAt == 0 {
-		h.oddAt = c.now.Mono
+	if h.mismatchSince == 0 {
+		h.mismatchSince = c.now.Mono
 	}
-	if c.now.Mono-h.oddAt < oddFor {
+	if c.now.Mono-h.mismatchSince < mismatchTime {
 		return
 	}
-	h.oddAt = 0
+	h.mismatchSince = 0
 	for f := h.head; f != nil; f = f.next {
-		if c.now.Mono-max(f.launchedAt, f.startedAt) >= oddFor {
-			h.out.probe = append(h.out.probe, f.id)
+		if c.now.Mono-max(f.launchedAt, f.startedAt) >= mismatchTime {
+			h.outbox.probe = append(h.outbox.probe, f.id)
 		}
 	}
 }
@@ -318,55 +326,37 @@ func (c *Core) heal(h *host) {
 // longer than stallAfter is a stall of our own: a stopped process, a disk that did
 // not answer, a starved machine.
 const (
-	TickEvery  = 3 * time.Second
-	stallAfter = 2 * TickEvery
+	TickInterval = 3 * time.Second
+	stallAfter   = 2 * TickInterval
 )
 
 // stallEvery is the least time between two reports of stalls: the record of one may cause the next.
-const stallEvery = time.Minute
+const stallReportInterval = time.Minute
 
-// stalled takes our own stall out of what the hosts are blamed for: their
-// heartbeats wait to be read. A stall counts as one tick, so that a dispatcher
-// which stalls all the time still notices a dead host. Instants only move later:
-// a lease that is over in these books is over. Waits that cost nothing (the next
-// connection attempt, a job's next try) have run out in the meantime as they should.
+// stalled takes the time of our own stall out of the silence of the hosts: their heartbeats wait
+// to be read. A stall counts as one tick, so that a dispatcher that stalls all the time still
+// notices a dead host. Instants only move later: a lease that has run out here has run out. Waits
+// that cost nothing, such as that for the next connection attempt, go on during a stall.
 func (c *Core) stalled(gap time.Duration) {
-	shift := gap - TickEvery
+	shift := gap - TickInterval
+	var always, ifSet []*time.Duration // 0 is "not set" for those of ifSet
+	always = append(always, &c.anyUp)
+	ifSet = append(ifSet, &c.reconcileUntil, &c.strangersUntil, &c.lastUp, &c.waitLostUntil)
 	for _, h := range c.everyHost() {
-		h.seen += shift
-		h.heard += shift
-		h.cutAt += shift
-		h.away += shift
-		if h.oddAt > 0 {
-			h.oddAt += shift
-		}
-		if h.looks.first > 0 {
-			h.looks.first += shift
-		}
-		if h.looks.answers > 0 {
-			h.looks.since += shift
-		}
-		if h.looks.movedAt > 0 {
-			h.looks.movedAt += shift
-		}
-		if h.grace > 0 {
-			h.grace += shift
-		}
-		if h.listBy > 0 {
-			h.listBy += shift
+		l := &h.sharedDir
+		always = append(always, &h.lastSeen, &h.lastHeard, &h.cutAt, &h.awaySince)
+		ifSet = append(ifSet, &h.mismatchSince, &l.firstAskedAt, &l.firstAnswerAt, &l.changedAt, &h.graceUntil, &h.listUntil)
+	}
+	for _, at := range always {
+		*at += shift
+	}
+	for _, at := range ifSet {
+		if *at > 0 {
+			*at += shift
 		}
 	}
-	c.anyUp += shift
-	for _, by := range []*time.Duration{&c.reconcileBy, &c.strangersBy, &c.lastUp} {
-		if *by > 0 {
-			*by += shift
-		}
-	}
-	if c.clearUntil > 0 {
-		c.clearUntil += shift
-	}
-	if c.stallSaid == 0 || c.now.Mono-c.stallSaid >= stallEvery {
-		c.stallSaid = c.now.Mono
-		c.say("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", short(gap))
+	if c.stallReportedAt == 0 || c.now.Mono-c.stallReportedAt >= stallReportInterval {
+		c.stallReportedAt = c.now.Mono
+		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", short(gap))
 	}
 }

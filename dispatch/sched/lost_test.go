@@ -85,8 +85,8 @@ func TestGivenUpDoesNotStartLate(t *testing.T) {
 	}
 	want(t, "commands", strings.Join(kinds, " "), "sched.Probe{a [1.1]} sched.Withdraw{a [1.1]} sched.SetLimit{a 1}")
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("1.1")}})
-	if len(s.c.hosts[0].missing) != 0 || len(s.c.astray) != 0 {
-		t.Errorf("still missed: %v", s.c.hosts[0].missing)
+	if len(s.c.hosts[0].orphans) != 0 || len(s.c.orphaned) != 0 {
+		t.Errorf("still missed: %v", s.c.hosts[0].orphans)
 	}
 	s.wantState(1, jobs.Running)
 }
@@ -115,7 +115,7 @@ func TestVanishedTogether(t *testing.T) {
 	s.up("a", "b", "c", "d")
 	s.plain(4)
 	for _, h := range s.c.hosts {
-		s.started(h.spec.Name, string('1'+rune(h.idx))+".1")
+		s.started(h.spec.Name, string('1'+rune(h.index))+".1")
 	}
 	for _, n := range []string{"a", "b", "c"} {
 		s.step(down(n, hosts.Unreachable, "no route"))
@@ -314,8 +314,8 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 		s.started(name, again)
 		s.up("a")
 		s.probedAs("a", id, hosts.IsRunning, nil) // younger than the other: it is ended
-		if len(s.c.unwanted) != 1 || len(s.c.outlived) != 1 {
-			t.Fatalf("job %d came back: %d are being ended, %d were only away", n+1, len(s.c.unwanted), len(s.c.outlived))
+		if len(s.c.toKill) != 1 || len(s.c.stillRunning) != 1 {
+			t.Fatalf("job %d came back: %d are being ended, %d were only away", n+1, len(s.c.toKill), len(s.c.stillRunning))
 		}
 		switch n % 3 {
 		case 0:
@@ -328,8 +328,8 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 			s.ended("a", id, okay)
 		}
 		s.wantState(n+1, jobs.Succeeded)
-		if len(s.c.unwanted) != 0 || len(s.c.outlived) != 0 {
-			t.Fatalf("job %d is over: %d are being ended, %d were only away", n+1, len(s.c.unwanted), len(s.c.outlived))
+		if len(s.c.toKill) != 0 || len(s.c.stillRunning) != 0 {
+			t.Fatalf("job %d is over: %d are being ended, %d were only away", n+1, len(s.c.toKill), len(s.c.stillRunning))
 		}
 	}
 }

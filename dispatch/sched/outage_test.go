@@ -16,7 +16,7 @@ func outageStage(t *testing.T, d time.Duration) *stage {
 	s.up("a", "b", "c", "d")
 	s.plain(4)
 	for _, h := range s.c.hosts {
-		s.started(h.spec.Name, string('1'+rune(h.idx))+".1")
+		s.started(h.spec.Name, string('1'+rune(h.index))+".1")
 	}
 	s.wait(d)
 	return s
@@ -133,7 +133,7 @@ func TestStall(t *testing.T) {
 			s.up("a", "b", "c", "d")
 			s.plain(4)
 			for _, h := range s.c.hosts {
-				s.started(h.spec.Name, string('1'+rune(h.idx))+".1")
+				s.started(h.spec.Name, string('1'+rune(h.index))+".1")
 			}
 			s.wait(10*time.Second, "a", "b", "c", "d")
 			s.at += gap
@@ -229,7 +229,7 @@ func TestNoStallBetweenTicks(t *testing.T) {
 	if n := s.told("was suspended for"); n != 0 {
 		t.Errorf("told %d times", n)
 	}
-	if at, ok := s.c.Next(); !ok || at-s.at > TickEvery {
+	if at, ok := s.c.Next(); !ok || at-s.at > TickInterval {
 		t.Errorf("Next is %v away", at-s.at)
 	}
 }
@@ -256,8 +256,8 @@ func TestMuteHelper(t *testing.T) {
 	s.started("a", "1.1")
 	want(t, "handed over, not known to have started", s.job(2).Last().Host, "a")
 	s.hello(70*time.Second, "b", "c")
-	if s.lostNow() != 0 || !s.c.Linked("a") == (s.c.hosts[0].mute < muteLinks) && s.c.hosts[0].linked {
-		t.Errorf("%d given up, %d mute links, linked %v", s.lostNow(), s.c.hosts[0].mute, s.c.Linked("a"))
+	if s.lostNow() != 0 || !s.c.Linked("a") == (s.c.hosts[0].muteLinks < maxMuteLinks) && s.c.hosts[0].linked {
+		t.Errorf("%d given up, %d mute links, linked %v", s.lostNow(), s.c.hosts[0].muteLinks, s.c.Linked("a"))
 	}
 	s.hello(3*time.Minute, "b", "c")
 	if s.lostNow() != 2 {

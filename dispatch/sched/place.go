@@ -13,10 +13,10 @@ import (
 // host with the most free slots, then some ahead of need (buffer.go).
 func (c *Core) place() {
 	c.limits()
-	if c.keeper != nil && !c.mayKeep(c.keeper) {
+	if c.keeper != nil && !c.canKeep(c.keeper) {
 		c.keep(nil)
 	}
-	c.tellHolds()
+	c.reportHolds()
 	if c.closed() || c.queue.ready == 0 {
 		c.balance()
 		c.copyRunning()
@@ -24,9 +24,9 @@ func (c *Core) place() {
 	}
 	c.copyRunning()
 	wide := c.wide()
-	if c.roomLeft() || wide {
-		line := c.line()
-		c.launchShort(&line)
+	if c.hasFreeSlot() || wide {
+		line := c.candidates()
+		c.launchShortest(&line)
 		stuck := c.launchFrom(&line)
 		if wide {
 			c.reserve(stuck, line)
@@ -38,13 +38,13 @@ func (c *Core) place() {
 
 // launchFrom launches from the line what has room now, and returns the classes
 // whose next job has none, in the order of their ranks.
-func (c *Core) launchFrom(l *line) (stuck []*class) {
-	for len(*l) > 0 && c.roomLeft() {
+func (c *Core) launchFrom(l *candidates) (stuck []*class) {
+	for len(*l) > 0 && c.hasFreeSlot() {
 		i := l.first()
 		w := &(*l)[i]
 		h := c.choose(w.class)
 		if h == nil {
-			if (c.keeper == nil || !c.isKeptFrom(c.keeper, w.class)) && c.lacking(w.class) && c.mayKeep(w.class) {
+			if (c.keeper == nil || !c.isKeptFrom(c.keeper, w.class)) && c.lacking(w.class) && c.canKeep(w.class) {
 				c.keep(w.class)
 			}
 			stuck = append(stuck, w.class)
@@ -57,7 +57,7 @@ func (c *Core) launchFrom(l *line) (stuck []*class) {
 }
 
 // launchAt launches the head of a class in the line on a host.
-func (c *Core) launchAt(l *line, i int, h *host) {
+func (c *Core) launchAt(l *candidates, i int, h *host) {
 	w := &(*l)[i]
 	if h.reserved == w.class {
 		h.reserved = nil
@@ -65,7 +65,7 @@ func (c *Core) launchAt(l *line, i int, h *host) {
 	if c.keeper == w.class {
 		c.keep(nil)
 	}
-	w.class.stuckAt = 0
+	w.class.stuckSince = 0
 	c.launch(w.id, h)
 	c.launchAfter = c.now.Mono + c.cfg.Delay
 	if w.class.n == 0 {
@@ -80,13 +80,13 @@ func (c *Core) delayed() bool { return c.cfg.Delay > 0 && c.now.Mono < c.launchA
 
 // closed reports whether nothing more may be launched.
 func (c *Core) closed() bool {
-	return c.Paused() || c.drain != "" || c.stopped || c.fenced || c.finished || c.sweep.pending() || c.reconcileBy > 0 || len(c.asked) > 0 ||
+	return c.Paused() || c.drain != "" || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 || len(c.requests) > 0 ||
 		c.hardnessPending()
 }
 
 // roomLeft reports whether any slot is free at all: most steps end here.
-func (c *Core) roomLeft() bool {
-	if c.slots.most >= 0 && c.slots.used >= c.slots.most || c.delayed() {
+func (c *Core) hasFreeSlot() bool {
+	if c.slots.limit >= 0 && c.slots.used >= c.slots.limit || c.delayed() {
 		return false
 	}
 	for _, h := range c.hosts {
@@ -98,10 +98,10 @@ func (c *Core) roomLeft() bool {
 }
 
 // Idle reports whether a slot stands idle that may be used.
-func (c *Core) Idle() bool { return c.roomLeft() && !c.closed() }
+func (c *Core) Idle() bool { return c.hasFreeSlot() && !c.closed() }
 
 // waiting is a class in the line, with its head.
-type waiting struct {
+type candidate struct {
 	class *class
 	id    jobs.ID
 	rank  rank
@@ -109,11 +109,11 @@ type waiting struct {
 
 // before reports whether it goes before another: jobs of failed hosts, then those of the
 // queue whose turn it is, then by priority and deadline, then who came first.
-func (w *waiting) before(o *waiting) bool {
-	if w.rank.calm != o.rank.calm {
-		return o.rank.calm
+func (w *candidate) before(o *candidate) bool {
+	if w.rank.notUrgent != o.rank.notUrgent {
+		return o.rank.notUrgent
 	}
-	if d := w.class.stats.turn.compare(&o.class.stats.turn); d != 0 {
+	if d := w.class.stats.share.compare(&o.class.stats.share); d != 0 {
 		return d < 0
 	}
 	if d := w.rank.compare(o.rank); d != 0 {
@@ -125,10 +125,10 @@ func (w *waiting) before(o *waiting) bool {
 // line holds the classes with ready jobs, in no order: a launch changes whose turn it
 // is, so that the first is looked for each time. There are as many as there are queues
 // times kinds of requirements.
-type line []waiting
+type candidates []candidate
 
 // first returns the index of the one that goes before all others.
-func (l line) first() int {
+func (l candidates) first() int {
 	best := 0
 	for i := 1; i < len(l); i++ {
 		if l[i].before(&l[best]) {
@@ -138,8 +138,8 @@ func (l line) first() int {
 	return best
 }
 
-func (l line) sort() {
-	slices.SortFunc(l, func(a, b waiting) int {
+func (l candidates) sort() {
+	slices.SortFunc(l, func(a, b candidate) int {
 		if a.before(&b) {
 			return -1
 		}
@@ -148,15 +148,15 @@ func (l line) sort() {
 }
 
 // line returns the classes with ready jobs.
-func (c *Core) line() line {
-	c.weighQueues()
-	l := make(line, 0, len(c.queue.list))
+func (c *Core) candidates() candidates {
+	c.updateLoads()
+	l := make(candidates, 0, len(c.queue.list))
 	for _, cl := range c.queue.list {
 		if cl.epoch != c.queue.epoch {
 			c.fit(cl)
 		}
 		if id, r := cl.head(c); id > 0 {
-			l = append(l, waiting{cl, id, r})
+			l = append(l, candidate{cl, id, r})
 		} else {
 			c.Defects++ // a class without jobs is not in the list
 		}
@@ -175,7 +175,7 @@ func (c *Core) choose(cl *class) *host {
 	var score float64
 	for _, h := range c.hosts {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
-		if free < cl.key.slots || !c.mayGo(h, cl, picky) || !c.hasResources(h, cl) {
+		if free < cl.key.slots || !c.canRunOn(h, cl, picky) || !c.hasResources(h, cl) {
 			continue
 		}
 		if s := float64(free) * weight(h); best == nil || s > score {
@@ -193,9 +193,9 @@ func weight(h *host) float64 {
 }
 
 // mayGo reports whether the class may be given to the host, room aside.
-func (c *Core) mayGo(h *host, cl *class, picky bool) bool {
-	return h.takes() && cl.fits[h.idx] && c.hasTimeFor(h, cl.key.lasts) && !c.isReservedFrom(h, cl) &&
-		!(picky && cl.avoid[h.idx]) && !(h.rest.onTrial() && h.open > 0)
+func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
+	return h.acceptsJobs() && cl.fits[h.index] && c.hasTimeFor(h, cl.key.maxRunTime) && !c.isReservedFrom(h, cl) &&
+		!(picky && cl.avoid[h.index]) && !(h.probation.onTrial() && h.open > 0)
 }
 
 // hasResources reports whether memory and GPUs suffice beside what is there.
@@ -219,7 +219,7 @@ func (cl *class) picky(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost
 // and has not failed any of its jobs.
 func (cl *class) hasOtherHost(c *Core, but string) bool {
 	return slices.ContainsFunc(c.hosts, func(h *host) bool {
-		return h.takes() && h.limit > 0 && cl.fits[h.idx] && !(cl.avoid != nil && cl.avoid[h.idx]) && h.spec.Name != but
+		return h.acceptsJobs() && h.limit > 0 && cl.fits[h.index] && !(cl.avoid != nil && cl.avoid[h.index]) && h.spec.Name != but
 	})
 }
 
@@ -260,20 +260,20 @@ func (c *Core) estimateStep(s *jobs.Spec) int {
 // knows.
 func (cl *class) estimate() float64 {
 	switch {
-	case cl.key.est > 0:
-		return math.Exp2(float64(cl.key.est)/estimateSteps) / 1e9
-	case cl.stats.turn.mean > 0:
-		return cl.stats.turn.mean
+	case cl.key.estimateStep > 0:
+		return math.Exp2(float64(cl.key.estimateStep)/estimateSteps) / 1e9
+	case cl.stats.share.meanRunTime > 0:
+		return cl.stats.share.meanRunTime
 	}
 	return math.Inf(1)
 }
 
 // shorter is before for local slots.
-func (w *waiting) shorter(o *waiting) bool {
-	if w.rank.calm != o.rank.calm {
-		return o.rank.calm
+func (w *candidate) shorterFirst(o *candidate) bool {
+	if w.rank.notUrgent != o.rank.notUrgent {
+		return o.rank.notUrgent
 	}
-	d := cmp.Or(cmp.Compare(w.class.stats.turn.priority, o.class.stats.turn.priority), w.rank.presses(o.rank),
+	d := cmp.Or(cmp.Compare(w.class.stats.share.priority, o.class.stats.share.priority), w.rank.compareUrgency(o.rank),
 		cmp.Compare(w.class.estimate(), o.class.estimate()))
 	if d != 0 {
 		return d < 0
@@ -282,16 +282,16 @@ func (w *waiting) shorter(o *waiting) bool {
 }
 
 // launchShort fills the local slots of a hybrid run.
-func (c *Core) launchShort(l *line) {
+func (c *Core) launchShortest(l *candidates) {
 	if !c.hybrid {
 		return
 	}
 	for _, h := range c.hosts {
-		for h.local() && h.takes() && len(*l) > 0 && !c.delayed() {
+		for h.local() && h.acceptsJobs() && len(*l) > 0 && !c.delayed() {
 			best := -1
 			for i := range *l {
 				w := &(*l)[i]
-				if (best < 0 || w.shorter(&(*l)[best])) && c.fitsNow(h, w) {
+				if (best < 0 || w.shorterFirst(&(*l)[best])) && c.fitsNow(h, w) {
 					best = i
 				}
 			}
@@ -304,11 +304,11 @@ func (c *Core) launchShort(l *line) {
 }
 
 // fitsNow reports whether the host has room for a class's head now.
-func (c *Core) fitsNow(h *host, w *waiting) bool {
+func (c *Core) fitsNow(h *host, w *candidate) bool {
 	slots := w.class.key.slots
 	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)
 	return free >= slots && !c.lacking(w.class) &&
-		c.mayGo(h, w.class, w.class.picky(c)) && c.hasResources(h, w.class)
+		c.canRunOn(h, w.class, w.class.picky(c)) && c.hasResources(h, w.class)
 }
 
 // Hybrid reports whether slots of this machine take the shortest job first and the others do

@@ -9,16 +9,16 @@ import (
 
 // rest is a host's pause from new work though its link is well: it refused jobs,
 // or jobs fail fast there that succeed elsewhere.
-type rest struct {
-	resting  bool
-	until    time.Duration
-	why      string
-	refusals int              // in a row
-	fast     int              // fast failures in a row
-	victims  []jobs.AttemptID // of them: jobs that were charged for it, and may not deserve it
-	holes    int              // times on probation in a row, for fast failures
-	since    tally            // results of the other hosts since the first of the fast failures
-	before   tally            // … lately, the older ones weighing less
+type probation struct {
+	paused       bool
+	until        time.Duration
+	why          string
+	refusals     int              // in a row
+	streak       int              // fast failures in a row
+	forgivable   []jobs.AttemptID // of them: jobs that were charged for it, and may not deserve it
+	times        int              // times on probation in a row, for fast failures
+	othersSince  tally            // results of the other hosts since the first of the fast failures
+	othersBefore tally            // … lately, the older ones weighing less
 }
 
 // tally counts results.
@@ -37,67 +37,68 @@ func (t tally) rate() float64 { return (t.bad + 0.5) / (t.ok + t.bad + 1) }
 
 // onTrial reports whether a host that was on probation gets one job at a
 // time until one succeeds.
-func (r *rest) onTrial() bool { return r.holes > 0 }
+func (r *probation) onTrial() bool { return r.times > 0 }
 
 const (
-	fastEnough   = time.Second // a failure within it is fast, however short the jobs are
-	fastInARow   = 3
-	unlikely     = 1e-4 // chance that a streak is bad luck, at the other hosts' rate of failures
-	mostVictims  = 100  // remembered at a time
-	ownFaultOn   = 3    // a job that fails on so many hosts is the job's own fault
-	mercyPerTry  = 2    // failures a try that may go uncharged
-	minElsewhere = 3    // successes of other hosts meanwhile without which nothing is concluded
-	fading       = 0.98 // weight of a result after another one
+	fastFailure        = time.Second // a failure within it is fast, however short the jobs are
+	minStreak          = 3
+	maxChance          = 1e-4 // chance that a streak is bad luck, at the other hosts' rate of failures
+	maxForgivable      = 100  // remembered at a time
+	ownFaultHosts      = 3    // a job that fails on so many hosts is the job's own fault
+	maxUnchargedPerTry = 2    // failures a try that may go uncharged
+	minElsewhere       = 3    // successes of other hosts meanwhile without which nothing is concluded
+	decayPerResult     = 0.98 // weight of a result after another one
 )
 
 // restHost pauses a host for the nth time in a row, with backoff.
-func (c *Core) restHost(h *host, n int, why string) {
-	h.rest.resting, h.rest.why = true, why
-	h.rest.until = c.now.Mono + c.pause(n, shortAway)
+func (c *Core) pauseHost(h *host, n int, why string) {
+	h.probation.paused, h.probation.why = true, why
+	h.probation.until = c.now.Mono + c.pause(n, shortAway)
 	h.reserved = nil
 	h.withdrawAll()
 }
 
 // pauseHost pauses a host that cannot take jobs now, a little longer each time, and
 // says so; the next job that starts there ends the row.
-func (c *Core) pauseHost(h *host, why string) {
-	h.rest.refusals++
-	c.restHost(h, h.rest.refusals, why)
-	c.say(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, short(h.rest.until-c.now.Mono), why)
+func (c *Core) pauseRefusing(h *host, why string) {
+	h.probation.refusals++
+	c.pauseHost(h, h.probation.refusals, why)
+	c.logf(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, short(h.probation.until-c.now.Mono), why)
 }
 
 // wakeHosts ends the pauses and probations whose time is over.
-func (c *Core) wakeHosts() {
+func (c *Core) endPauses() {
 	for _, h := range c.hosts {
-		if h.rest.resting && c.now.Mono >= h.rest.until {
-			h.rest.resting = false
-			if h.rest.holes > 0 {
-				c.say(h.spec.Name, 0, "%s is tried again, with one job (it was on probation: %s)", h.spec.Name, h.rest.why)
+		if h.probation.paused && c.now.Mono >= h.probation.until {
+			h.probation.paused = false
+			if h.probation.times > 0 {
+				c.logf(h.spec.Name, 0, "%s is tried again, with one job (it was on probation: %s)", h.spec.Name, h.probation.why)
 			}
 		}
 	}
 }
 
 // observe learns from an attempt that ended by itself.
-func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
+func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 	if o.Error == "" {
-		took := min(o.Elapsed(), c.mostElapsed(j))
-		c.times.add(j.Spec.Queue, took, o.OK())
+		took := min(o.Elapsed(), c.maxElapsed(j))
+		st := c.statsOf(j.Spec)
+		st.recent.add(took.Seconds(), o.OK())
 		if o.OK() {
-			c.statsOf(j.Spec).add(took.Seconds())
+			st.add(took.Seconds())
 		}
 	}
 	if h == nil {
 		return
 	}
 	if o.OK() {
-		h.rest.fast, h.rest.holes = 0, 0
+		h.probation.streak, h.probation.times = 0, 0
 	}
 	for _, other := range c.hosts {
-		if r := &other.rest; other != h {
-			r.before.ok, r.before.bad = r.before.ok*fading, r.before.bad*fading
-			r.before.add(o.OK())
-			r.since.add(o.OK())
+		if r := &other.probation; other != h {
+			r.othersBefore.ok, r.othersBefore.bad = r.othersBefore.ok*decayPerResult, r.othersBefore.bad*decayPerResult
+			r.othersBefore.add(o.OK())
+			r.othersSince.add(o.OK())
 		}
 	}
 }
@@ -105,39 +106,39 @@ func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
 // blames decides whether a failure is the job's (true: it uses up a try) or the
 // host's: it is the latest of several fast ones in a row, so many that the rate
 // at which jobs fail on the other hosts does not explain them. Such a host is put on probation.
-func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
-	r := &h.rest
-	if o.DiskFull && failuresOf(j) < mercyPerTry*c.tries(j) {
-		if !r.resting {
-			c.pauseHost(h, "a job failed because the disk was full")
+func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
+	r := &h.probation
+	if o.DiskFull && failuresOf(j) < maxUnchargedPerTry*c.tries(j) {
+		if !r.paused {
+			c.pauseRefusing(h, "a job failed because the disk was full")
 		}
 		return false // it delays a result, it does not make one (promise 3)
 	}
-	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastEnough, time.Duration(c.times.ok(j.Spec.Queue)/10*float64(time.Second))) {
-		r.fast, r.holes = 0, 0 // slow failures are the jobs' own
+	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastFailure, time.Duration(c.statsOf(j.Spec).recent.ok/10*float64(time.Second))) {
+		r.streak, r.times = 0, 0 // slow failures are the jobs' own
 		return true
 	}
-	if r.fast == 0 {
-		r.since, r.victims = tally{}, r.victims[:0]
+	if r.streak == 0 {
+		r.othersSince, r.forgivable = tally{}, r.forgivable[:0]
 	}
-	r.fast++
-	if len(r.victims) < mostVictims {
-		r.victims = append(r.victims, id)
+	r.streak++
+	if len(r.forgivable) < maxForgivable {
+		r.forgivable = append(r.forgivable, id)
 	}
 	if c.ownFault(h, j) {
 		return true
 	}
-	c.brake(h)
-	if r.fast < fastInARow || r.since.ok < minElsewhere {
+	c.pauseFirstFailures(h)
+	if r.streak < minStreak || r.othersSince.ok < minElsewhere {
 		return true
 	}
-	if math.Pow(max(r.since.rate(), r.before.rate()), float64(r.fast)) > unlikely {
+	if math.Pow(max(r.othersSince.rate(), r.othersBefore.rate()), float64(r.streak)) > maxChance {
 		return true
 	}
-	if !r.resting {
-		r.holes++
-		c.restHost(h, r.holes, "jobs fail there at once that succeed on other hosts")
-		c.say(h.spec.Name, 0, "%s is on probation: %d jobs in a row failed there at once, while jobs succeed on other hosts", h.spec.Name, r.fast)
+	if !r.paused {
+		r.times++
+		c.pauseHost(h, r.times, "jobs fail there at once that succeed on other hosts")
+		c.logf(h.spec.Name, 0, "%s is on probation: %d jobs in a row failed there at once, while jobs succeed on other hosts", h.spec.Name, r.streak)
 		c.forgive(h)
 	}
 	return false
@@ -146,15 +147,15 @@ func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) 
 // brake lets a host whose first jobs have all failed at once wait for how jobs fare
 // elsewhere, a little longer each time: at a failure every few milliseconds half a
 // queue would be through before the first job on another host has ended.
-func (c *Core) brake(h *host) {
-	r := &h.rest
-	if r.resting || r.fast%fastInARow != 0 || h.succeeded > 0 || r.since.ok+r.since.bad >= minElsewhere {
+func (c *Core) pauseFirstFailures(h *host) {
+	r := &h.probation
+	if r.paused || r.streak%minStreak != 0 || h.succeeded > 0 || r.othersSince.ok+r.othersSince.bad >= minElsewhere {
 		return
 	}
 	for _, o := range c.hosts {
-		if o != h && (o.answers() && o.open > 0 || o.onFirstDial()) {
-			c.restHost(h, r.fast/fastInARow-1, "its first jobs failed at once; it waits until jobs have ended on other hosts")
-			c.say(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.fast)
+		if o != h && (o.answers() && o.open > 0 || o.isFirstDial()) {
+			c.pauseHost(h, r.streak/minStreak-1, "its first jobs failed at once; it waits until jobs have ended on other hosts")
+			c.logf(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.streak)
 			return
 		}
 	}
@@ -163,14 +164,14 @@ func (c *Core) brake(h *host) {
 // forgive uncharges the failures on the host that were charged before
 // anybody knew. What is over stays as it was told.
 func (c *Core) forgive(h *host) {
-	for _, id := range h.rest.victims {
+	for _, id := range h.probation.forgivable {
 		j, a := c.table.Job(id.Job), c.table.Attempt(id)
 		if a.Charged && a.Round == j.Round && !j.State.Terminal() {
 			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: id.Job, N: id.N, Host: a.Host,
 				Reason: "jobs fail at once on " + a.Host + " that succeed on other hosts"})
 		}
 	}
-	h.rest.victims = h.rest.victims[:0]
+	h.probation.forgivable = h.probation.forgivable[:0]
 }
 
 // failuresOf counts the attempts of this round that failed by themselves, charged or not.
@@ -202,14 +203,14 @@ func (c *Core) ownFault(h *host, j *jobs.Job) bool {
 			names = append(names, a.Host)
 		}
 	}
-	if len(names) < ownFaultOn {
-		return failures > mercyPerTry*c.tries(j)
+	if len(names) < ownFaultHosts {
+		return failures > maxUnchargedPerTry*c.tries(j)
 	}
 	for _, n := range names {
 		if o := c.byName[n]; o != nil {
-			o.rest.fast, o.rest.holes = 0, 0
-			if o.rest.refusals == 0 {
-				o.rest.resting = false
+			o.probation.streak, o.probation.times = 0, 0
+			if o.probation.refusals == 0 {
+				o.probation.paused = false
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func TestBadJobsAreNoBlackHole(t *testing.T) {
 					o = fastFail
 				}
 				s.ended(h.spec.Name, h.head.id.String(), o)
-				if h.rest.resting && h.rest.holes > 0 { // a pause of its first jobs blames nobody
+				if h.probation.paused && h.probation.times > 0 { // a pause of its first jobs blames nobody
 					rests++
 				}
 			}
@@ -96,13 +96,13 @@ func TestOwnFault(t *testing.T) {
 	s.plain(1)
 	for n := 1; n <= 3; n++ {
 		a := s.job(1).Last()
-		s.c.byName[a.Host].rest.fast = 5
+		s.c.byName[a.Host].probation.streak = 5
 		s.ended(a.Host, a.ID.String(), fastFail)
 		s.wait(9*time.Second, "a", "b", "c")
 	}
 	for _, h := range s.c.hosts {
-		if h.rest.fast != 0 || h.rest.resting {
-			t.Errorf("%s is still suspected: %+v", h.spec.Name, h.rest)
+		if h.probation.streak != 0 || h.probation.paused {
+			t.Errorf("%s is still suspected: %+v", h.spec.Name, h.probation)
 		}
 	}
 	if s.job(1).Failures != 3 {
@@ -118,7 +118,7 @@ func TestBrake(t *testing.T) {
 	s.plain(50)
 	s.started("b", s.c.hosts[1].head.id.String())
 	failed := 0
-	for s.c.hosts[0].head != nil && !s.c.hosts[0].rest.resting {
+	for s.c.hosts[0].head != nil && !s.c.hosts[0].probation.paused {
 		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
 		failed++
 	}
@@ -138,7 +138,7 @@ func TestBrake(t *testing.T) {
 	for range 3 {
 		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
 	}
-	if s.c.hosts[0].rest.resting {
+	if s.c.hosts[0].probation.paused {
 		t.Error("it rests though jobs fail everywhere")
 	}
 }
@@ -150,20 +150,20 @@ func TestDiskFull(t *testing.T) {
 	s.up("a")
 	s.plain(1)
 	full := jobs.Outcome{Exit: 1, DiskFull: true, Started: wallStart, Ended: wallStart + 5e9}
-	for n := 1; n <= mercyPerTry; n++ {
+	for n := 1; n <= maxUnchargedPerTry; n++ {
 		id := jobs.AttemptID{Job: 1, N: n}.String()
 		s.started("a", id)
 		s.ended("a", id, full)
 		s.wantState(1, jobs.Queued)
-		if s.job(1).Failures != 0 || !s.c.hosts[0].rest.resting {
-			t.Errorf("attempt %s: %d failures, resting %v", id, s.job(1).Failures, s.c.hosts[0].rest.resting)
+		if s.job(1).Failures != 0 || !s.c.hosts[0].probation.paused {
+			t.Errorf("attempt %s: %d failures, resting %v", id, s.job(1).Failures, s.c.hosts[0].probation.paused)
 		}
 		s.wait(10*time.Second, "a")
 	}
-	if s.told("because the disk was full") != mercyPerTry {
+	if s.told("because the disk was full") != maxUnchargedPerTry {
 		t.Errorf("told:\n%s", events(s.journal))
 	}
-	s.ended("a", jobs.AttemptID{Job: 1, N: mercyPerTry + 1}.String(), full)
+	s.ended("a", jobs.AttemptID{Job: 1, N: maxUnchargedPerTry + 1}.String(), full)
 	s.wantState(1, jobs.Failed)
 }
 
@@ -175,7 +175,7 @@ func TestWedge(t *testing.T) {
 	s.plain(6)
 	s.started("a", "1.1")
 	beat := func(delay time.Duration) []Command {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
@@ -203,7 +203,7 @@ func TestWedgeUnderTheLastJobs(t *testing.T) {
 	s.plain(1)
 	s.started("a", "1.1")
 	for _, delay := range []time.Duration{12 * time.Second, 15 * time.Second, 0} {
-		s.at += holdEvery
+		s.at += reportInterval
 		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
 	if s.told("a starts nothing: the file system of its attempts has not answered") != 1 || s.told("a starts jobs again") != 1 {
@@ -278,8 +278,8 @@ func TestForgivenWhileItWaits(t *testing.T) {
 	for n := 0; s.job(1).Failures > 0 && n < 8; n++ {
 		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
 	}
-	if s.job(1).Failures > 0 || s.c.queue.spots[0] != ready {
-		t.Fatalf("job 1 has %d failures and is %d", s.job(1).Failures, s.c.queue.spots[0])
+	if s.job(1).Failures > 0 || s.c.queue.states[0] != ready {
+		t.Fatalf("job 1 has %d failures and is %d", s.job(1).Failures, s.c.queue.states[0])
 	}
 	for s.c.table.Unfinished() > 0 {
 		s.wait(time.Second, "a", "b")

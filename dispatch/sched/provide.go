@@ -17,7 +17,7 @@ import (
 // from the provider's list alone: a command that failed may have had its effect.
 
 const (
-	provideEvery     = time.Second
+	provideInterval  = time.Second
 	listSoon         = 5 * time.Second  // between lists while something is under way
 	listLater        = time.Minute      // … and otherwise, while there are instances
 	maxCommandDelay  = 5 * time.Minute  // between tries of a command that fails
@@ -40,10 +40,10 @@ func (c *Core) provide() {
 	}
 	c.findInstances()
 	for _, in := range v.instances {
-		c.tend(in)
+		c.manageInstance(in)
 	}
 	if c.now.Mono >= v.nextAt {
-		v.nextAt = c.now.Mono + provideEvery
+		v.nextAt = c.now.Mono + provideInterval
 		for _, p := range v.providers {
 			c.createFor(p)
 		}
@@ -64,13 +64,13 @@ func (c *Core) provide() {
 }
 
 // tend decides what happens to an instance.
-func (c *Core) tend(in *instance) {
+func (c *Core) manageInstance(in *instance) {
 	open := 0
 	for _, o := range c.absent {
 		if hosts.InstanceOf(o.spec.Name) == in.name {
 			open += o.open
 			if !in.p.listed {
-				o.heard = c.now.Mono // it cannot be reached before its address is listed
+				o.lastHeard = c.now.Mono // it cannot be reached before its address is listed
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (c *Core) tend(in *instance) {
 		if !in.up {
 			c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceUp)})
 			if !in.inherited {
-				in.p.learn(c.now.Mono - in.since)
+				in.p.learnStartup(c.now.Mono - in.since)
 			}
 		}
 		in.up, in.answered = true, true
@@ -104,7 +104,7 @@ func (c *Core) tend(in *instance) {
 	if in.up && in.idleAt == 0 {
 		in.idleAt = max(1, c.now.Mono)
 	}
-	switch why, kept := c.endsFor(in), in.keeps(); {
+	switch why, kept := c.whyTerminate(in), in.hostWithOutputs(); {
 	case why == "":
 	case kept != "" && !in.ending:
 		in.leaving, in.busy, in.why = true, true, why
@@ -126,7 +126,7 @@ func (c *Core) tend(in *instance) {
 }
 
 // keepsOutput records that an attempt has ended on an instance.
-func (c *Core) keepsOutput(host string, id jobs.AttemptID) {
+func (c *Core) noteOutput(host string, id jobs.AttemptID) {
 	if in := c.instanceOf(host); in != nil {
 		if in.outputs == nil {
 			in.outputs = map[string][]jobs.AttemptID{}
@@ -137,7 +137,7 @@ func (c *Core) keepsOutput(host string, id jobs.AttemptID) {
 
 // keeps returns the first host of the instance that has outputs of its attempts which are
 // nowhere else; "": there is none.
-func (in *instance) keeps() string {
+func (in *instance) hostWithOutputs() string {
 	for _, name := range slices.Sorted(maps.Keys(in.outputs)) {
 		i := slices.IndexFunc(in.hosts, func(h *host) bool { return h.spec.Name == name })
 		if i < 0 || in.hosts[i].hello == nil || !in.hosts[i].hello.Shared {
@@ -148,8 +148,8 @@ func (in *instance) keeps() string {
 }
 
 // endsFor returns why an instance on which nothing runs is to be terminated; "": it is not.
-func (c *Core) endsFor(in *instance) string {
-	age := c.now.Mono - max(in.since, in.waited)
+func (c *Core) whyTerminate(in *instance) string {
+	age := c.now.Mono - max(in.since, in.lastPending)
 	switch {
 	case in.ending:
 		return in.why // the command failed, or has not had its effect
@@ -165,8 +165,8 @@ func (c *Core) endsFor(in *instance) string {
 		return "the run has no more work for it"
 	case c.isOver(in):
 		return allocationEnds
-	case !in.up && in.pending == "" && age >= in.p.limit():
-		return "it has not answered within " + short(in.p.limit())
+	case !in.up && in.pending == "" && age >= in.p.answerLimit():
+		return "it has not answered within " + short(in.p.answerLimit())
 	case in.up && c.now.Mono-in.idleAt >= in.p.spec.Idle:
 		return "it has been idle for " + short(in.p.spec.Idle)
 	}
@@ -214,11 +214,11 @@ func (c *Core) createFor(p *provider) {
 		if in.p == p {
 			n++
 		}
-		if c.comes(in) {
+		if c.isComing(in) {
 			coming += in.p.slots
 		}
 	}
-	for left := c.leftWhenUp(p); n < p.spec.Max && coming < left; n++ {
+	for left := c.slotsNeeded(p); n < p.spec.Max && coming < left; n++ {
 		if p.failures > 0 && coming > 0 {
 			return // one is enough to find out whether it works again
 		}
@@ -232,22 +232,22 @@ func (c *Core) createFor(p *provider) {
 }
 
 // comes reports whether an instance is on its way to take jobs.
-func (c *Core) comes(in *instance) bool {
-	return !in.answered && !in.failed && !in.ending && (!in.up || c.now.Mono-max(in.since, in.waited) < in.p.limit())
+func (c *Core) isComing(in *instance) bool {
+	return !in.answered && !in.failed && !in.ending && (!in.up || c.now.Mono-max(in.since, in.lastPending) < in.p.answerLimit())
 }
 
 // leftWhenUp returns how many slots the jobs that wait, and that an instance could run,
 // would still need when an instance created at this instant came up.
-func (c *Core) leftWhenUp(p *provider) int {
-	_, known := c.workLeft(c.now) // sets the distribution of each queue
-	oldest := map[*runStats]float64{}
+func (c *Core) slotsNeeded(p *provider) int {
+	_, known := c.remainingWork(c.now) // sets the distribution of each queue
+	oldest := map[*queueStats]float64{}
 	horizon, free, slots := p.startup.Seconds(), 0.0, 0
 	for _, h := range c.hosts {
 		switch {
-		case h.takes():
+		case h.acceptsJobs():
 			slots += h.limit
 			free += float64(h.limit) * horizon
-		case h.onFirstDial() && h.inst == nil && c.now.Mono < firstDialTime:
+		case h.isFirstDial() && h.instance == nil && c.now.Mono < firstDialTime:
 			return 0 // what it can do will be known in a moment
 		}
 		for f := h.head; f != nil; f = f.next {
@@ -256,13 +256,13 @@ func (c *Core) leftWhenUp(p *provider) int {
 				age = f.age(c.now.Mono).Seconds()
 			}
 			oldest[f.stats] = max(oldest[f.stats], age)
-			if h.takes() {
+			if h.acceptsJobs() {
 				free -= float64(f.slots) * min(horizon, max(0, f.stats.meanOr(known, oldest[f.stats])-age))
 			}
 		}
 	}
 	for _, in := range c.provisions.instances {
-		if c.comes(in) {
+		if c.isComing(in) {
 			free += float64(in.p.slots) * max(0, horizon-max(0, in.p.startup-(c.now.Mono-in.since)).Seconds())
 		}
 	}
@@ -290,9 +290,9 @@ func (c *Core) leftWhenUp(p *provider) int {
 
 // meanOr returns the mean run time in seconds as far as it is known, and otherwise the age
 // of the oldest job that runs.
-func (st *runStats) meanOr(known bool, oldest float64) float64 {
+func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 	if known {
-		return max(st.law.mean, 1e-3)
+		return max(st.dist.mean, 1e-3)
 	}
 	return oldest
 }
@@ -303,7 +303,7 @@ func (c *Core) canRunNow(cl *class) bool {
 		c.fit(cl)
 	}
 	for _, h := range c.hosts {
-		if cl.fits[h.idx] && h.takes() && c.hasTimeFor(h, cl.key.lasts) {
+		if cl.fits[h.index] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime) {
 			return true
 		}
 	}
@@ -315,9 +315,9 @@ func (p *provider) couldRun(cl *class) bool {
 	if p.spec.Max == 0 {
 		return false
 	}
-	h := host{spec: &p.spec.Host, inst: &instance{p: p}}
+	h := host{spec: &p.spec.Host, instance: &instance{p: p}}
 	h.setGPUs(h.spec.GPUNumbers(nil))
-	return h.misses(cl) == ""
+	return h.whyCannotRun(cl) == ""
 }
 
 // anyProviderCouldRun reports whether there is such a provider.
@@ -328,12 +328,12 @@ func (c *Core) anyProviderCouldRun(cl *class) bool {
 // instancesMayCome reports whether an instance is on its way: not all hope for the run is lost.
 func (c *Core) instancesMayCome() bool {
 	return slices.ContainsFunc(c.provisions.instances, func(in *instance) bool {
-		return c.comes(in) && in.p.failures == 0
+		return c.isComing(in) && in.p.failures == 0
 	})
 }
 
 // instancesGo reports whether the end of the run has to wait for instances to go.
-func (c *Core) instancesGo() bool {
+func (c *Core) waitsForInstances() bool {
 	unsure := func(p *provider) bool { return !p.listed }
 	if len(c.provisions.instances) == 0 && (len(c.table.Instances) == 0 || !slices.ContainsFunc(c.provisions.providers, unsure)) {
 		return false
@@ -361,10 +361,10 @@ func (c *Core) instancesLeft() string {
 
 // idle returns how long an instance that is up has had no work.
 func (c *Core) idle(h *host) time.Duration {
-	if h.inst == nil || h.inst.idleAt == 0 || h.open > 0 || !h.takes() {
+	if h.instance == nil || h.instance.idleAt == 0 || h.open > 0 || !h.acceptsJobs() {
 		return 0
 	}
-	return max(1, c.now.Mono-h.inst.idleAt)
+	return max(1, c.now.Mono-h.instance.idleAt)
 }
 
 // addInstanceViews adds the instances that are not among the hosts, and gives those that are
@@ -395,7 +395,7 @@ func (c *Core) showInstance(in *instance, v *HostView) {
 		v.State = Creating
 	case !in.answered && v.State == Connecting || v.State == BackingOff && !in.up:
 		v.State = Starting
-	case v.State == Up && v.Reason == "" && in.ends > 0:
+	case v.State == Up && v.Reason == "" && in.endsAt > 0:
 		v.Reason = c.endText(in)
 	}
 	switch {
@@ -411,8 +411,8 @@ func (c *Core) showInstance(in *instance, v *HostView) {
 func (c *Core) nextProvision(soon func(time.Duration)) {
 	for _, in := range c.provisions.instances {
 		soon(in.tryAt)
-		if in.ends > 0 {
-			soon(in.ends - lastMoments)
+		if in.endsAt > 0 {
+			soon(in.endsAt - lastMoments)
 		}
 		soon(in.p.listAt)
 	}

@@ -116,12 +116,12 @@ func TestCreateInstances(t *testing.T) {
 			if got := s.instanceRecords("dcs-r-1"); got != "" {
 				t.Errorf("before the list is known: %s", got)
 			}
-			s.at += provideEvery
+			s.at += provideInterval
 			got := strings.Count(said[CreateInstance](s.list()), "dcs-r-")
 			if got != c.want {
 				t.Errorf("got %d instances, want %d", got, c.want)
 			}
-			s.at += provideEvery
+			s.at += provideInterval
 			if more := said[CreateInstance](s.step(Tick{})); more != "" {
 				t.Errorf("then also %s, though nothing has changed", more)
 			}
@@ -268,10 +268,10 @@ func TestInstanceNeverAnswers(t *testing.T) {
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating terminating")
 
 	p := &provider{spec: cloud(), startup: time.Minute}
-	p.learn(10 * time.Second)
-	p.learn(20 * time.Second)
-	if p.startup != 15*time.Second || p.limit() != 3*time.Minute {
-		t.Errorf("got startup %s and limit %s", p.startup, p.limit())
+	p.learnStartup(10 * time.Second)
+	p.learnStartup(20 * time.Second)
+	if p.startup != 15*time.Second || p.answerLimit() != 3*time.Minute {
+		t.Errorf("got startup %s and limit %s", p.startup, p.answerLimit())
 	}
 }
 
@@ -394,7 +394,7 @@ func TestSetProviders(t *testing.T) {
 	more := cloud()
 	more.Max = 1
 	s.step(SetProviders{[]*hosts.Provider{more}})
-	s.at += provideEvery
+	s.at += provideInterval
 	want(t, "created", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	s.listUntil("dcs-r-1")

@@ -40,7 +40,7 @@ const numberGap = 10
 
 // mostFree bounds the numbers left free in a whole run: each is an attempt without a host
 // in the table, of some 100 bytes.
-const mostFree = 10_000_000
+const maxNumbersFree = 10_000_000
 
 // After damage a consumer may have results whose records are lost, and it treats a known number as a
 // repeat. So each dispatcher then begins with its own base, which no other one uses, whatever is
@@ -51,7 +51,7 @@ const (
 )
 
 // mostNumbers bounds the attempts of one job that a host may tell of.
-const mostNumbers = 1000
+const maxUnknownNumbers = 1000
 
 // Found is an attempt that has files in the run directory. New gets those that the
 // journal may not know.
@@ -62,13 +62,22 @@ type Found struct {
 
 // reconciling is what the core knows of records that may be missing.
 type reconciling struct {
-	reconcileBy time.Duration    // until when launching waits for the hosts' lists; 0: it does not
-	strangersBy time.Duration    // … and because of hosts that the inventory lacks; 0: there are none
-	unfinished  jobs.Ranges      // jobs whose attempts are listed, as long as there is no damage
-	lastUp      time.Duration    // when the last new host came up, or the core began
-	gap         bool             // attempts of unknown numbers may be about
-	numbered    map[jobs.ID]bool // … and of these jobs numbers have been left free for them
-	usedUp      map[jobs.ID]int  // numbers up to this one are not free, where the table does not say so
+	reconcileUntil time.Duration    // until when launching waits for the hosts' lists; 0: it does not
+	strangersUntil time.Duration    // … and because of hosts that the inventory lacks; 0: there are none
+	unfinished     jobs.Ranges      // jobs whose attempts are listed, as long as there is no damage
+	lastUp         time.Duration    // when the last new host came up, or the core began
+	numbersUnknown bool             // attempts of unknown numbers may be about
+	numbered       map[jobs.ID]bool // … and of these jobs numbers have been left free for them
+	usedUp         map[jobs.ID]int  // numbers up to this one are not free, where the table does not say so
+}
+
+// listing is what is known of a host's list of its attempts.
+type listing struct {
+	listed    bool          // the host has listed the attempts that were asked for
+	listUntil time.Duration // until when launching waits for that
+	listAt    time.Duration // when to ask for the list again; 0: not
+	listWhy   string        // why its last list was incomplete; "": it was complete
+	unclear   bool          // the list being received has an attempt that cannot be read
 }
 
 // leaveSeqsFree is called before anything gets a result: consumers may have results whose
@@ -90,25 +99,25 @@ func (c *Core) startReconciling() {
 	case c.table.Epoch > 1:
 		c.unfinished = Unfinished(c.table)
 		c.lastUp = c.now.Mono
-		c.reconcileBy = c.now.Mono + listUpAfter
+		c.reconcileUntil = c.now.Mono + listUpAfter
 	}
 }
 
 // awaitEveryHost stops launching until every host has listed everything that it has.
 func (c *Core) awaitEveryHost() {
-	c.reconcileBy = 0
+	c.reconcileUntil = 0
 	for _, h := range c.hosts {
 		h.listed = false
-		h.listBy = c.listBy(h)
-		c.reconcileBy = max(c.reconcileBy, h.listBy)
+		h.listUntil = c.listDeadline(h)
+		c.reconcileUntil = max(c.reconcileUntil, h.listUntil)
 	}
 	stranger := c.stranger()
 	if stranger != "" {
-		c.strangersBy = c.listBy(&host{spec: new(hosts.Host), cutAt: c.now.Mono, inherited: true})
+		c.strangersUntil = c.listDeadline(&host{spec: new(hosts.Host), linkState: linkState{cutAt: c.now.Mono, inherited: true}})
 		stranger = "; " + stranger + " is not in the inventory and cannot be asked"
 	}
-	c.reconcileBy = max(c.reconcileBy, c.strangersBy, c.now.Mono+1)
-	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", short(c.reconcileBy-c.now.Mono), stranger)
+	c.reconcileUntil = max(c.reconcileUntil, c.strangersUntil, c.now.Mono+1)
+	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", short(c.reconcileUntil-c.now.Mono), stranger)
 }
 
 // toList returns the jobs whose attempts a host is requested. Those that finish in the meantime
@@ -151,7 +160,7 @@ const listGap = 64
 
 // listBy is until when launching waits for a host's list: what was sent to it cannot
 // start any more by then.
-func (c *Core) listBy(h *host) time.Duration {
+func (c *Core) listDeadline(h *host) time.Duration {
 	return max(c.now.Mono+reconcileTime, c.leaseEnd(h))
 }
 
@@ -169,25 +178,25 @@ func (c *Core) stranger() string {
 
 // reconcile sees whether launching may begin.
 func (c *Core) reconcile() {
-	if c.reconcileBy == 0 {
+	if c.reconcileUntil == 0 {
 		return
 	}
 	if !c.table.Damaged {
-		c.reconcileBy = c.listsDue()
+		c.reconcileUntil = c.listsDue()
 		return
 	}
-	all, by := c.strangersBy == 0, c.strangersBy
+	all, by := c.strangersUntil == 0, c.strangersUntil
 	for _, h := range c.hosts {
 		if !h.listed {
-			all, by = false, max(by, h.listBy)
+			all, by = false, max(by, h.listUntil)
 		}
 	}
 	if c.now.Mono < by {
-		c.reconcileBy = by
+		c.reconcileUntil = by
 		return
 	}
-	c.reconcileBy = 0
-	if c.gap = !all; c.gap {
+	c.reconcileUntil = 0
+	if c.numbersUnknown = !all; c.numbersUnknown {
 		c.numbered = make(map[jobs.ID]bool)
 	}
 	c.cancelLeft()
@@ -195,7 +204,7 @@ func (c *Core) reconcile() {
 	if !all {
 		word = "not every host has listed its attempts of this run"
 	}
-	c.say("", 0, "%s; launching begins", word)
+	c.logf("", 0, "%s; launching begins", word)
 }
 
 // listsDue returns until when launching waits for the lists of hosts that are up, or
@@ -206,7 +215,7 @@ func (c *Core) listsDue() time.Duration {
 		switch {
 		case h.listed:
 		case h.linked:
-			by = max(by, h.listBy)
+			by = max(by, h.listUntil)
 		case h.dialing:
 			by = max(by, c.lastUp+listUpAfter)
 		}
@@ -230,24 +239,24 @@ func (c *Core) cancelLeft() {
 // otherwise until the host has given one.
 func (c *Core) list(h *host) {
 	if c.table.Damaged {
-		h.listed, h.out.list = false, true
+		h.listed, h.outbox.list = false, true
 		return
 	}
 	if c.table.Epoch < 2 || h.listed {
 		return
 	}
-	h.out.list = true
-	if h.listBy > 0 {
+	h.outbox.list = true
+	if h.listUntil > 0 {
 		return // a host that comes and goes is awaited once
 	}
-	c.lastUp, h.listBy = c.now.Mono, c.now.Mono+listTime
+	c.lastUp, h.listUntil = c.now.Mono, c.now.Mono+listTime
 	if !slices.ContainsFunc(c.hosts, func(o *host) bool { return o != h && o.linked }) {
-		c.reconcileBy = h.listBy // nothing could be launched until now
+		c.reconcileUntil = h.listUntil // nothing could be launched until now
 	}
 }
 
 // listed handles a piece of a host's list.
-func (c *Core) listed(e HostListed) {
+func (c *Core) handleListed(e HostListed) {
 	h := c.byName[e.Host]
 	if h == nil || !h.linked {
 		return
@@ -263,13 +272,13 @@ func (c *Core) listed(e HostListed) {
 			c.leaveSeqsFree()
 			c.awaitEveryHost()
 			for _, other := range c.hosts {
-				other.out.list = other.linked
+				other.outbox.list = other.linked
 			}
 			return
 		}
 	} else {
 		for i := range e.Msg.Jobs {
-			c.found(h, &e.Msg.Jobs[i])
+			c.handleFound(h, &e.Msg.Jobs[i])
 		}
 	}
 	if !e.Msg.Last || c.table.Damaged && !e.Msg.All {
@@ -277,9 +286,9 @@ func (c *Core) listed(e HostListed) {
 	}
 	if h.listed = why == ""; !h.listed {
 		if h.listWhy != why {
-			c.say(h.spec.Name, 0, "%s could not list all its attempts of this run: %s", h.spec.Name, why)
+			c.logf(h.spec.Name, 0, "%s could not list all its attempts of this run: %s", h.spec.Name, why)
 		}
-		h.listAt = c.now.Mono + probeEvery
+		h.listAt = c.now.Mono + probeInterval
 	}
 	h.listWhy, h.unclear = why, false
 }
@@ -302,7 +311,7 @@ func (c *Core) unclear(p hosts.ProbedJob) bool {
 func (c *Core) relist() {
 	for _, h := range c.hosts {
 		if h.linked && h.listAt > 0 && c.now.Mono >= h.listAt {
-			h.listAt, h.out.list = 0, true
+			h.listAt, h.outbox.list = 0, true
 		}
 	}
 }
@@ -319,35 +328,35 @@ func (c *Core) foundOnFile(f *Found) {
 	if a != nil && a.Host == f.Host {
 		machine = a.Machine
 	}
-	c.found(c.hostOf(f.Host, machine), &f.ProbedJob)
+	c.handleFound(c.hostOf(f.Host, machine), &f.ProbedJob)
 }
 
 // found handles what a host has of an attempt. One that the table does not know
 // is entered, so that the ordinary rules apply to it; one that nobody waits for is
 // ended.
-func (c *Core) found(h *host, p *hosts.ProbedJob) {
+func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	id := p.Attempt
 	j, a := c.table.Job(id.Job), c.table.Attempt(id)
 	switch {
 	case a != nil && a.Host == h.spec.Name:
 		// The record that another machine was behind the name may be lost. Anyone who has run
 		// the attempt was that machine; that it knows nothing about the attempt proves nothing.
-		if h.has(a) || p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited || p.Answer == hosts.Buffered {
+		if h.owns(a) || p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited || p.Answer == hosts.Buffered {
 			c.probedOne(h, p)
 		}
 		return
 	case j == nil:
-		if id.N > 0 && id.N <= mostNumbers && len(c.usedUp) < mostFree {
+		if id.N > 0 && id.N <= maxUnknownNumbers && len(c.usedUp) < maxNumbersFree {
 			c.useUp(id) // the job may be submitted again, and must not be taken for this attempt
 		}
 		return
-	case id.N < 1 || id.N > len(j.Attempts)+mostNumbers:
+	case id.N < 1 || id.N > len(j.Attempts)+maxUnknownNumbers:
 		return // not of this run as far as it is known, and a host's word does not change that
 	case p.Answer == hosts.NeverStarted:
 		return
 	case a != nil && a.Host != "" || j.State.Terminal():
 		if p.Answer == hosts.IsRunning || p.Answer == hosts.Buffered {
-			c.say(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result or another attempt of that number", id, h.spec.Name)
+			c.logf(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result or another attempt of that number", id, h.spec.Name)
 			h.kill(id, "its job has a result or another attempt")
 		} else if p.Answer == hosts.Unknown {
 			h.kill(id, "it may be alive, and its job has a result or another attempt")
@@ -359,15 +368,15 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
 		return
 	}
-	c.say(h.spec.Name, id.Job, "attempt %s on %s had lost its record; it was found by its files", id, h.spec.Name)
-	f := c.fly(h, id, j.Spec)
+	c.logf(h.spec.Name, id.Job, "attempt %s on %s had lost its record; it was found by its files", id, h.spec.Name)
+	f := c.track(h, id, j.Spec)
 	h.known = true
-	h.count(f)
+	h.count(f, 1)
 	c.probedOne(h, p)
 	if outlasted { // its end is awaited as any other's
-		c.killFlight(f, "a newer attempt has run longer")
+		c.killAttempt(f, "a newer attempt has run longer")
 	}
-	if p.Answer == hosts.Buffered && f.waiting() && otherOpen(j, id.N) {
+	if p.Answer == hosts.Buffered && f.isWaiting() && otherOpen(j, id.N) {
 		h.withdraw(f) // its job did not wait for it
 	}
 }
@@ -384,9 +393,9 @@ func (c *Core) useUp(id jobs.AttemptID) {
 // nextNumber is the number of a job's next attempt.
 func (c *Core) nextNumber(j *jobs.Job) int {
 	n := len(j.Attempts)
-	if c.gap && !c.numbered[j.Spec.ID] {
+	if c.numbersUnknown && !c.numbered[j.Spec.ID] {
 		c.numbered[j.Spec.ID] = true
-		n = max(n+numberGap, min(numberGap*c.table.Epoch, n+mostNumbers-1, mostFree/len(c.table.Jobs)))
+		n = max(n+numberGap, min(numberGap*c.table.Epoch, n+maxUnknownNumbers-1, maxNumbersFree/len(c.table.Jobs)))
 	}
-	return max(n, min(c.usedUp[j.Spec.ID], len(j.Attempts)+mostNumbers-1)) + 1
+	return max(n, min(c.usedUp[j.Spec.ID], len(j.Attempts)+maxUnknownNumbers-1)) + 1
 }

@@ -346,7 +346,7 @@ func TestUnclearAttempt(t *testing.T) {
 	for range 3 {
 		s.lists("a", "1.1", hosts.Unknown, nil, false)
 		want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
-		want(t, "asked again", said[List](s.wait(probeEvery, "a")), "{a 1,2-2147483647}")
+		want(t, "asked again", said[List](s.wait(probeInterval, "a")), "{a 1,2-2147483647}")
 	}
 	n := 0
 	for _, r := range s.journal {
@@ -366,7 +366,7 @@ func TestListUnderWay(t *testing.T) {
 	s.up("a", "b")
 	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
 	s.lists("a", "1.1", hosts.HasExited, &okay, false)
-	if s.c.byName["b"].out.list {
+	if s.c.byName["b"].outbox.list {
 		t.Error("a host that is down is asked")
 	}
 	s.up("b")

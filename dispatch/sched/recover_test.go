@@ -92,7 +92,7 @@ func TestLostReport(t *testing.T) {
 	s.wait(time.Minute, "a")
 	var o []Command
 	for range 10 {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		o = append(o, s.step(HostBeat{"a", &hosts.Beat{Running: 1, MemFree: -1, DiskFree: -1}})...)
 	}
 	want(t, "asked", said[Probe](o), "{a [1.1 2.1]}")
@@ -208,7 +208,7 @@ func TestNumbersOfEachEpoch(t *testing.T) {
 func TestFreeNumbersFitIntoMemory(t *testing.T) {
 	for n, first := range map[int]int{1_000: 501, 400_000: 26, 1_000_000: 11} {
 		c := &Core{table: &jobs.Table{Jobs: make([]jobs.Job, n), Epoch: 50}}
-		c.gap, c.numbered = true, map[jobs.ID]bool{}
+		c.numbersUnknown, c.numbered = true, map[jobs.ID]bool{}
 		if got := c.nextNumber(&jobs.Job{Spec: &jobs.Spec{ID: 7}}); got != first {
 			t.Errorf("%d jobs: the first number is %d, not %d", n, got, first)
 		}

@@ -226,7 +226,7 @@ func TestRequestOfMany(t *testing.T) {
 		{"requeue", func(all []jobs.ID) Event { return Requeue{all} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			const n = 3*mostAStep + 5
+			const n = 3*maxPerStep + 5
 			s := newStage(t, Config{}, box("a", 1))
 			s.plain(n)
 			ids := make([]jobs.ID, n)
@@ -235,15 +235,15 @@ func TestRequestOfMany(t *testing.T) {
 			}
 			if c.name == "requeue" {
 				s.step(Cancel{All: true})
-				for s.c.sweep.pending() {
+				for len(s.c.requests) > 0 {
 					s.step(Tick{})
 				}
 			}
 			s.step(Request{Name: "many", Do: []Event{c.do(ids)}})
 			want(t, "not yet", s.asks(), "")
 			want(t, "launched", on(s.up("a"), "a"), "")
-			for i := 0; len(s.c.asked) > 0 && i < 10; i++ {
-				if len(s.records) > mostAStep+10 {
+			for i := 0; len(s.c.requests) > 0 && i < 10; i++ {
+				if len(s.records) > maxPerStep+10 {
 					t.Fatalf("%d records in a step", len(s.records))
 				}
 				at, ok := s.c.Next()

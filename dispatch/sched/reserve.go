@@ -16,7 +16,7 @@ const reserveAfter = 2 * time.Second
 // reserve keeps a host for the stuck classes that are wide: without it other jobs would
 // take every slot or GPU that becomes free. A class
 // that others stand before on the same host must wait its turn.
-func (c *Core) reserve(stuck []*class, rest line) {
+func (c *Core) reserve(stuck []*class, rest candidates) {
 	rest.sort()
 	for _, w := range rest { // those never got a look, for lack of any room; they stand behind
 		stuck = append(stuck, w.class)
@@ -25,15 +25,15 @@ func (c *Core) reserve(stuck []*class, rest line) {
 		if !cl.wide() || c.lacking(cl) {
 			continue
 		}
-		if cl.stuckAt == 0 {
-			cl.stuckAt = c.now.Mono + 1 // never 0
+		if cl.stuckSince == 0 {
+			cl.stuckSince = c.now.Mono + 1 // never 0
 		}
-		if c.now.Mono < cl.stuckAt+reserveAfter || c.hasReserved(cl) {
+		if c.now.Mono < cl.stuckSince+reserveAfter || c.hasReserved(cl) {
 			continue
 		}
 		var best *host
 		for _, h := range c.hosts {
-			if h.limitFor(cl) < cl.key.slots || !c.mayGo(h, cl, cl.picky(c)) || c.isKeptFrom(h.reserved, cl) || c.wantedBefore(h, stuck[:i]) {
+			if h.limitFor(cl) < cl.key.slots || !c.canRunOn(h, cl, cl.picky(c)) || c.isKeptFrom(h.reserved, cl) || c.wantedBefore(h, stuck[:i]) {
 				continue
 			}
 			if best == nil || h.free() > best.free() {
@@ -80,11 +80,11 @@ func (c *Core) isKeptFrom(r, cl *class) bool {
 	if r.n == 0 || cl.n == 0 {
 		return true
 	}
-	mine, theirs := waiting{class: cl}, waiting{class: r}
+	mine, theirs := candidate{class: cl}, candidate{class: r}
 	mine.id, mine.rank = cl.head(c)
 	theirs.id, theirs.rank = r.head(c)
-	if mine.rank.calm == theirs.rank.calm && cl.stats != r.stats {
-		return cl.stats.turn.priority >= r.stats.turn.priority
+	if mine.rank.notUrgent == theirs.rank.notUrgent && cl.stats != r.stats {
+		return cl.stats.share.priority >= r.stats.share.priority
 	}
 	return !mine.before(&theirs)
 }
@@ -108,7 +108,7 @@ func (h *host) limitFor(cl *class) int {
 // wantedBefore reports whether a class that stands before could use the host.
 func (c *Core) wantedBefore(h *host, before []*class) bool {
 	for _, cl := range before {
-		if cl.n > 0 && cl.fits[h.idx] && !c.lacking(cl) {
+		if cl.n > 0 && cl.fits[h.index] && !c.lacking(cl) {
 			return true
 		}
 	}
@@ -121,7 +121,7 @@ func (c *Core) release(h *host) {
 	if r != nil && r.epoch != c.queue.epoch {
 		c.fit(r)
 	}
-	if r != nil && (h.limitFor(r) < r.key.slots || !c.mayGo(h, r, r.picky(c)) || c.lacking(r)) {
+	if r != nil && (h.limitFor(r) < r.key.slots || !c.canRunOn(h, r, r.picky(c)) || c.lacking(r)) {
 		h.reserved = nil
 	}
 }
@@ -134,7 +134,7 @@ func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 	for _, k := range h.spec.Queues {
 		var gpus jobs.GPUs
 		for f := h.head; f != nil; f = f.next {
-			if f.stats.turn.name == k.Queue {
+			if f.stats.share.name == k.Queue {
 				k.Slots -= f.slots
 				gpus += f.wantGPUs
 			}
@@ -168,7 +168,7 @@ func (h *host) keepsPart() bool {
 func (h *host) keepsFrom(cl *class) bool {
 	k := cl.key
 	slots, gpus := h.freeFor(k.queue, k.gpus)
-	return h.takes() && h.free() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices() && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus.Devices())
+	return h.acceptsJobs() && h.free() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices() && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus.Devices())
 }
 
 // pool is what the jobs on all hosts together use a limited amount of: slots of the run
@@ -176,11 +176,18 @@ func (h *host) keepsFrom(cl *class) bool {
 // part from its launch until its fate is known, also on a host that cannot be reached. So
 // the use follows from the table.
 type pool struct {
-	unit string // "slot", "matlab token"
-	rule string // who sets the limit, to stand before the number: "--max-slots allows"
-	most int    // -1: there is no limit
-	used int    // by open attempts
-	kept int    // for a job of Core.keeper
+	unit  string // "slot", "matlab token"
+	rule  string // who sets the limit, to stand before the number: "--max-slots allows"
+	limit int    // -1: there is no limit
+	used  int    // by open attempts
+	kept  int    // for a job of Core.keeper
+}
+
+// pools are what all jobs together use a limited amount of.
+type pools struct {
+	slots  pool    // of the run
+	tokens []*pool // by kind
+	keeper *class  // for whose next job the pools keep what it needs; nil: for none
 }
 
 // tokenPool returns the pool of a kind of tokens. There are few kinds.
@@ -201,13 +208,13 @@ func (SetTokens) event() {}
 
 func (c *Core) setTokens(e SetTokens) {
 	for _, p := range c.tokens {
-		p.most = 0
+		p.limit = 0
 	}
 	for _, t := range e.Tokens {
-		c.tokenPool(t.Name).most = t.Count
+		c.tokenPool(t.Name).limit = t.Count
 	}
-	if c.begun && c.neverAt == 0 {
-		c.neverAt = c.now.Mono + comeBackTime // a job may need more than there are now
+	if c.begun && c.failUnsatisfiableAt == 0 {
+		c.failUnsatisfiableAt = c.now.Mono + comeBackTime // a job may need more than there are now
 	}
 	c.queue.capacityChanged()
 }
@@ -228,7 +235,7 @@ func (c *Core) draws(s *jobs.Spec) func(yield func(*pool, int) bool) {
 }
 
 // use adds what an open attempt uses to the pools, with sign -1 it takes it off again.
-func (c *Core) use(f *flight, sign int) {
+func (c *Core) usePools(f *inFlight, sign int) {
 	for p, n := range c.draws(f.spec) {
 		p.used += sign * n
 	}
@@ -238,10 +245,10 @@ func (c *Core) use(f *flight, sign int) {
 // the job needs; nil: none has.
 func (c *Core) lacks(cl *class) (*pool, int) {
 	for p, n := range c.draws(cl.spec) {
-		if p.most < 0 {
+		if p.limit < 0 {
 			continue
 		}
-		left := p.most - p.used
+		left := p.limit - p.used
 		if p.kept > 0 && c.isKeptFrom(c.keeper, cl) {
 			left -= p.kept
 		}
@@ -261,28 +268,28 @@ func (c *Core) lacking(cl *class) bool {
 // limited reports whether a job uses a pool besides the slots of the run. Such jobs are not
 // sent to hosts ahead of need: what waits there would hold what others could use.
 func (c *Core) limited(s *jobs.Spec) bool {
-	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.most >= 0
+	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.limit >= 0
 }
 
 // withinPools returns how many jobs of the class the pools would let run beside those that run.
 func (c *Core) withinPools(cl *class) int {
 	n := cl.n
 	for p, each := range c.draws(cl.spec) {
-		if p.most >= 0 && p != &c.slots {
-			n = min(n, max(0, p.most-p.used)/each)
+		if p.limit >= 0 && p != &c.slots {
+			n = min(n, max(0, p.limit-p.used)/each)
 		}
 	}
 	return n
 }
 
 // beyondPools explains why no job of the class can ever run; "": the pools are large enough.
-func (c *Core) beyondPools(cl *class) string {
+func (c *Core) exceedsPools(cl *class) string {
 	for p, n := range c.draws(cl.spec) {
 		switch {
-		case p.most == 0:
+		case p.limit == 0:
 			return fmt.Sprintf("it needs %s and %s none (--tokens, or [tokens] of the inventory)", jobs.Plural(n, p.unit), p.rule)
-		case p.most > 0 && n > p.most:
-			return fmt.Sprintf("it needs %s and %s %d", jobs.Plural(n, p.unit), p.rule, p.most)
+		case p.limit > 0 && n > p.limit:
+			return fmt.Sprintf("it needs %s and %s %d", jobs.Plural(n, p.unit), p.rule, p.limit)
 		}
 	}
 	return ""
@@ -291,11 +298,11 @@ func (c *Core) beyondPools(cl *class) string {
 // whyLacks describes which pool a job of the class waits for, if there is one.
 func (c *Core) whyLacks(cl *class) string {
 	p, n := c.lacks(cl)
-	if p.used+n <= p.most {
+	if p.used+n <= p.limit {
 		id, _ := c.keeper.head(c)
 		return fmt.Sprintf("it needs %s, and the free ones are kept for job %d, which needs %d", jobs.Plural(n, p.unit), id, p.kept)
 	}
-	return fmt.Sprintf("it needs %s, and %d of the %d that %s are in use", jobs.Plural(n, p.unit), min(p.used, p.most), p.most, p.rule)
+	return fmt.Sprintf("it needs %s, and %d of the %d that %s are in use", jobs.Plural(n, p.unit), min(p.used, p.limit), p.limit, p.rule)
 }
 
 // The keeper is the first class in the line of which a pool has too little left. What a job
@@ -318,8 +325,8 @@ func (c *Core) keep(cl *class) {
 }
 
 // mayKeep reports whether a host could take a job of the class as soon as it has slots free.
-func (c *Core) mayKeep(cl *class) bool {
-	return c.beyondPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
-		return h.limitFor(cl) >= cl.key.slots && c.mayGo(h, cl, cl.picky(c))
+func (c *Core) canKeep(cl *class) bool {
+	return c.exceedsPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
+		return h.limitFor(cl) >= cl.key.slots && c.canRunOn(h, cl, cl.picky(c))
 	})
 }

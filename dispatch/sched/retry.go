@@ -160,7 +160,7 @@ func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 		return *d
 	}
 	ran := min(ranFor(o), maxRunCounted)
-	if slices.ContainsFunc(c.hosts, (*host).onFirstDial) {
+	if slices.ContainsFunc(c.hosts, (*host).isFirstDial) {
 		ran = maxRunCounted // otherwise all tries would be used up before another host is there
 	}
 	return c.jitter(min(ran<<min(n-1, 30), maxRetryDelay))

@@ -148,7 +148,7 @@ func TestRetriesOfShortJobs(t *testing.T) {
 			id, started := h.head.id.String(), s.now().Wall
 			s.at += run
 			s.ended("a", id, jobs.Outcome{Exit: r.IntN(2), Started: started, Ended: s.now().Wall})
-			if s.at%BeatEvery < run {
+			if s.at%HeartbeatInterval < run {
 				s.step(HostBeat{"a", &hosts.Beat{}})
 			}
 		}
@@ -221,7 +221,7 @@ func TestRefused(t *testing.T) {
 	}
 	contains(t, "reason", v.Reason, "spool full")
 	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}}) // a repeat
-	if n := s.c.hosts[0].rest.refusals; n != 1 {
+	if n := s.c.hosts[0].probation.refusals; n != 1 {
 		t.Errorf("%d refusals in a row", n)
 	}
 	want(t, "after the rest", said[SetLimit](s.wait(3*time.Second, "a", "b")), "{a 2}")
@@ -240,13 +240,13 @@ func TestRefusalsAddUp(t *testing.T) {
 		for _, id := range []string{one, two} {    // each supervisor for itself: they count once
 			s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs(id), Why: "no space left on device"}})
 		}
-		if got := s.c.hosts[0].rest.refusals; got != n {
+		if got := s.c.hosts[0].probation.refusals; got != n {
 			t.Fatalf("%d refusals in a row, want %d", got, n)
 		}
 		s.wait(time.Minute, "a")
 	}
 	s.started("a", "1.5")
-	if got := s.c.hosts[0].rest.refusals; got != 0 {
+	if got := s.c.hosts[0].probation.refusals; got != 0 {
 		t.Errorf("%d refusals in a row after a start", got)
 	}
 }
@@ -305,7 +305,7 @@ func TestMemoryLimitIsRetriedWithMore(t *testing.T) {
 	over := jobs.Outcome{Signal: "SIGKILL", Memory: jobs.MemoryLimit, MaxRSSBytes: 5 << 30}
 	s.ended("a", "1.1", over)
 	s.wait(time.Second, "a")
-	if f := s.c.flights[jobs.AttemptID{Job: 1, N: 2}]; f == nil || f.mem != 8<<30 {
+	if f := s.c.inFlight[jobs.AttemptID{Job: 1, N: 2}]; f == nil || f.mem != 8<<30 {
 		t.Fatalf("the second attempt: %+v, want one with 8G", f)
 	}
 	over.MaxRSSBytes = 9 << 30
@@ -327,7 +327,7 @@ func TestGrowth(t *testing.T) {
 		mem     int64
 	}{{time.Minute, 8 << 30}, {2 * time.Minute, 12 << 30}, {4 * time.Minute, 16 << 30}} {
 		id := jobs.AttemptID{Job: 1, N: n + 1}
-		f := s.c.flights[id]
+		f := s.c.inFlight[id]
 		if f == nil {
 			t.Fatalf("%s is not launched", id)
 		}
@@ -350,7 +350,7 @@ func TestGrownMemoryMeetsALargerHost(t *testing.T) {
 	s.step(HostUp{Host: "b", Hello: &hosts.Hello{Cores: 2, Slots: 1, MemBytes: 64 << 30}})
 	s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 	want(t, "launched", on(s.step(Pause{false}), "b"), "1.2")
-	if f := s.c.flights[jobs.AttemptID{Job: 1, N: 2}]; f == nil || f.mem != 24<<30 {
+	if f := s.c.inFlight[jobs.AttemptID{Job: 1, N: 2}]; f == nil || f.mem != 24<<30 {
 		t.Errorf("%+v, want 24 GiB", f)
 	}
 }

@@ -7,24 +7,67 @@ import (
 	"dcs-tui/jobs"
 )
 
-// runStats are how long the jobs of a queue take. Only jobs that succeeded count as
-// finished: how soon another failed says nothing about how long one takes.
-type runStats struct {
-	n        int
-	mean, m2 float64 // seconds; m2: sum of the squared deviations from the mean (Welford)
-
+// queueStats are what is known of a queue: how long its jobs take, how many wait, its fair share,
+// and its slots.
+type queueStats struct {
+	runTimes
+	recent recentMeans
 	censored
-	queued  int     // jobs that wait
-	slots   int     // … that those need
-	guessed int     // … for which their user has an estimate
-	guess   float64 // … the sum of those, seconds
+
+	queued      int     // jobs that wait
+	queuedSlots int     // … which those need
+	estimated   int     // … for which their user has an estimate
+	estimateSum float64 // … the sum of those, seconds
 
 	// Only while a forecast is made.
-	handed, handedSlots int // given to hosts and not known to have started
-	law                 law
+	sent, sentSlots int // attempts given to hosts and not known to have started
+	dist            distribution
 
-	turn     turn // share.go
-	slotPool pool // reserve.go
+	share    fairShare // fairshare.go
+	slotPool pool      // pools.go
+}
+
+// runTimes are the run times, in seconds, of the jobs that succeeded: how soon a job failed
+// does not show how long one takes.
+type runTimes struct {
+	n        int
+	mean, m2 float64 // m2: sum of the squared deviations from the mean (Welford)
+}
+
+func (s *runTimes) add(x float64) {
+	s.n++
+	d := x - s.mean
+	s.mean += d / float64(s.n)
+	s.m2 += d * (x - s.mean)
+}
+
+// recentMeans are moving averages of run times, in seconds, of all jobs and of those that
+// succeeded. They are 0 until a job has ended.
+type recentMeans struct {
+	n, nOK  int
+	all, ok float64
+}
+
+// maxRecent is the number of jobs over which recentMeans average.
+const maxRecent = 16
+
+func (m *recentMeans) add(x float64, ok bool) {
+	m.n = min(m.n+1, maxRecent)
+	m.all += (x - m.all) / float64(m.n)
+	if ok {
+		m.nOK = min(m.nOK+1, maxRecent)
+		m.ok += (x - m.ok) / float64(m.nOK)
+	}
+}
+
+// allQueues are the queues of the run.
+type allQueues struct {
+	stats          map[string]*queueStats
+	queues         []*queueStats // the same, in a fixed order
+	lastOpts       *jobs.Options // of the job whose queue was asked for last …
+	lastStats      *queueStats   // … and that queue
+	appliedOptions *jobs.Options // whose queue options were applied last
+	chargeAhead    float64       // seconds for which running attempts are charged ahead
 }
 
 // censored are jobs that still run: each will take at least its age. One that is
@@ -38,17 +81,10 @@ type censored struct {
 
 // leastFinished is how many jobs of a queue must have succeeded before their run times
 // say anything.
-const leastFinished = 5
-
-func (s *runStats) add(x float64) {
-	s.n++
-	d := x - s.mean
-	s.mean += d / float64(s.n)
-	s.m2 += d * (x - s.mean)
-}
+const minFinished = 5
 
 // runs handles the age of a job that runs.
-func (s *runStats) runs(age float64) {
+func (s *queueStats) addCensored(age float64) {
 	if d := age - s.mean; s.n > 0 && d > 0 {
 		s.k++
 		s.d1 += d
@@ -59,8 +95,8 @@ func (s *runStats) runs(age float64) {
 // moments returns mean and standard deviation of finished and censored run times,
 // without one that runs and has this age; 0: without none. An outlier must not hide
 // behind itself.
-func (s *runStats) moments(age float64) (mean, dev float64, ok bool) {
-	if s.n < leastFinished {
+func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
+	if s.n < minFinished {
 		return 0, 0, false
 	}
 	k, d1, d2 := s.k, s.d1, s.d2
@@ -76,19 +112,19 @@ func (s *runStats) moments(age float64) (mean, dev float64, ok bool) {
 
 // estimate is how long a job of the queue takes at most, as a rule: mean and two
 // standard deviations.
-func (s *runStats) estimate(age float64) (seconds float64, ok bool) {
+func (s *queueStats) estimate(age float64) (seconds float64, ok bool) {
 	mean, dev, ok := s.moments(age)
 	return mean + 2*dev, ok
 }
 
 // statsOf returns the statistics of a job's queue.
-func (c *Core) statsOf(s *jobs.Spec) *runStats {
+func (c *Core) statsOf(s *jobs.Spec) *queueStats {
 	if c.lastStats != nil && c.lastOpts == s.Options {
 		return c.lastStats
 	}
 	st := c.stats[s.Queue]
 	if st == nil {
-		st = &runStats{turn: turn{name: s.Queue, share: 1, at: c.now.Mono}, slotPool: pool{unit: "slot", rule: "--queue-slots allows its queue", most: -1}}
+		st = &queueStats{share: fairShare{name: s.Queue, weight: 1, usedAt: c.now.Mono}, slotPool: pool{unit: "slot", rule: "--queue-slots allows its queue", limit: -1}}
 		c.stats[s.Queue] = st
 		c.queues = append(c.queues, st)
 	}
@@ -102,28 +138,28 @@ func (c *Core) countWaiting(j *jobs.Job, n int) {
 	if j.State == jobs.Queued {
 		st := c.statsOf(j.Spec)
 		st.queued += n
-		st.slots += n * j.Spec.SlotCount()
+		st.queuedSlots += n * j.Spec.SlotCount()
 		if e := j.Spec.Estimate; e > 0 {
-			st.guessed += n
-			st.guess += float64(n) * e.Seconds()
+			st.estimated += n
+			st.estimateSum += float64(n) * e.Seconds()
 		}
 	}
 }
 
 // mostLearnt bounds what a new dispatcher learns from the results that there are.
-const mostLearnt = 10_000
+const maxLearned = 10_000
 
 // learnTimes handles the newest results of earlier dispatchers.
 func (c *Core) learnTimes() {
 	n := 0
-	for i := len(c.table.Jobs) - 1; i >= 0 && n < mostLearnt; i-- {
+	for i := len(c.table.Jobs) - 1; i >= 0 && n < maxLearned; i-- {
 		j := &c.table.Jobs[i]
 		if j.State != jobs.Succeeded {
 			continue
 		}
 		for k := len(j.Attempts) - 1; k >= 0; k-- {
 			if a := j.Attempts[k]; a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK() {
-				c.statsOf(j.Spec).add(min(a.Outcome.Elapsed(), c.mostElapsed(j)).Seconds())
+				c.statsOf(j.Spec).add(min(a.Outcome.Elapsed(), c.maxElapsed(j)).Seconds())
 				n++
 				break
 			}
@@ -134,16 +170,16 @@ func (c *Core) learnTimes() {
 // age is for how long an attempt has run, less the time that it was suspended; one that an
 // earlier dispatcher started as the clocks tell. Of that it is not known what came before it
 // started, so all suspended time of its host counts as its own.
-func (f *flight) age(now time.Duration) time.Duration {
-	return max(0, f.ran+now-f.startedAt-max(0, f.h.suspended(now)-f.held))
+func (f *inFlight) age(now time.Duration) time.Duration {
+	return max(0, f.earlierRunTime+now-f.startedAt-max(0, f.host.suspended(now)-f.suspendedAtStart))
 }
 
 // suspended returns for how long jobs have been suspended on the host in all.
 func (h *host) suspended(now time.Duration) time.Duration {
-	if h.linked && h.measured && h.beat.Owner.Suspend {
-		return h.beat.Suspended + max(0, now-h.beatAt) // since then
+	if h.linked && h.measured && h.heartbeat.Owner.Suspend {
+		return h.heartbeat.Suspended + max(0, now-h.heartbeatAt) // since then
 	}
-	return h.beat.Suspended
+	return h.heartbeat.Suspended
 }
 
 // ranBefore is for how long an attempt that was taken over has run: the host's clock

@@ -144,9 +144,9 @@ func TestQueueHeedsTheNewest(t *testing.T) {
 	} {
 		c.says.Queue = "q"
 		s.submit(false, &c.says)
-		is := s.c.stats["q"].turn
-		if int(is.share) != max(1, c.share) || is.priority != c.priority {
-			t.Errorf("share %v, priority %d after share %d, priority %v", is.share, is.priority, c.says.Share, c.says.QueuePriority)
+		is := s.c.stats["q"].share
+		if int(is.weight) != max(1, c.share) || is.priority != c.priority {
+			t.Errorf("share %v, priority %d after share %d, priority %v", is.weight, is.priority, c.says.Share, c.says.QueuePriority)
 		}
 	}
 }
@@ -178,12 +178,12 @@ func TestUseIsRebuilt(t *testing.T) {
 	s.submit(true, a, a, b, b, b)
 	s.ranFor("a", "1.1", 30*time.Second)
 	s.ranFor("a", "3.1", 90*time.Second)
-	s.c.weighQueues()
-	want := []float64{s.c.stats["a"].turn.used, s.c.stats["b"].turn.used}
+	s.c.updateLoads()
+	want := []float64{s.c.stats["a"].share.used, s.c.stats["b"].share.used}
 	c := New(Config{}, s.c.table, []*hosts.Host{box("a", 1)})
 	c.Step(Time{Mono: 0, Wall: s.now().Wall}, Tick{})
 	for i, q := range []string{"a", "b"} {
-		if got := c.stats[q].turn.used; math.Abs(got-want[i]) > 1 {
+		if got := c.stats[q].share.used; math.Abs(got-want[i]) > 1 {
 			t.Errorf("queue %s: %.1f slot seconds, want %.1f", q, got, want[i])
 		}
 	}
@@ -219,7 +219,7 @@ func TestCharge(t *testing.T) {
 			st.up("a")
 			st.submit(false, &jobs.Options{Slots: c.slots})
 			st.started("a", "1.1")
-			turn := &st.c.stats[""].turn
+			turn := &st.c.stats[""].share
 			from := st.at
 			for _, b := range append(c.beats, beat{at: 60 * s}) {
 				st.at = from + b.at
@@ -227,7 +227,7 @@ func TestCharge(t *testing.T) {
 			}
 			near := func(when string, want float64) {
 				t.Helper()
-				if turn.catchUp(st.c.now.Mono, st.c.cfg.HalfLife); math.Abs(turn.used-want) > 1 {
+				if turn.decay(st.c.now.Mono, st.c.cfg.HalfLife); math.Abs(turn.used-want) > 1 {
 					t.Errorf("%s: charged %.1f s, want %.1f", when, turn.used, want)
 				}
 			}
@@ -252,7 +252,7 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		s.step(HostDown{"a", errRefused})
 		s.wait(2*time.Minute, "b", "c")
 		s.wantState(1, jobs.Queued)
-		turn := &s.c.stats[""].turn
+		turn := &s.c.stats[""].share
 		if turn.used < 50 || turn.used > 70 {
 			t.Errorf("it was charged %.1f s when it was given up", turn.used)
 		}
@@ -263,7 +263,7 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		}
 		at := wallStart + jobs.Stamp(begun)
 		s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: answer, Outcome: o, Started: at}}}})
-		turn.catchUp(s.c.now.Mono, s.c.cfg.HalfLife)
+		turn.decay(s.c.now.Mono, s.c.cfg.HalfLife)
 		want := (s.at - begun).Seconds()
 		if !runs {
 			want = min(300, 2*want) // the host has two cores

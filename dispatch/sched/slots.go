@@ -12,6 +12,18 @@ import (
 // takes no slot away, a job of theirs does after some seconds.
 const smoothing = 10 * time.Second
 
+// capacity is how many slots of a host may be used.
+type capacity struct {
+	others      float64 // cores used by others, smoothed
+	excess      float64 // cores that our jobs use beyond one per slot, smoothed
+	peak        int     // most slots that we had busy since the last heartbeat
+	usable      float64
+	limit       int         // whole slots that may be busy
+	sentLimit   int         // the limit that the helper knows; -1: none
+	sentShare   hosts.Share // the share that the helper knows; Weight 0: none
+	shareSentAt time.Duration
+}
+
 // load is what the formula looks at.
 type load struct {
 	slots  int     // by the host's rule
@@ -48,8 +60,8 @@ func (c *Core) measure(h *host, b *hosts.Beat) {
 	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h))
 	excess := max(0, b.Ours-float64(max(h.peak, h.busySlots())))
 	share := 1.0 // of the new value
-	if h.beaten {
-		dt := c.now.Mono - h.beatAt
+	if h.hasHeartbeat {
+		dt := c.now.Mono - h.heartbeatAt
 		share = 1 - math.Exp(-dt.Seconds()/smoothing.Seconds())
 	}
 	h.others += share * (others - h.others)
@@ -75,21 +87,21 @@ func (c *Core) limits() {
 		if alone {
 			h.usable = max(1, h.usable) // on this machine without an inventory one job always runs
 		}
-		last := h.told
-		if h.limit != h.told {
+		last := h.sentLimit
+		if h.limit != h.sentLimit {
 			last = -1
 		}
 		n := wholeSlots(h.usable, last)
 		if n == 0 {
 			h.hold = yielding
 		}
-		c.tellShare(h, n)
+		c.sendShare(h, n)
 		if bound := c.boundByOthers(h, n); bound < n {
 			if n, h.usable = bound, min(h.usable, float64(bound)); n == 0 {
 				h.hold = sharing
 			}
 		}
-		if floor := h.floored(); floor != notHeld {
+		if floor := h.floor(); floor != notHeld {
 			h.hold, h.usable, n = floor, 0, 0
 			if floor == owned {
 				h.withdrawAll()
@@ -98,18 +110,18 @@ func (c *Core) limits() {
 		if len(c.hosts) == 1 && c.cfg.MaxSlots > 0 {
 			n = min(n, c.cfg.MaxSlots)
 		}
-		if alone && h.special > 0 {
+		if alone && h.nSpecial > 0 {
 			n = max(n, h.occupied) // what the empty machine was given may run
 		}
-		if c.Paused() || c.drain != "" || !h.takes() {
+		if c.Paused() || c.drain != "" || !h.acceptsJobs() {
 			n = 0
 		}
-		if h.limit = n; n != h.told {
-			h.told = n
-			h.out.limit = true
+		if h.limit = n; n != h.sentLimit {
+			h.sentLimit = n
+			h.outbox.limit = true
 		}
 		h.peak = max(h.peak, h.busySlots())
-		if h.special > 0 && h.occupied > n && n > 0 {
+		if h.nSpecial > 0 && h.occupied > n && n > 0 {
 			h.withdrawWide()
 		}
 		c.release(h)
@@ -120,64 +132,20 @@ func (c *Core) limits() {
 // there while other hosts have room.
 func (h *host) withdrawWide() {
 	for f := h.head; f != nil; f = f.next {
-		if f.slots > h.limit && f.waiting() {
+		if f.slots > h.limit && f.isWaiting() {
 			h.withdraw(f)
 		}
 	}
 }
 
-// SetSlots gives a host so many slots from now on, more or fewer than its rule says;
-// 0 gives it back to its rule. What runs beyond them continues. It holds until it is taken
-// back: when the host comes back, and for every later dispatcher.
-type SetSlots struct {
-	Host  string
-	Slots int
-	By    string // who asked, for the event log; "": is not said
-}
-
-func (SetSlots) event() {}
-
-// setSlots returns why it does nothing, "" if it does.
-func (c *Core) setSlots(e SetSlots) (refused string) {
-	h := c.byName[e.Host]
-	n := min(max(e.Slots, 0), jobs.MaxSlots)
-	switch {
-	case h == nil:
-		return c.noHost(e.Host)
-	case n == h.given && n == 0:
-		return e.Host + " has the slots of its rule already"
-	case n == h.given:
-		return e.Host + " has " + jobs.Plural(n, "slot") + " already"
-	}
-	was := h.slots()
-	h.given = n
-	by := ""
-	if e.By != "" {
-		by = ": asked for by " + e.By
-	}
-	switch {
-	case n == 0 && h.hello == nil:
-		c.say(h.spec.Name, 0, "%s gets the slots of its rule again%s", h.spec.Name, by)
-	case n == 0:
-		c.say(h.spec.Name, 0, "%s gets the slots of its rule again, %d%s", h.spec.Name, h.slots(), by)
-	case was == 0:
-		c.say(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, jobs.Plural(n, "slot"), by)
-	default:
-		c.say(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, jobs.Plural(n, "slot"), was, by)
-	}
-	c.keepWish(h)
-	c.queue.capacityChanged()
-	return ""
-}
-
 // most is how many slots the host has at most, by its rule or as it was given: a job that
 // needs more than it has for a time waits, and does not fail. 0: not known.
-func (h *host) most() int {
-	rule := h.rule()
+func (h *host) maxSlots() int {
+	rule := h.ruleSlots()
 	if rule == 0 {
 		return 0
 	}
-	return max(rule, h.given)
+	return max(rule, h.givenSlots)
 }
 
 // A host is shared with other runs and users (docs/sharing.md). Its helper works out how
@@ -185,14 +153,14 @@ func (h *host) most() int {
 // is told how many slots there are for all, and how many we would use.
 
 // shareEvery is the interval at which a helper is told that we want another number of slots.
-const shareEvery = time.Second
+const shareInterval = time.Second
 
 // sharesSlots reports whether slots of the host are shared: those of an instance are ours.
-func (c *Core) sharesSlots(h *host) bool { return c.cfg.RunShare > 0 && h.inst == nil }
+func (c *Core) sharesSlots(h *host) bool { return c.cfg.RunShare > 0 && h.instance == nil }
 
 // boundByOthers returns how many of n slots others leave to us.
 func (c *Core) boundByOthers(h *host, n int) int {
-	if s := h.beat.Sharing; s != nil && c.sharesSlots(h) {
+	if s := h.heartbeat.Sharing; s != nil && c.sharesSlots(h) {
 		return min(n, max(s.Slots, 0))
 	}
 	return n
@@ -208,22 +176,22 @@ func (c *Core) heldByOthers(b *hosts.Beat, h *host) float64 {
 }
 
 // tellShare tells the helper what we want of n slots.
-func (c *Core) tellShare(h *host, n int) {
-	if !c.sharesSlots(h) || h.toldShare.Weight > 0 && c.now.Mono-h.shareAt < shareEvery {
+func (c *Core) sendShare(h *host, n int) {
+	if !c.sharesSlots(h) || h.sentShare.Weight > 0 && c.now.Mono-h.shareSentAt < shareInterval {
 		return
 	}
 	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupied}
-	if h.takes() && !c.closed() && len(c.hosts) > 0 { // our part of what waits
+	if h.acceptsJobs() && !c.closed() && len(c.hosts) > 0 { // our part of what waits
 		s.Want += (c.queue.ready + len(c.hosts) - 1) / len(c.hosts)
 	}
-	if s.Want = min(s.Want, s.Slots); s != h.toldShare {
-		h.toldShare, h.shareAt, h.out.share = s, c.now.Mono, true
+	if s.Want = min(s.Want, s.Slots); s != h.sentShare {
+		h.sentShare, h.shareSentAt, h.outbox.share = s, c.now.Mono, true
 	}
 }
 
 // memoryOfOthers returns the bytes that jobs of other runs may use on the host.
 func (c *Core) memoryOfOthers(h *host) int64 {
-	if s := h.beat.Sharing; s != nil && c.sharesSlots(h) {
+	if s := h.heartbeat.Sharing; s != nil && c.sharesSlots(h) {
 		return s.Memory
 	}
 	return 0
@@ -231,7 +199,7 @@ func (c *Core) memoryOfOthers(h *host) int64 {
 
 // sharedWhy describes who uses the slots of a host. Claims that name no user have no text.
 func (h *host) sharedWhy() string {
-	if users := h.beat.Sharing.Text(); users != "" {
+	if users := h.heartbeat.Sharing.Text(); users != "" {
 		return "other runs and users have its slots: " + users
 	}
 	return "other runs and users have its slots"

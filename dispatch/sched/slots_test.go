@@ -55,7 +55,7 @@ func TestOthersAreSmoothed(t *testing.T) {
 	s := newStage(t, Config{}, h)
 	want(t, "first limit", said[SetLimit](s.up("melon1")), "{melon1 4}")
 	busy := func(cores float64) string {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		return said[SetLimit](s.step(HostBeat{"melon1", &hosts.Beat{Busy: cores, MemFree: -1, DiskFree: -1}}))
 	}
 	want(t, "a burst", busy(2), "")
@@ -81,7 +81,7 @@ func TestOwnJobsAreNotOthers(t *testing.T) {
 	s.plain(8)
 	s.started("melon1", "1.1 2.1 3.1 4.1")
 	beat := func(ours float64) {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		s.step(HostBeat{"melon1", &hosts.Beat{Busy: ours, Ours: ours, MemFree: -1, DiskFree: -1}})
 	}
 	for range 10 {
@@ -106,7 +106,7 @@ func TestAloneOneJobRuns(t *testing.T) {
 	s := newStage(t, Config{}, h)
 	s.up("here")
 	for range 30 {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		s.step(HostBeat{"here", &hosts.Beat{Busy: 8, MemFree: -1, DiskFree: -1}})
 	}
 	s.plain(2)
@@ -120,11 +120,11 @@ func TestAloneAWideJobRuns(t *testing.T) {
 	s.submit(true, &jobs.Options{Slots: 3}, jobs.NoOptions)
 	want(t, "launched", on(s.up("here"), "here"), "1.1 2.1")
 	for range 30 {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		s.step(HostBeat{"here", &hosts.Beat{Busy: 8, Running: 2, MemFree: -1, DiskFree: -1}})
 	}
-	if h := s.c.hosts[0]; h.told != 4 {
-		t.Errorf("limit %d", h.told)
+	if h := s.c.hosts[0]; h.sentLimit != 4 {
+		t.Errorf("limit %d", h.sentLimit)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestSlotsAreShared(t *testing.T) {
 	h.Yield = true
 	s := newStage(t, Config{RunShare: 2}, h)
 	beat := func(sharing *hosts.Sharing, busy float64) []Command {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		return s.step(HostBeat{"a", &hosts.Beat{Busy: busy, MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open, Sharing: sharing}})
 	}
 	o := s.up("a")
@@ -275,8 +275,8 @@ func TestSlotsAreShared(t *testing.T) {
 	want(t, "all are taken", said[SetLimit](beat(others, 4)), "{a 0}")
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	contains(t, "why", s.c.Why(s.now(), 1), "other runs and users have its slots: bob 4 slots")
-	if beat(others, 4); s.c.byName["a"].toldShare != (hosts.Share{Slots: 4, Want: 3, Weight: 2}) {
-		t.Errorf("the helper is told %+v", s.c.byName["a"].toldShare)
+	if beat(others, 4); s.c.byName["a"].sentShare != (hosts.Share{Slots: 4, Want: 3, Weight: 2}) {
+		t.Errorf("the helper is told %+v", s.c.byName["a"].sentShare)
 	}
 	want(t, "they have gone", said[SetLimit](beat(nil, 0)), "{a 4}")
 	want(t, "no absurd bound", said[SetLimit](beat(&hosts.Sharing{Slots: -5, Held: -5}, 0)), "{a 0}")
@@ -284,7 +284,7 @@ func TestSlotsAreShared(t *testing.T) {
 
 	off := newStage(t, Config{}, box("a", 4))
 	want(t, "off", said[SetShare](off.up("a")), "")
-	off.at += BeatEvery
+	off.at += HeartbeatInterval
 	want(t, "off", said[SetLimit](off.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Sharing: others}})), "")
 }
 
@@ -293,7 +293,7 @@ func TestMemoryIsShared(t *testing.T) {
 	s := newStage(t, Config{RunShare: 1}, box("a", 4))
 	s.up("a")
 	beat := func(held int64) []Command {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open,
 			Sharing: &hosts.Sharing{Slots: 4, Memory: held}}})
 	}
@@ -319,22 +319,22 @@ func TestOwner(t *testing.T) {
 	held := hosts.Owner{Who: "alice uses the screen", Suspend: true}
 	total := time.Duration(0)
 	for range 100 {
-		s.at += BeatEvery
-		total += BeatEvery
+		s.at += HeartbeatInterval
+		total += HeartbeatInterval
 		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Owner: held, Suspended: total}})
 	}
 	want(t, "why", s.c.Why(s.now(), first.Job), "Job 6 is suspended on a: alice uses the screen.")
 	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen; jobs there are suspended")
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "0")
 	want(t, "stragglers", fmt.Sprint(s.c.Stragglers()), "0")
-	if f := s.c.flights[first]; f.age(s.at) > 2*BeatEvery {
+	if f := s.c.inFlight[first]; f.age(s.at) > 2*HeartbeatInterval {
 		t.Errorf("its age is %v after %v, all of them suspended", f.age(s.at), total)
 	}
-	s.at += BeatEvery
+	s.at += HeartbeatInterval
 	s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Owner: hosts.Owner{Who: "alice uses the screen"}, Suspended: total}})
 	want(t, "paused", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen")
 	for range 9 {
-		s.at += BeatEvery
+		s.at += HeartbeatInterval
 		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Suspended: total}})
 	}
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "2")

@@ -42,10 +42,10 @@ func TestCancel(t *testing.T) {
 // nothing is launched in the meantime.
 func TestCancelMany(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
-	s.plain(3*mostAStep + 5)
+	s.plain(3*maxPerStep + 5)
 	s.step(Cancel{All: true})
-	for i := 0; s.c.sweep.pending() && i < 10; i++ {
-		if len(s.records) > mostAStep+10 {
+	for i := 0; len(s.c.requests) > 0 && i < 10; i++ {
+		if len(s.records) > maxPerStep+10 {
 			t.Fatalf("%d records in a step", len(s.records))
 		}
 		if i == 0 {
@@ -58,7 +58,7 @@ func TestCancelMany(t *testing.T) {
 		s.at = at
 		s.step(Tick{})
 	}
-	if n := s.c.table.Counts[jobs.Canceled]; n != 3*mostAStep+5 || s.finish == nil {
+	if n := s.c.table.Counts[jobs.Canceled]; n != 3*maxPerStep+5 || s.finish == nil {
 		t.Errorf("%d jobs canceled, finish %+v", n, s.finish)
 	}
 }
@@ -311,7 +311,7 @@ func TestHalt(t *testing.T) {
 		if ended != tt.want {
 			t.Errorf("%+v drains after %d jobs, want %d", tt.cfg, ended, tt.want)
 		}
-		for _, f := range slices.Collect(func(yield func(*flight) bool) {
+		for _, f := range slices.Collect(func(yield func(*inFlight) bool) {
 			for f := s.c.hosts[0].head; f != nil && yield(f); f = f.next {
 			}
 		}) {

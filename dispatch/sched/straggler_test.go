@@ -148,7 +148,7 @@ func TestStragglerRecovered(t *testing.T) {
 		t.Error("judged while its host is not heard")
 	}
 	s.up("a")
-	s.wait(TickEvery, "a")
+	s.wait(TickInterval, "a")
 	if !s.c.Straggler(6) {
 		t.Error("not flagged")
 	}
@@ -157,7 +157,7 @@ func TestStragglerRecovered(t *testing.T) {
 // TestMoments compares the sums with the definition, with censored ages and without one
 // of them.
 func TestMoments(t *testing.T) {
-	var st runStats
+	var st queueStats
 	all := []float64{3, 5, 8, 13, 21, 4}
 	for _, x := range all {
 		st.add(x)
@@ -165,7 +165,7 @@ func TestMoments(t *testing.T) {
 	mean := st.mean
 	ages := []float64{1, 30, 50, 2}
 	for _, a := range ages {
-		st.runs(a)
+		st.addCensored(a)
 	}
 	for _, without := range []float64{0, 30, 1} {
 		values := slices.Clone(all)
@@ -202,8 +202,8 @@ func TestWaitingCounts(t *testing.T) {
 			}
 		}
 		for q, st := range s.c.stats {
-			if want[q] != [2]int{st.queued, st.slots} {
-				t.Errorf("%s: queue %q has %d, %d waiting, want %v", what, q, st.queued, st.slots, want[q])
+			if want[q] != [2]int{st.queued, st.queuedSlots} {
+				t.Errorf("%s: queue %q has %d, %d waiting, want %v", what, q, st.queued, st.queuedSlots, want[q])
 			}
 		}
 	}

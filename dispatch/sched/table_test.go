@@ -89,7 +89,7 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 				}
 				all = append(all, s.step(HostBeat{h, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].open}})...)
 			}
-			s.beat = s.at + BeatEvery
+			s.beat = s.at + HeartbeatInterval
 		}
 		if s.at >= end {
 			return append(all, s.step(Tick{})...)

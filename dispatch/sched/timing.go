@@ -8,16 +8,15 @@ import (
 // passTime lets every wait that has run out take effect.
 func (c *Core) passTime() {
 	c.watchLinks()
-	c.wakeHosts()
-	c.keepQuiet()
+	c.endPauses()
+	c.updateQuietHours()
 	c.relist()
 	c.reconcile()
-	c.lookAround()
+	c.carryOut()
+	c.observeAbsent()
 	c.giveUpLost()
 	c.moveHosts()
 	c.wake()
-	c.cancelSome()
-	c.carryOut()
 	c.skipHarder()
 	c.refuseUnsatisfiable()
 	c.judge()
@@ -26,9 +25,9 @@ func (c *Core) passTime() {
 		c.endWarned(h)
 		switch {
 		case h.answers() && !h.removed:
-			c.anyUp, h.downAt = c.now.Mono, 0
-		case h.downAt == 0:
-			h.downAt = max(1, c.now.Mono)
+			c.anyUp, h.downSince = c.now.Mono, 0
+		case h.downSince == 0:
+			h.downSince = max(1, c.now.Mono)
 		}
 	}
 }
@@ -50,50 +49,50 @@ func (c *Core) Next() (time.Duration, bool) {
 	}
 	for _, h := range c.everyHost() {
 		if h.linked {
-			soon(h.seen + SuspectAfter)
+			soon(h.lastSeen + SuspectAfter)
 		} else if h.known || h.open > 0 {
-			soon(h.grace)
+			soon(h.graceUntil)
 			if soon(h.lostAt()); h.open > 0 {
 				soon(c.leaseEnd(h))
 			}
-			soon(h.looks.at)
-			if h.looks.first > 0 {
-				soon(h.looks.first + lookWait)
-				soon(h.looks.since + lookEvery)
-				soon(h.looks.since + lookEvery + lookWait)
+			soon(h.sharedDir.nextAt)
+			if h.sharedDir.firstAskedAt > 0 {
+				soon(h.sharedDir.firstAskedAt + lookAnswerTime)
+				soon(h.sharedDir.firstAnswerAt + lookInterval)
+				soon(h.sharedDir.firstAnswerAt + lookInterval + lookAnswerTime)
 			}
-			soon(h.lostAt() + lookWait)
-			soon(h.looks.movedAt + beatFresh)
+			soon(h.lostAt() + lookAnswerTime)
+			soon(h.sharedDir.changedAt + heartbeatFileFresh)
 		}
 		soon(h.leaveBy)
 		soon(h.warnBy)
 		soon(h.retryAt)
 		soon(h.probeAt)
 		soon(h.listAt)
-		if h.rest.resting {
-			soon(h.rest.until)
+		if h.probation.paused {
+			soon(h.probation.until)
 		}
 		if h.linked {
-			soon(h.quietTurn)
+			soon(h.quietChangeAt)
 		}
 	}
 	c.nextProvision(soon)
 	if len(c.queue.timers) > 0 {
 		soon(max(c.queue.timers[0].at, c.now.Mono+1))
 	}
-	soon(c.now.Mono + TickEvery) // or the gap would pass for a stall
+	soon(c.now.Mono + TickInterval) // or the gap would pass for a stall
 	soon(c.balanceAt)
-	soon(c.reconcileBy)
-	soon(c.clearUntil)
-	soon(c.neverAt)
-	if c.sweep.pending() || len(c.asked) > 0 && !c.editWaits() {
+	soon(c.reconcileUntil)
+	soon(c.waitLostUntil)
+	soon(c.failUnsatisfiableAt)
+	if len(c.requests) > 0 && !c.editWaits() {
 		soon(c.now.Mono + 1)
 	}
-	if c.hardnessPending() && !c.skipsWait() {
+	if c.hardnessPending() && !c.skippingWaits() {
 		soon(c.now.Mono + 1)
 	}
 	for _, cl := range c.queue.list {
-		if cl.never != "" {
+		if cl.unsatisfiable != "" {
 			soon(c.now.Mono + 1)
 		}
 	}
@@ -102,8 +101,8 @@ func (c *Core) Next() (time.Duration, bool) {
 			soon(c.launchAfter)
 		}
 		for _, cl := range c.queue.list {
-			if cl.stuckAt > 0 {
-				soon(cl.stuckAt + reserveAfter)
+			if cl.stuckSince > 0 {
+				soon(cl.stuckSince + reserveAfter)
 			}
 		}
 	}

@@ -27,10 +27,10 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 	case j.State == jobs.Running:
 		return c.whyOpen(now, id, j)
 	}
-	switch c.queue.spots[id-1] {
-	case overtaken:
+	switch c.queue.states[id-1] {
+	case waitingForAttempt:
 		return fmt.Sprintf("Job %d waits until its attempt of an earlier round is over.", id)
-	case afterOthers:
+	case waitingForJobs:
 		if j.Spec.AfterOn != nil {
 			return fmt.Sprintf("Job %d waits for %s to end (after=%s).", id, c.unmet(j), j.Spec.AfterText())
 		}
@@ -63,31 +63,31 @@ func (c *Core) whyEnded(id jobs.ID, j *jobs.Job) string {
 
 func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
-		f := c.flights[j.Attempts[i].ID]
+		f := c.inFlight[j.Attempts[i].ID]
 		if f == nil {
 			continue
 		}
-		name := f.h.spec.Name
+		name := f.host.spec.Name
 		switch {
-		case c.canceled(id) && f.h.linked:
+		case c.canceled(id) && f.host.linked:
 			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id].Reason)
 		case c.canceled(id):
 			return fmt.Sprintf("Job %d is canceled as soon as %s can be reached or is given up.", id, name)
 		case f.killed && c.tooHard(j):
 			return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
-		case !f.h.linked && f.started:
-			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.h.reason, name))
-		case !f.h.linked && now.Mono < c.leaseEnd(f.h):
+		case !f.host.linked && f.started:
+			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
+		case !f.host.linked && now.Mono < c.leaseEnd(f.host):
 			return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
-				id, name, withoutName(f.h.reason, name), short(c.leaseEnd(f.h)-now.Mono))
-		case !f.h.linked:
-			return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s).", id, name, withoutName(f.h.reason, name))
-		case f.started && f.h.hold == owned && f.h.beat.Owner.Suspend:
-			return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.h.beat.Owner.Who)
+				id, name, withoutName(f.host.reason, name), short(c.leaseEnd(f.host)-now.Mono))
+		case !f.host.linked:
+			return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
+		case f.started && f.host.hold == owned && f.host.heartbeat.Owner.Suspend:
+			return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
 		case f.started:
 			return fmt.Sprintf("Job %d runs on %s.", id, name)
-		case f.h.hold != notHeld:
-			return fmt.Sprintf("Job %d was sent to %s, which %s.", id, name, f.h.holdWhy())
+		case f.host.hold != notHeld:
+			return fmt.Sprintf("Job %d was sent to %s, which %s.", id, name, f.host.holdWhy())
 		case c.Paused():
 			return fmt.Sprintf("Job %d was sent to %s and does not start there: launching is paused.", id, name)
 		default:
@@ -122,12 +122,12 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "nothing more is launched (" + c.drain + ")"
 	case c.stopped || c.fenced || c.finished:
 		return "this dispatcher has stopped"
-	case c.reconcileBy > 0 && !c.table.Damaged:
+	case c.reconcileUntil > 0 && !c.table.Damaged:
 		return "the hosts must first list their attempts of this run"
-	case c.reconcileBy > 0:
+	case c.reconcileUntil > 0:
 		return "a part of the journal is lost, so the hosts must first list their attempts"
 	case len(c.hosts) == 0 && c.instancesMayCome():
-		return "there is no host yet; " + c.whatComes()
+		return "there is no host yet; " + c.whatIsComing()
 	case len(c.hosts) == 0:
 		return "there is no host" + c.whyNoInstance(c.classOf(j))
 	}
@@ -141,13 +141,13 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		if h.keepsFrom(cl) {
 			forQueue = h
 		}
-		if !cl.fits[h.idx] {
+		if !cl.fits[h.index] {
 			continue
 		}
 		fit++
-		if h.hold != notHeld || !h.takes() {
+		if h.hold != notHeld || !h.acceptsJobs() {
 			if away == "" {
-				away = h.spec.Name + " " + h.standsText()
+				away = h.spec.Name + " " + h.stateText()
 			}
 			continue
 		}
@@ -160,13 +160,13 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 			mem++
 		} else if slots >= k.slots {
 			switch {
-			case picky && cl.avoid[h.idx]:
+			case picky && cl.avoid[h.index]:
 				avoided++
-			case !c.hasTimeFor(h, cl.key.lasts):
+			case !c.hasTimeFor(h, cl.key.maxRunTime):
 				ends = h
 			case c.isReservedFrom(h, cl):
 				kept = h
-			case h.rest.onTrial() && h.open > 0:
+			case h.probation.onTrial() && h.open > 0:
 				trial = h
 			default:
 				room++
@@ -178,8 +178,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		also = fmt.Sprintf("; %s is kept for queue %s", forQueue.spec.Name, forQueue.spec.KeptText())
 	}
 	switch {
-	case fit == 0 && cl.key.taboo != "":
-		return "an attempt of it may still be alive on " + strings.ReplaceAll(cl.key.taboo, "\n", ", ") + ", which has not answered yet"
+	case fit == 0 && cl.key.excluded != "":
+		return "an attempt of it may still be alive on " + strings.ReplaceAll(cl.key.excluded, "\n", ", ") + ", which has not answered yet"
 	case fit == 0:
 		return "no host of the inventory can run it"
 	case up == 0 && fit == 1:
@@ -208,11 +208,11 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 			what = jobs.Plural(n, "GPU")
 		}
 		return fmt.Sprintf("%s is kept for job %d, which needs %s at once", kept.spec.Name, id, what)
-	case ends != nil && cl.key.lasts == 0:
+	case ends != nil && cl.key.maxRunTime == 0:
 		return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
-			short(ends.inst.p.spec.Slurm.Margin), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
+			short(ends.instance.p.spec.Slurm.Margin), ends.spec.Name, short(ends.instance.endsAt-c.now.Mono))
 	case ends != nil:
-		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", short(cl.key.lasts), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
+		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", short(cl.key.maxRunTime), ends.spec.Name, short(ends.instance.endsAt-c.now.Mono))
 	case trial != nil:
 		return fmt.Sprintf("%s, where jobs failed fast, gets one at a time until one succeeds", trial.spec.Name)
 	}
@@ -223,73 +223,6 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "every usable slot of the only host that can run it now is busy" + also
 	}
 	return fmt.Sprintf("every usable slot of the %d hosts that can run it is busy%s", up, also)
-}
-
-// Standing is where a job stands that is not over, beyond what the table says.
-type Standing uint8
-
-// The standings.
-const (
-	IsOver    Standing = iota
-	IsReady            // may be launched
-	Retrying           // waits for its next try, until Job.Retry
-	Waits              // for other jobs to succeed
-	Overtaken          // waits until an attempt of an earlier round is over
-	Handed             // given to a host and not known to have started
-	Runs               // has started
-	Away               // handed or started on a host that cannot be reached now
-	Ending             // is being ended: a person asked, or it is too hard
-	Standings          // how many there are
-)
-
-// Standing returns where a job stands; IsOver also for one that there is not.
-func (c *Core) Standing(id jobs.ID) Standing {
-	j := c.table.Job(id)
-	switch {
-	case j == nil || j.State.Terminal():
-		return IsOver
-	case c.canceled(id) || j.State == jobs.Running && c.tooHard(j):
-		return Ending
-	case j.State == jobs.Queued:
-		return c.queued(id)
-	}
-	best := Handed
-	for i := len(j.Attempts) - 1; i >= 0; i-- {
-		if f := c.flights[j.Attempts[i].ID]; f != nil {
-			switch s := f.standing(); {
-			case s == Runs:
-				return Runs
-			case s == Away:
-				best = Away
-			}
-		}
-	}
-	return best
-}
-
-func (c *Core) queued(id jobs.ID) Standing {
-	if int(id) > len(c.queue.spots) {
-		return IsReady // not begun
-	}
-	switch c.queue.spots[id-1] {
-	case retrying:
-		return Retrying
-	case afterOthers:
-		return Waits
-	case overtaken:
-		return Overtaken
-	}
-	return IsReady
-}
-
-func (f *flight) standing() Standing {
-	switch {
-	case !f.h.linked:
-		return Away
-	case f.started:
-		return Runs
-	}
-	return Handed
 }
 
 // Paused reports whether nothing is launched because a person has paused the run, or
@@ -320,16 +253,16 @@ func (c *Core) Running() RunningView {
 	var v RunningView
 	n := 0
 	for _, h := range c.hosts {
-		n += len(h.beat.Progress)
+		n += len(h.heartbeat.Progress)
 	}
 	v.Progress = make([]ProgressView, 0, n)
 	for _, h := range c.everyHost() {
 		for f := h.head; f != nil; f = f.next {
-			if f.straggles {
+			if f.isStraggler {
 				v.Stragglers = append(v.Stragglers, f.id.Job)
 			}
-			if f.said.text != "" && !f.over {
-				v.Progress = append(v.Progress, ProgressView{f.id, f.said.text, f.said.at})
+			if f.progress.text != "" && !f.hasOutcome {
+				v.Progress = append(v.Progress, ProgressView{f.id, f.progress.text, f.progress.at})
 			}
 			if j := c.table.Job(f.id.Job); j != nil && j.State == jobs.Running && (c.canceled(f.id.Job) || c.tooHard(j)) {
 				v.Ending = append(v.Ending, f.id.Job)
@@ -355,7 +288,7 @@ func (c *Core) Queues(limit int) []QueueView {
 				continue
 			}
 			if mean, dev, ok := st.moments(0); ok {
-				views = append(views, QueueView{st.turn.name, seconds(mean), seconds(dev)})
+				views = append(views, QueueView{st.share.name, seconds(mean), seconds(dev)})
 			}
 		}
 	}

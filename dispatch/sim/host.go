@@ -210,7 +210,7 @@ const silence = 30 * time.Second
 // beats are a helper's heartbeats, and its housekeeping, every 3 s.
 func (p *helper) beats(first bool) {
 	w, h := p.h.w, p.h
-	wait := sched.BeatEvery
+	wait := sched.HeartbeatInterval
 	if first {
 		wait = 150 * time.Millisecond
 	}

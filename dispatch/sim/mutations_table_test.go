@@ -42,27 +42,27 @@ var mutations = []mutation{
 
 	// dispatch/sched: what is decided.
 	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
-		{"return h.heard + h.spec.LostAfterOrDefault() }", "return h.heard }"}}},
-	{name: "recovery forgets what may be running", file: "dispatch/sched/begin.go", edits: []edit{
+		{"return h.lastHeard + h.spec.LostAfterOrDefault() }", "return h.lastHeard }"}}},
+	{name: "recovery forgets what may be running", file: "dispatch/sched/start.go", edits: []edit{
 		{"			case a.State.Open():\n				open = true\n", "			case a.State.Open() && a.ID.N > 1:\n				open = true\n"}}},
 	{name: "unknown is taken for never started", file: "dispatch/sched/probe.go", edits: []edit{
 		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.neverStarted(p.Attempt, \"nobody knows\")\n"}}},
 	{name: "a host's death uses up a try", file: "dispatch/sched/lost.go", edits: []edit{
-		{"	r.Next = c.without(j, a)\n	if died", "	r.Next, r.Charged = c.without(j, a), true\n	if died"}}},
+		{"	r.Next = c.stateWithout(j, a)\n	if died", "	r.Next, r.Charged = c.stateWithout(j, a), true\n	if died"}}},
 	{name: "a device is given to one job too many", file: "dispatch/sched/gpus.go", edits: []edit{
 		{"!g.gone && g.ours+g.foreign+n <= wholeGPU }", "!g.gone && g.ours+g.foreign+n <= wholeGPU+1 }"}}},
 	{name: "one try too many", file: "dispatch/sched/retry.go", edits: []edit{
 		{"	case n >= c.tries(j):\n", "	case n > c.tries(j):\n"}}},
-	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/decide.go", edits: []edit{
-		{"r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.without(j, a), \"killed by an unknown process\"", "r.Kind, r.Next = jobs.KindCanceled, jobs.Canceled"}}},
-	{name: "a pause is not heard", file: "dispatch/sched/core.go", edits: []edit{
-		{"		c.pauseRun(e.On)\n", "		c.pauseRun(false)\n"}}},
-	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/begin.go", edits: []edit{
-		{"	c.heedWishes()\n", ""}}},
+	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/outcome.go", edits: []edit{
+		{"r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), \"killed by an unknown process\"", "r.Kind, r.Next = jobs.KindCanceled, jobs.Canceled"}}},
+	{name: "a pause is not heard", file: "dispatch/sched/request.go", edits: []edit{
+		{"c.pauseRun(e.On)\n", "c.pauseRun(false)\n"}}},
+	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/start.go", edits: []edit{
+		{"	c.applyHostRequests()\n", ""}}},
 	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
 		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.lose(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
 	{name: "settled by the machine at the new address", file: "dispatch/sched/inventory.go", edits: []edit{
-		{"		c.regroup(tried, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
+		{"		c.regroup(hasAttempts, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
 		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
 	{name: "a reload forgets a host added by request", file: "hosts/inventory.go", edits: []edit{
 		{"		if names[name] || asked[name].Removed {", "		if len(inv.Hosts) > 0 {"}}},
@@ -75,19 +75,19 @@ var mutations = []mutation{
 	{name: "a dispatcher forgets the instances of the one before", file: "dispatch/sched/instances.go", edits: []edit{
 		{"		if is.State == jobs.InstanceGone {\n			continue", "		if is.State != jobs.InstanceUp {\n			continue"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
-		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
+		{" && !h.draining && !h.probation.paused", " && !h.probation.paused"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"	c.hard.add(t.f, bar{t.at, c.timeItHad(j), id})\n", "	_ = t\n"}}},
+		{"	c.hardness.add(t.f, bar{t.at, c.timeoutUsed(j), id})\n", "	_ = t\n"}}},
 	{name: "what runs and is too hard goes on", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"f != nil && !f.killed {\n				c.killFlight(f, why)", "f != nil && f.killed {\n				c.killFlight(f, why)"}}},
+		{"f != nil && !f.killed {\n				c.killAttempt(f, why)", "f != nil && f.killed {\n				c.killAttempt(f, why)"}}},
 	{name: "a new dispatcher knows of no timeout", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"	if j.State == jobs.TimedOut {\n		c.timedOut(id, j)\n	}\n", ""}}},
+		{"	if j.State == jobs.TimedOut {\n		c.recordTimeout(id, j)\n	}\n", ""}}},
 	{name: "a harder job may have what one component says", file: "dispatch/sched/hardness.go", edits: []edit{
 		{"	for i, x := range b.at {\n		if !x.AtMost(at[i]) {", "	for i, x := range b.at[:1] {\n		if !x.AtMost(at[i]) {"}}},
 	{name: "hardness of one text is compared with that of another", file: "jobs/spec.go", edits: []edit{
 		{"	return a == b\n}", "	return a.IsNum == b.IsNum\n}"}}},
 	{name: "a timeout counts though its job runs again", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"		c.hard.stale, c.tupleOf(j.Spec).f.stale = true, true\n", ""}}},
+		{"		c.hardness.stale, c.tupleOf(j.Spec).f.stale = true, true\n", ""}}},
 	{name: "a requeue opens two rounds", file: "dispatch/sched/request.go", edits: []edit{
 		{"	if r.Name == \"\" || c.table.Requests[r.Name] ||", "	if r.Name == \"\" ||"}}, seeds: 3000},
 	{name: "a request for an earlier dispatcher is carried out", file: "dispatch/sched/request.go", edits: []edit{
@@ -107,13 +107,13 @@ var mutations = []mutation{
 	{name: "a journal that has lost its end is taken for whole", file: "jobs/journal/take.go", edits: []edit{
 		{"	missing, err := checkOwner(r, files, &had, owner)", "	_, err = checkOwner(r, files, &had, owner)\n	var missing []string"}}, seeds: 3000},
 	{name: "launching begins before the hosts have listed their attempts", file: "dispatch/sched/reconcile.go", edits: []edit{
-		{"		c.reconcileBy = c.listsDue()\n", "		c.reconcileBy = 0\n"}}, cuts: true},
+		{"		c.reconcileUntil = c.listsDue()\n", "		c.reconcileUntil = 0\n"}}, cuts: true},
 	{name: "an edit loses its timeout in the journal", file: "jobs/journal/line.go", edits: []edit{
 		{"	if r.Spec != nil {\n", "	if r.Spec != nil {\n		r.Spec.Timeout = 0\n"}}},
 	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/attempt.go", edits: []edit{
-		{"	c.use(f, 1)\n", "	if c.now.Wall != c.beganAt {\n		c.use(f, 1)\n	}\n"}}},
+		{"	c.usePools(f, 1)\n", "	if c.now.Wall != c.beganAt {\n		c.usePools(f, 1)\n	}\n"}}},
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
-		{"cl.key.plain() && !c.limited(cl.spec)", "cl.key.plain()"}}},
+		{"cl.key.isPlain() && !c.limited(cl.spec)", "cl.key.isPlain()"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/reserve.go", edits: []edit{
 		{"	return h.free() - others.Slots,", "	return h.free(),"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
@@ -121,7 +121,7 @@ var mutations = []mutation{
 	{name: "two users get the last slot of a host", file: "hosts/sharing.go", edits: []edit{
 		{"	if HeldSlots(slots, claims, -1) <= slots {", "	if HeldSlots(slots, claims, -1) <= slots+1 {"}}},
 	{name: "the slots of a user who has gone stay his", file: "dispatch/sched/hold.go", edits: []edit{
-		{"	h.beat, h.measured = *b, true\n", "	if b.Sharing == nil && h.measured {\n		b.Sharing = h.beat.Sharing\n	}\n	h.beat, h.measured = *b, true\n"}}},
+		{"	h.heartbeat, h.measured = *b, true\n", "	if b.Sharing == nil && h.measured {\n		b.Sharing = h.heartbeat.Sharing\n	}\n	h.heartbeat, h.measured = *b, true\n"}}},
 	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{
 		{"	return open < c.cfg.Copies &&", "	return open <= c.cfg.Copies &&"}}, seeds: 2000},
 	{name: "copy of a copy: copies are not counted", file: "dispatch/sched/copies.go", edits: []edit{
@@ -130,9 +130,9 @@ var mutations = []mutation{
 		{"int(j.Failures)+open < c.tries(j)", "int(j.Failures)+open <= c.tries(j)"}}, seeds: 2000},
 	{name: "a copy on the same host", file: "dispatch/sched/class.go", edits: []edit{
 		{"		case a.State.Open():\n", "		case a.State.Open() && len(j.Attempts) == 0:\n"}}, seeds: 2000},
-	{name: "a copy that lost uses up a try", file: "dispatch/sched/decide.go", edits: []edit{
-		{"		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.without(j, a), \"its job had its result already\"\n", "		r.Kind, r.Next, r.Reason, r.Charged = jobs.KindSuperseded, c.without(j, a), \"its job had its result already\", true\n"}}, seeds: 2000},
-	{name: "the result of a copy replaces the first", file: "dispatch/sched/decide.go", edits: []edit{
+	{name: "a copy that lost uses up a try", file: "dispatch/sched/outcome.go", edits: []edit{
+		{"		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.stateWithout(j, a), \"its job had its result already\"\n", "		r.Kind, r.Next, r.Reason, r.Charged = jobs.KindSuperseded, c.stateWithout(j, a), \"its job had its result already\", true\n"}}, seeds: 2000},
+	{name: "the result of a copy replaces the first", file: "dispatch/sched/outcome.go", edits: []edit{
 		{"	case j.State.Terminal() || a.Round != j.Round:\n		r.Kind", "	case !o.OK() && (j.State.Terminal() || a.Round != j.Round):\n		r.Kind"}}, seeds: 2000},
 
 	// The simulated hosts: what helper and supervisor promise.

@@ -207,7 +207,7 @@ func (h *host) suspender(n int) {
 		return
 	}
 	s.lease = h.w.now + suspendFor
-	h.w.after(sched.BeatEvery, func() { h.suspender(n) })
+	h.w.after(sched.HeartbeatInterval, func() { h.suspender(n) })
 }
 
 // tick is what supervisors do for a suspended job.

@@ -173,11 +173,11 @@ func TestWildBeats(t *testing.T) {
 			s.step(HostBeat{"a", &hosts.Beat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0}, MemFree: -1, DiskFree: -1,
 				Running: math.MaxInt, Buffered: math.MaxInt}})
 			s.plain(100)
-			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.free() < -bufferMost || h.occupied > 4 {
+			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.free() < -maxBuffered || h.occupied > 4 {
 				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.free(), h.occupied)
 			}
 			for range 60 { // long enough for the smoothed values to fade
-				s.at += BeatEvery
+				s.at += HeartbeatInterval
 				s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 				s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 			}
@@ -250,8 +250,8 @@ func TestRefusedRecordKeepsTheFlight(t *testing.T) {
 	s.started("a", "1.1")
 	s.c.table.Job(1).Attempts[0].State = jobs.AttemptSuperseded // the facts say otherwise
 	s.ended("a", "1.1", okay)
-	if s.c.Defects != 1 || len(s.c.flights) != 1 || s.c.hosts[0].open != 1 {
-		t.Errorf("%d defects, %d flights, %d on the host", s.c.Defects, len(s.c.flights), s.c.hosts[0].open)
+	if s.c.Defects != 1 || len(s.c.inFlight) != 1 || s.c.hosts[0].open != 1 {
+		t.Errorf("%d defects, %d flights, %d on the host", s.c.Defects, len(s.c.inFlight), s.c.hosts[0].open)
 	}
 	s.c.Defects = 0
 	s.c.table.Job(1).Attempts[0].State = jobs.AttemptRunning
@@ -311,7 +311,7 @@ func TestManyAnswers(t *testing.T) {
 	for range 100 {
 		s.probedAs("a", "1.1 2.1", hosts.Unknown, nil)
 	}
-	if n := len(s.c.hosts[0].again); n > 6 {
+	if n := len(s.c.hosts[0].unknownAttempts); n > 6 {
 		t.Errorf("%d remembered", n)
 	}
 	want(t, "asked", said[Probe](s.wait(6*time.Second, "a")), "{a [1.1 2.1]}")
@@ -330,7 +330,7 @@ func TestWildTimes(t *testing.T) {
 		}
 		s.ended("a", s.c.hosts[0].head.id.String(), o)
 	}
-	if m, _ := s.c.times.of(""); m > 1000 {
+	if m := s.c.stats[""].recent.all; m > 1000 {
 		t.Errorf("a mean of %v s", m)
 	}
 }

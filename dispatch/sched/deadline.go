@@ -1,0 +1,94 @@
+package sched
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+const (
+	deadlineInterval    = 5 * time.Second
+	maxDeadlinesChecked = 10_000 // jobs that one look is at
+)
+
+// deadlines are the open jobs that have one and of which nothing was said yet.
+type deadlines struct {
+	jobs  []jobs.ID
+	known map[jobs.ID]bool // they are among jobs
+	next  int              // in jobs
+	at    time.Duration    // of the next look
+}
+
+// hasDeadline handles a job that is open.
+func (c *Core) watchDeadline(id jobs.ID, j *jobs.Job) {
+	d := &c.deadlines
+	if j.Spec.Deadline.IsZero() || j.State.Terminal() || d.known[id] || c.table.Late[id] == j.Round {
+		return
+	}
+	if d.known == nil {
+		d.known = map[jobs.ID]bool{}
+	}
+	d.jobs = append(d.jobs, id)
+	d.known[id] = true
+}
+
+// watchDeadlines reports which of some jobs cannot meet their deadlines.
+func (c *Core) watchDeadlines() {
+	d := &c.deadlines
+	if len(d.jobs) == 0 || c.now.Mono < d.at {
+		return
+	}
+	d.at = c.now.Mono + deadlineInterval
+	for n := min(len(d.jobs), maxDeadlinesChecked); n > 0 && len(d.jobs) > 0; n-- {
+		if d.next >= len(d.jobs) {
+			d.next = 0
+		}
+		id := d.jobs[d.next]
+		j := c.table.Job(id)
+		if j.State.Terminal() {
+			d.drop(id) // a new round brings it back
+			continue
+		}
+		why := c.late(c.now, j)
+		if why == "" {
+			d.next++
+			continue
+		}
+		d.drop(id)
+		c.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Count: int(j.Round), Reason: fmt.Sprintf("job %d cannot meet its deadline: %s", id, why)})
+	}
+}
+
+// drop takes the present one out.
+func (d *deadlines) drop(id jobs.ID) {
+	delete(d.known, id)
+	last := len(d.jobs) - 1
+	d.jobs[d.next] = d.jobs[last]
+	d.jobs = d.jobs[:last]
+}
+
+// late explains why an open job cannot be over by its deadline, "" if it can or has none.
+func (c *Core) late(now Time, j *jobs.Job) string {
+	if j.Spec.Deadline.IsZero() || j.State.Terminal() {
+		return ""
+	}
+	left := j.Spec.Deadline.Sub(now.Wall.Time())
+	if left <= 0 {
+		return "that was " + short(-left) + " ago"
+	}
+	takes := j.Spec.Estimate
+	if takes == 0 {
+		if st := c.stats[j.Spec.Queue]; st != nil {
+			mean, _, _ := st.moments(0)
+			takes = seconds(mean)
+		}
+	}
+	if f := c.inFlightOf(j); f != nil && f.started {
+		takes -= f.age(now.Mono)
+	}
+	if takes <= left {
+		return ""
+	}
+	return fmt.Sprintf("it needs %s, as far as is known, and %s are left", short(takes), short(left))
+}

@@ -1,0 +1,196 @@
+package sched
+
+import (
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// What people ask of hosts, and of the whole run, holds until they take it back. It is recorded,
+// and the next dispatcher begins with it.
+//
+// hostRequest is what people have asked of a host.
+type hostRequest struct {
+	draining   bool          // taken out of use
+	stopped    bool          // what ran there was ended, too
+	warnBy     time.Duration // when what runs on a stopped host is ended: it was warned before
+	givenSlots int           // instead of the number by its rule; 0: by its rule
+}
+
+// wish is what a person asked of the host.
+func (h *host) wish() jobs.HostWish {
+	w := jobs.HostWish{Slots: int32(h.givenSlots)}
+	switch {
+	case h.stopped:
+		w.Use = jobs.HostStopped
+	case h.draining:
+		w.Use = jobs.HostDrained
+	}
+	return w
+}
+
+// keepWish records what a person has just asked of a host, if it is something new.
+func (c *Core) recordHostRequest(h *host) {
+	if w := h.wish(); w != c.table.Hosts[h.spec.Name] {
+		c.emit(jobs.Record{Kind: jobs.KindHost, Host: h.spec.Name, Count: int(w.Use), Slot: int(w.Slots)})
+	}
+}
+
+// pauseRun records that a person pauses launching or lets it continue. It returns why it does
+// nothing.
+func (c *Core) pauseRun(on bool) (refused string) {
+	r := jobs.Record{Kind: jobs.KindPause}
+	switch {
+	case on && c.table.Paused:
+		return pausedAlready
+	case on:
+		r.Count = 1
+	case !c.table.Paused:
+		return notHeldBack
+	}
+	c.emit(r)
+	return ""
+}
+
+// heedWishes applies the recorded requests when a dispatcher begins. It reports them,
+// so that a host that is up and takes no jobs is no surprise.
+func (c *Core) applyHostRequests() {
+	if c.table.Paused {
+		c.logf("", 0, "launching is still paused, as a person asked; p on the screen (dcs-tui attach) continues it")
+	}
+	for _, h := range c.hosts {
+		c.applyHostRequest(h)
+	}
+}
+
+// heedWish applies what was asked of a host.
+func (c *Core) applyHostRequest(h *host) {
+	w := c.table.Hosts[h.spec.Name]
+	h.draining, h.stopped, h.givenSlots = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)
+	var still []string
+	switch w.Use {
+	case jobs.HostDrained:
+		still = append(still, "is still drained")
+	case jobs.HostStopped:
+		still = append(still, "is still stopped")
+	}
+	if h.givenSlots > 0 {
+		still = append(still, "still has "+jobs.Plural(h.givenSlots, "slot"))
+	}
+	if still != nil {
+		c.logf(h.spec.Name, 0, "%s %s, as a person asked", h.spec.Name, strings.Join(still, " and "))
+	}
+}
+
+// drainHost returns why it does nothing, "" if it does.
+func (c *Core) drainHost(e DrainHost) (refused string) {
+	h := c.byName[e.Host]
+	switch {
+	case h == nil:
+		return c.noHost(e.Host)
+	case !e.On && !h.draining:
+		return e.Host + " is in use already"
+	case e.On && e.Now && h.stopped:
+		return e.Host + " is stopped already"
+	case e.On && !e.Now && h.draining:
+		return e.Host + " starts nothing already"
+	}
+	h.draining, h.stopped = e.On, e.On && (e.Now || h.stopped)
+	c.recordHostRequest(h)
+	if !e.On {
+		return ""
+	}
+	h.reserved = nil
+	h.withdrawAll()
+	if !e.Now {
+		return ""
+	}
+	h.warnBy = c.now.Mono
+	if c.cfg.Warn > 0 {
+		h.warnAttempts()
+		h.warnBy += c.cfg.Warn
+	}
+	c.endWarned(h)
+	return ""
+}
+
+// endWarned ends what runs on a host that is to be stopped when the warning has had its time.
+func (c *Core) endWarned(h *host) {
+	if h.stopped && h.warnBy <= c.now.Mono {
+		c.endAttempts(h, "the host is being drained")
+	}
+}
+
+// endAttempts ends the running attempts of a host and queues their jobs again, without
+// charging a try.
+func (c *Core) endAttempts(h *host, why string) {
+	for f := h.head; f != nil; f = f.next {
+		c.endAttempt(f, why)
+	}
+}
+
+// endAttempt does so with one attempt. One that was withdrawn has probably not started.
+func (c *Core) endAttempt(f *inFlight, why string) {
+	if !f.killed && !f.withdrawn {
+		f.requeue = true
+		c.killAttempt(f, why)
+	}
+}
+
+// SetSlots gives a host so many slots from now on, more or fewer than its rule says;
+// 0 gives it back to its rule. What runs beyond them continues. It holds until it is taken
+// back: when the host comes back, and for every later dispatcher.
+type SetSlots struct {
+	Host  string
+	Slots int
+	By    string // who asked, for the event log; "": is not said
+}
+
+func (SetSlots) event() {}
+
+// setSlots returns why it does nothing, "" if it does.
+func (c *Core) setSlots(e SetSlots) (refused string) {
+	h := c.byName[e.Host]
+	n := min(max(e.Slots, 0), jobs.MaxSlots)
+	switch {
+	case h == nil:
+		return c.noHost(e.Host)
+	case n == h.givenSlots && n == 0:
+		return e.Host + " has the slots of its rule already"
+	case n == h.givenSlots:
+		return e.Host + " has " + jobs.Plural(n, "slot") + " already"
+	}
+	was := h.slots()
+	h.givenSlots = n
+	by := ""
+	if e.By != "" {
+		by = ": asked for by " + e.By
+	}
+	switch {
+	case n == 0 && h.hello == nil:
+		c.logf(h.spec.Name, 0, "%s gets the slots of its rule again%s", h.spec.Name, by)
+	case n == 0:
+		c.logf(h.spec.Name, 0, "%s gets the slots of its rule again, %d%s", h.spec.Name, h.slots(), by)
+	case was == 0:
+		c.logf(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, jobs.Plural(n, "slot"), by)
+	default:
+		c.logf(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, jobs.Plural(n, "slot"), was, by)
+	}
+	c.recordHostRequest(h)
+	c.queue.capacityChanged()
+	return ""
+}
+
+// noHost returns that the inventory has no host of this name.
+func (c *Core) noHost(name string) string {
+	names := make([]string, len(c.hosts))
+	for i, h := range c.hosts {
+		names[i] = h.spec.Name
+	}
+	why := "there is no host " + name
+	if near := jobs.Nearest(name, names); near != "" {
+		why += "; did you mean " + near + "?"
+	}
+	return why
+}
