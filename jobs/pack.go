@@ -1,14 +1,14 @@
 package jobs
 
 import (
+	"cmp"
 	"encoding/binary"
 	"iter"
 	"slices"
 	"strings"
-	"time"
 )
 
-// packed holds the specifications and rows of a table that only shows a run: about 130 bytes
+// packed holds the specifications and rows of a table that only shows a run: about 140 bytes
 // for a finished job with a short command, without pointers, instead of 350. Rows with
 // open attempts are not packed.
 type packed struct {
@@ -17,9 +17,9 @@ type packed struct {
 	rows    []address   // of accepted jobs; 0: the job is as it was when it was accepted
 	open    map[ID]*Job // rows that are not packed; their Spec is nil
 	options []*Options  // each once
-	number  map[*Options]uint64
+	number  map[*Options]int
 	hosts   []string
-	hostAt  map[string]uint64
+	hostAt  map[string]int
 	buf     []byte
 }
 
@@ -27,7 +27,7 @@ type packed struct {
 // million of them. Specs and Jobs stay empty: Spec, Job, RowReader, and Rows unpack copies.
 // Fold takes the row that it changes out; Pack packs it again. Past stays empty.
 func NewPacked() *Table {
-	return &Table{packed: &packed{open: map[ID]*Job{}, number: map[*Options]uint64{}, hostAt: map[string]uint64{}}}
+	return &Table{packed: &packed{open: map[ID]*Job{}, number: map[*Options]int{}, hostAt: map[string]int{}}}
 }
 
 // Pack packs the row of a job of a packed table, unless an attempt is open.
@@ -92,7 +92,9 @@ func (t *Table) State(id ID) JobState {
 		return j.State
 	}
 	if at := t.packed.rows[id-1]; at != 0 {
-		return JobState(t.packed.blocks.at(at)[0] & stateBits)
+		var s JobState
+		number(t.packed.unpacking(at), &s)
+		return s
 	}
 	return Queued
 }
@@ -166,71 +168,30 @@ func (r *RowReader) Spec(t *Table, id ID) *Spec {
 	if t.packed == nil {
 		return t.Specs[id-1]
 	}
-	u := unpacker(t.packed.blocks.at(t.packed.specs[id-1]))
-	s := &r.spec
-	s.ID, s.Options = id, t.packed.options[u.number()]
-	s.Line = int(u.number())
-	s.Command, s.Name, s.Key = u.text(), u.text(), u.text()
-	s.Params = s.Params[:0]
-	for range u.number() {
-		s.Params = append(s.Params, Param{u.text(), u.text()})
-	}
-	return s
+	r.spec.ID = id
+	t.packed.codeSpec(t.packed.unpacking(t.packed.specs[id-1]), &r.spec)
+	return &r.spec
 }
 
 func (p *packed) priority(id ID) int32 {
-	u := unpacker(p.blocks.at(p.specs[id-1]))
-	return int32(p.options[u.number()].Priority)
+	var options int
+	number(p.unpacking(p.specs[id-1]), &options)
+	return int32(p.options[options].Priority)
 }
 
 func (p *packed) addSpec(s *Spec) address {
-	o := s.Options
-	if o == nil {
-		o = NoOptions
-	}
-	n, ok := p.number[o]
-	if !ok {
-		n = uint64(len(p.options))
-		p.options, p.number[o] = append(p.options, o), n
-	}
-	b := binary.AppendUvarint(p.buf[:0], n)
-	b = binary.AppendUvarint(b, uint64(s.Line))
-	b = appendTexts(b, s.Command, s.Name, s.Key)
-	b = binary.AppendUvarint(b, uint64(len(s.Params)))
-	for i := range s.Params {
-		b = appendTexts(b, s.Params[i].Name, s.Params[i].Value)
-	}
-	p.buf = b
-	return p.blocks.add(b)
+	own := *s
+	return p.add(func(c *codec) { p.codeSpec(c, &own) })
 }
 
-// Bits of the first byte of a row.
-const (
-	stateBits   byte = 1<<4 - 1
-	rowUrgent   byte = 1 << 4
-	rowRetry    byte = 1 << 5
-	rowReason   byte = 1 << 6
-	rowAttempts byte = 1 << 7
-)
-
 func (p *packed) addRow(j *Job) address {
-	b := append(p.buf[:0], byte(j.State)|flag(j.Urgent, rowUrgent)|flag(j.Retry != 0, rowRetry)|flag(j.Reason != "", rowReason)|
-		flag(len(j.Attempts) > 0, rowAttempts))
-	b = appendNumbers(b, int64(j.Round), int64(j.Failures), int64(j.Priority), j.Seq)
-	if j.Retry != 0 {
-		b = appendNumbers(b, int64(j.Retry))
-	}
-	if j.Reason != "" {
-		b = appendTexts(b, j.Reason)
-	}
-	if len(j.Attempts) > 0 {
-		b = binary.AppendUvarint(b, uint64(len(j.Attempts)))
-	}
-	for _, a := range j.Attempts {
-		b = p.appendAttempt(b, a)
-	}
-	p.buf = b
-	return p.blocks.add(b)
+	return p.add(func(c *codec) {
+		codeRow(c, j)
+		number(c, new(len(j.Attempts)))
+		for _, a := range j.Attempts {
+			p.codeAttempt(c, a, a.Outcome)
+		}
+	})
 }
 
 // load unpacks a row, all but its specification.
@@ -245,20 +206,13 @@ func (r *RowReader) load(p *packed, id ID) *Job {
 		*j = Job{Round: 1, Priority: p.priority(id)}
 		return j
 	}
-	u := unpacker(p.blocks.at(at))
-	bits := u.bits()
-	*j = Job{State: JobState(bits & stateBits), Urgent: bits&rowUrgent != 0}
-	j.Round, j.Failures, j.Priority, j.Seq = int32(u.integer()), int32(u.integer()), int32(u.integer()), u.integer()
-	if bits&rowRetry != 0 {
-		j.Retry = Stamp(u.integer())
-	}
-	if bits&rowReason != 0 {
-		j.Reason = u.text()
-	}
-	if bits&rowAttempts == 0 {
+	*j = Job{}
+	c := p.unpacking(at)
+	codeRow(c, j)
+	var n int
+	if number(c, &n); n == 0 {
 		return j
 	}
-	n := int(u.number())
 	if n > len(r.attempts) {
 		r.attempts, r.outcomes, r.pointers = make([]Attempt, n), make([]Outcome, n), make([]*Attempt, n)
 		for i := range r.attempts {
@@ -266,150 +220,158 @@ func (r *RowReader) load(p *packed, id ID) *Job {
 		}
 	}
 	for i := range n {
-		p.attempt(&u, &r.attempts[i], &r.outcomes[i])
-		r.attempts[i].ID = AttemptID{id, i + 1}
+		r.attempts[i] = Attempt{ID: AttemptID{id, i + 1}}
+		p.codeAttempt(c, &r.attempts[i], &r.outcomes[i])
 	}
 	j.Attempts = r.pointers[:n:n]
 	return j
 }
 
-// Bits of the first byte of an attempt.
-const (
-	attemptReason  byte = 1 << 4
-	attemptCharged byte = 1 << 5
-	attemptOutcome byte = 1 << 6
-)
-
-// Bits of the first byte of an outcome.
-const (
-	outcomeTimedOut byte = 1 << iota
-	outcomeStopped
-	outcomeDiskFull
-	outcomeTexts
-	outcomeChildren
-	outcomeUnreturned
-	outcomeFiles
-	outcomeSuspended
-)
-
-func (p *packed) appendAttempt(b []byte, a *Attempt) []byte {
-	host, ok := p.hostAt[a.Host]
-	if !ok {
-		host = uint64(len(p.hosts))
-		p.hosts, p.hostAt[a.Host] = append(p.hosts, a.Host), host
-	}
-	b = append(b, byte(a.State)|flag(a.Reason != "", attemptReason)|flag(a.Charged, attemptCharged)|flag(a.Outcome != nil, attemptOutcome))
-	b = binary.AppendUvarint(b, host)
-	b = appendNumbers(b, int64(a.Slot), int64(a.Round), int64(a.Launched), int64(a.Started-a.Launched))
-	if a.Reason != "" {
-		b = appendTexts(b, a.Reason)
-	}
-	o := a.Outcome
-	if o == nil {
-		return b
-	}
-	texts := o.Signal != "" || o.Error != "" || o.LastLine != "" || o.Memory != ""
-	b = append(b, flag(o.TimedOut, outcomeTimedOut)|flag(o.Stopped, outcomeStopped)|flag(o.DiskFull, outcomeDiskFull)|
-		flag(texts, outcomeTexts)|flag(o.LeftChildren != 0, outcomeChildren)|
-		flag(o.Unreturned, outcomeUnreturned)|flag(o.Files != 0, outcomeFiles)|flag(o.Suspended != 0, outcomeSuspended))
-	b = appendNumbers(b, int64(o.Exit), int64(o.Started-a.Started), int64(o.Ended-o.Started), int64(o.CPU), o.MaxRSSBytes)
-	if o.LeftChildren != 0 {
-		b = appendNumbers(b, int64(o.LeftChildren))
-	}
-	if o.Files != 0 {
-		b = appendNumbers(b, int64(o.Files))
-	}
-	if o.Suspended != 0 {
-		b = appendNumbers(b, int64(o.Suspended))
-	}
-	if texts {
-		b = appendTexts(b, o.Signal, o.Error, o.LastLine, o.Memory)
-	}
-	return b
+// add packs what code passes to the codec.
+func (p *packed) add(code func(c *codec)) address {
+	c := codec{packing: true, packed: p.buf[:0]}
+	code(&c)
+	p.buf = c.packed
+	return p.blocks.add(c.packed)
 }
 
-func (p *packed) attempt(u *unpacker, a *Attempt, o *Outcome) {
-	bits := u.bits()
-	*a = Attempt{State: AttemptState(bits & stateBits), Charged: bits&attemptCharged != 0, Host: p.hosts[u.number()]}
-	a.Slot, a.Round, a.Launched = int32(u.integer()), int32(u.integer()), Stamp(u.integer())
-	a.Started = a.Launched + Stamp(u.integer())
-	if bits&attemptReason != 0 {
-		a.Reason = u.text()
+func (p *packed) unpacking(at address) *codec { return &codec{rest: p.blocks.at(at)} }
+
+// codeSpec packs or unpacks a specification, all but its ID. The number of its options comes
+// first.
+func (p *packed) codeSpec(c *codec, s *Spec) {
+	var n int
+	if c.packing {
+		n = p.optionsNumber(cmp.Or(s.Options, NoOptions))
 	}
-	if bits&attemptOutcome == 0 {
+	number(c, &n)
+	s.Options = p.options[n]
+	number(c, &s.Line)
+	c.texts(&s.Command, &s.Name, &s.Key)
+	params := len(s.Params)
+	if number(c, &params); !c.packing {
+		s.Params = slices.Grow(s.Params[:0], params)[:params]
+	}
+	for i := range s.Params {
+		c.texts(&s.Params[i].Name, &s.Params[i].Value)
+	}
+}
+
+// optionsNumber returns the index of options in p.options.
+func (p *packed) optionsNumber(o *Options) int {
+	n, ok := p.number[o]
+	if !ok {
+		n = len(p.options)
+		p.options, p.number[o] = append(p.options, o), n
+	}
+	return n
+}
+
+// codeRow packs or unpacks a row, all but its specification and its attempts. The state comes
+// first.
+func codeRow(c *codec, j *Job) {
+	number(c, &j.State)
+	c.flags(&j.Urgent)
+	number(c, &j.Round)
+	number(c, &j.Failures)
+	number(c, &j.Priority)
+	number(c, &j.Seq)
+	number(c, &j.Retry)
+	c.texts(&j.Reason)
+}
+
+// codeAttempt packs or unpacks an attempt, all but its ID, and its outcome if it has one.
+func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
+	var host int
+	if c.packing {
+		var ok bool
+		if host, ok = p.hostAt[a.Host]; !ok {
+			host = len(p.hosts)
+			p.hosts, p.hostAt[a.Host] = append(p.hosts, a.Host), host
+		}
+	}
+	ended := a.Outcome != nil
+	number(c, &a.State)
+	c.flags(&a.Charged, &ended)
+	number(c, &host)
+	a.Host = p.hosts[host]
+	number(c, &a.Slot)
+	number(c, &a.Round)
+	number(c, &a.Launched)
+	since(c, &a.Started, a.Launched)
+	c.texts(&a.Reason)
+	if !ended {
 		return
 	}
-	bits = u.bits()
-	*o = Outcome{TimedOut: bits&outcomeTimedOut != 0, Stopped: bits&outcomeStopped != 0, DiskFull: bits&outcomeDiskFull != 0, Unreturned: bits&outcomeUnreturned != 0, Exit: int(u.integer())}
-	o.Started = a.Started + Stamp(u.integer())
-	o.Ended = o.Started + Stamp(u.integer())
-	o.CPU, o.MaxRSSBytes = time.Duration(u.integer()), u.integer()
-	if bits&outcomeChildren != 0 {
-		o.LeftChildren = int32(u.integer())
-	}
-	if bits&outcomeFiles != 0 {
-		o.Files = int32(u.integer())
-	}
-	if bits&outcomeSuspended != 0 {
-		o.Suspended = time.Duration(u.integer())
-	}
-	if bits&outcomeTexts != 0 {
-		o.Signal, o.Error, o.LastLine, o.Memory = u.text(), u.text(), u.text(), u.text()
-	}
+	c.flags(&o.TimedOut, &o.Stopped, &o.DiskFull, &o.Unreturned)
+	number(c, &o.Exit)
+	since(c, &o.Started, a.Started)
+	since(c, &o.Ended, o.Started)
+	number(c, &o.CPU)
+	number(c, &o.Suspended)
+	number(c, &o.MaxRSSBytes)
+	number(c, &o.Files)
+	number(c, &o.LeftChildren)
+	c.texts(&o.Signal, &o.Memory, &o.Error, &o.LastLine)
 	a.Outcome = o
 }
 
-func flag(set bool, bit byte) byte {
-	if set {
-		return bit
+// codec packs values, or unpacks them into the variables that held them. One function
+// describes what is packed, in both directions.
+type codec struct {
+	packing bool
+	packed  []byte // so far
+	rest    string // to be unpacked
+}
+
+// number packs or unpacks an integer, in one byte if it is small.
+func number[T ~int | ~int32 | ~int64 | ~uint8](c *codec, n *T) {
+	if c.packing {
+		c.packed = binary.AppendVarint(c.packed, int64(*n))
+		return
 	}
-	return 0
-}
-
-func appendNumbers(b []byte, numbers ...int64) []byte {
-	for _, n := range numbers {
-		b = binary.AppendVarint(b, n)
-	}
-	return b
-}
-
-func appendTexts(b []byte, texts ...string) []byte {
-	for _, s := range texts {
-		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
-	}
-	return b
-}
-
-// unpacker reads numbers and texts one after the other.
-type unpacker string
-
-func (p *unpacker) bits() byte {
-	b := (*p)[0]
-	*p = (*p)[1:]
-	return b
-}
-
-func (p *unpacker) number() (n uint64) {
-	s := *p
+	var u uint64
 	for i := 0; ; i++ {
-		n |= uint64(s[i]&0x7f) << (7 * i)
-		if s[i] < 0x80 {
-			*p = s[i+1:]
-			return n
+		b := c.rest[i]
+		u |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			c.rest = c.rest[i+1:]
+			break
 		}
 	}
+	*n = T(int64(u>>1) ^ -int64(u&1))
 }
 
-func (p *unpacker) integer() int64 {
-	n := p.number()
-	return int64(n>>1) ^ -int64(n&1)
+// since packs or unpacks an instant as the time since another one, which is shorter.
+func since(c *codec, at *Stamp, start Stamp) {
+	d := *at - start
+	number(c, &d)
+	*at = start + d
 }
 
-func (p *unpacker) text() string {
-	n := p.number()
-	s := (*p)[:n]
-	*p = (*p)[n:]
-	return string(s)
+// flags packs or unpacks up to eight booleans as a byte.
+func (c *codec) flags(flags ...*bool) {
+	var bits uint8
+	for i, f := range flags {
+		if *f {
+			bits |= 1 << i
+		}
+	}
+	number(c, &bits)
+	for i, f := range flags {
+		*f = bits&(1<<i) != 0
+	}
+}
+
+func (c *codec) texts(texts ...*string) {
+	for _, s := range texts {
+		n := len(*s)
+		if number(c, &n); c.packing {
+			c.packed = append(c.packed, *s...)
+		} else {
+			*s, c.rest = c.rest[:n], c.rest[n:]
+		}
+	}
 }
 
 // blocks keep many short texts in few allocations. What is in them never changes, because

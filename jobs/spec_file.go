@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/go-json-experiment/json"
 )
@@ -209,39 +208,23 @@ func LostSpec(id ID, why string) *Spec {
 		Options: &Options{Damage: why + ": what job " + fmt.Sprint(int(id)) + " was to run is not known any more"}}
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // sumLen is the length of the checksum at the end of a line: ,"crc":"0badcafe"}
 const sumLen = len(sumKey) + 8 + len(`"}`)
 
-const (
-	sumKey = `,"crc":"`
-	hexits = "0123456789abcdef"
-)
+const sumKey = `,"crc":"`
 
 // AppendLineSum ends the line of JSON that begins at from, an object without its closing
 // brace: with its CRC-32C as the last member, and the brace.
 func AppendLineSum(b []byte, from int) []byte {
-	sum := crc32.Checksum(b[from:], castagnoli)
-	b = append(b, sumKey...)
-	for shift := 28; shift >= 0; shift -= 4 {
-		b = append(b, hexits[sum>>shift&15])
-	}
-	return append(b, '"', '}')
+	return append(b, sumKey+Checksum(b[from:])+`"}`...)
 }
 
 // lineText returns the line before its checksum and closing brace. ok is false if the
 // checksum does not fit.
 func lineText(line []byte) (text []byte, ok bool) {
 	n := len(line) - sumLen
-	if n < 0 || string(line[n:n+len(sumKey)]) != sumKey || !bytes.HasSuffix(line, []byte(`"}`)) {
+	if n < 0 || string(line[n:]) != sumKey+Checksum(line[:n])+`"}` {
 		return nil, false
-	}
-	sum := crc32.Checksum(line[:n], castagnoli)
-	for i, c := range line[n+len(sumKey) : n+len(sumKey)+8] {
-		if c != hexits[sum>>(28-4*i)&15] {
-			return nil, false
-		}
 	}
 	return line[:n], true
 }

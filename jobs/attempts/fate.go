@@ -67,9 +67,9 @@ func (l *listing) fate(run string, id jobs.AttemptID) Fate {
 		return Fate{Attempt: id}
 	}
 	// A byte more, so that a longer file is not taken for a whole one.
-	f := Decode(l.read(jobs.AttemptFile(l.dir, id, jobs.FileStatus), StatusBytes+1, false), run, id)
+	f := Decode(l.read(jobs.AttemptFile(l.dir, id, jobs.FileStatus), 0, StatusBytes+1), run, id)
 	if f.State == Finished && !f.Outcome.OK() && l.shows(id, jobs.FileErr) {
-		f.Outcome.LastLine = lastLine(l.read(jobs.AttemptFile(l.dir, id, jobs.FileErr), lastBytes, true))
+		f.Outcome.LastLine = lastLine(l.read(jobs.AttemptFile(l.dir, id, jobs.FileErr), -lastBytes, lastBytes))
 	}
 	return f
 }

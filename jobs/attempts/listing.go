@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -96,11 +94,11 @@ func (l *listing) shows(id jobs.AttemptID, f jobs.File) bool {
 	return l.shard(jobs.ShardDir(id.Job))[id.String()+"."+string(f)]
 }
 
-// read returns the first or, with tail, the last n bytes of a file that was
-// listed. It has nothing of what is no ordinary file: a job may have put a pipe
-// there on which a reader would wait for ever, or a link to anything.
-func (l *listing) read(path string, n int, tail bool) []byte {
-	b, err := l.tryRead(path, n, tail)
+// read returns up to n bytes, from offset on, of a file that was listed. A negative offset
+// counts from the end. It returns nothing of what is not a regular file, such as a link or a
+// pipe that a job has put there.
+func (l *listing) read(path string, offset, n int64) []byte {
+	b, _, err := rundir.ReadPart(l.d, path, offset, n)
 	switch {
 	case err == nil:
 		return b
@@ -110,28 +108,6 @@ func (l *listing) read(path string, n int, tail bool) []byte {
 		l.errs.add(err)
 	}
 	return nil
-}
-
-func (l *listing) tryRead(path string, n int, tail bool) ([]byte, error) {
-	f, err := l.d.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, min(size, int64(n)))
-	var from int64
-	if tail {
-		from = size - int64(len(b))
-	}
-	k, err := f.ReadAt(b, from)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return b[:k], nil
 }
 
 // troubles keeps the first of many errors.

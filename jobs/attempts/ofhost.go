@@ -52,5 +52,5 @@ func (l *listing) beat(host string) string {
 	if !l.top[filepath.Base(path)] {
 		return ""
 	}
-	return strings.TrimSuffix(string(l.read(path, maxBeat, false)), "\n")
+	return strings.TrimSuffix(string(l.read(path, 0, maxBeat)), "\n")
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/crc32"
 	"strconv"
 	"strings"
 
@@ -52,8 +50,6 @@ type sentinel struct {
 	Outcome jobs.Outcome   `json:"outcome"`
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // sumBytes is what ends a block: the checksum in hex, and a newline.
 const sumBytes = 9
 
@@ -62,7 +58,7 @@ func seal(b []byte, begin int) []byte {
 	for len(b)-begin < blockBytes-sumBytes {
 		b = append(b, ' ')
 	}
-	return fmt.Appendf(b, "%08x\n", crc32.Checksum(b[begin:], castagnoli))
+	return append(b, jobs.Checksum(b[begin:])+"\n"...)
 }
 
 // unseal returns the text of a whole block.
@@ -71,7 +67,7 @@ func unseal(b []byte) (text []byte, ok bool) {
 		return nil, false
 	}
 	text = b[:blockBytes-sumBytes]
-	return bytes.TrimRight(text, " "), fmt.Sprintf("%08x\n", crc32.Checksum(text, castagnoli)) == string(b[blockBytes-sumBytes:])
+	return bytes.TrimRight(text, " "), jobs.Checksum(text)+"\n" == string(b[blockBytes-sumBytes:])
 }
 
 // Encode returns the status file of an attempt that has not ended.

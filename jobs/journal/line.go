@@ -6,7 +6,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
-	"os"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -21,7 +20,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func crc32Update(sum uint32, b []byte) uint32 { return crc32.Update(sum, castagnoli, b) }
 
 const (
-	prefix = 9 // eight hex digits and a blank
+	prefix = 9 // length of the checksum, eight hexadecimal digits, and a blank
 	hexits = "0123456789abcdef"
 )
 
@@ -30,34 +29,18 @@ func appendLine(b []byte, r *jobs.Record) []byte {
 	start := len(b)
 	b = append(b, "00000000 "...)
 	b = AppendRecord(b, r)
-	sum := crc32.Checksum(b[start+prefix:], castagnoli)
-	for i := 7; i >= 0; i-- {
-		b[start+i] = hexits[sum&15]
-		sum >>= 4
-	}
+	copy(b[start:], jobs.Checksum(b[start+prefix:]))
 	return append(b, '\n')
 }
 
-// lineBody returns the JSON of a line (without its newline), false when the
-// checksum does not fit. One content has one checksum text: upper case is damage.
-func lineBody(line []byte) ([]byte, bool) {
+// lineBody returns the JSON of a line without its newline. ok is false if the checksum does
+// not fit.
+func lineBody(line []byte) (body []byte, ok bool) {
 	if len(line) < prefix || line[prefix-1] != ' ' {
 		return nil, false
 	}
-	var sum uint32
-	for _, c := range line[:8] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		default:
-			return nil, false
-		}
-		sum = sum<<4 | uint32(c)
-	}
-	body := line[prefix:]
-	return body, sum == crc32.Checksum(body, castagnoli)
+	body = line[prefix:]
+	return body, string(line[:prefix-1]) == jobs.Checksum(body)
 }
 
 // pieces returns the whole line with which text begins and what follows it, where
@@ -139,16 +122,9 @@ func (d *Decoder) share(text *string) {
 // that was never completed. Lines that were damaged together with their newlines end a
 // file without one, too: those had been durable, and were acted upon.
 func isTorn(r *rundir.Run, e epochFile, at, n int64) (torn bool, err error) {
-	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
+	b, _, err := rundir.ReadPart(r.Disk, e.path(r), at, n)
 	if err != nil {
 		return false, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	b := make([]byte, n)
-	if k, err := f.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	} else if k < len(b) {
-		b = b[:k]
 	}
 	return beginsLine(b), nil
 }

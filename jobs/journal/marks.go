@@ -50,11 +50,7 @@ func (j *Journal) keepMarks(first *jobs.Record) error {
 
 // keptMarks reads the record that keepMarks wrote; nil when there is none, or not a whole one.
 func keptMarks(r *rundir.Run, e epochFile) (*jobs.Record, error) {
-	names, err := r.Disk.Names(r.Path(rundir.JournalDir)) // only listed files are opened
-	if err != nil || !slices.Contains(names, e.marks()) {
-		return nil, err
-	}
-	b, err := rundir.ReadFile(r.Disk, r.Path(rundir.JournalDir, e.marks()))
+	b, err := r.ReadListed(rundir.JournalDir, e.marks())
 	if err != nil {
 		return nil, err
 	}

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"os/user"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -105,7 +103,7 @@ func (o *Owner) encode() ([]byte, error) {
 		return nil, errors.New("the names of machine, user and socket are too long for the file owner")
 	}
 	b = append(b, bytes.Repeat([]byte{' '}, room+1)...)
-	return fmt.Appendf(b, "%08x\n", crc32.Checksum(b, castagnoli)), nil
+	return append(b, jobs.Checksum(b)+"\n"...), nil
 }
 
 var errOwnerTorn = errors.New("not a whole owner file")
@@ -115,7 +113,7 @@ func decodeOwner(b []byte) (*Owner, error) {
 		return nil, fmt.Errorf("%w: %d bytes", errOwnerTorn, len(b))
 	}
 	text, sum := b[:len(b)-9], b[len(b)-9:]
-	if string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(text, castagnoli)) {
+	if string(sum) != jobs.Checksum(text)+"\n" {
 		return nil, fmt.Errorf("%w: wrong checksum", errOwnerTorn)
 	}
 	o := new(Owner)
@@ -143,14 +141,7 @@ func ReadOwner(r *rundir.Run) (*Owner, error) {
 
 // ownerContent returns the file's bytes, nil when the directory does not list it.
 func ownerContent(r *rundir.Run) ([]byte, error) {
-	names, err := r.Disk.Names(r.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the run directory: %w", err)
-	}
-	if !slices.Contains(names, rundir.OwnerFile) {
-		return nil, nil
-	}
-	b, err := rundir.ReadFile(r.Disk, r.Path(rundir.OwnerFile))
+	b, err := r.ReadListed(rundir.OwnerFile)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read who owns the run %s: %w", r.Name(), err)
 	}
@@ -163,12 +154,8 @@ func (o *Owner) Stopped() bool {
 	if o.Life() != Alive {
 		return false
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.PID))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(b[max(0, strings.LastIndexByte(string(b), ')')):]), " ")
-	return strings.HasPrefix(rest, "T")
+	state, _, err := proc{"/proc"}.stat(o.PID)
+	return err == nil && state == 'T'
 }
 
 // preparedPrefix begins the name of an owner file that is not installed yet; the

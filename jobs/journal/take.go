@@ -194,11 +194,7 @@ func makeDurable(r *rundir.Run, files []epochFile, epoch int) error {
 		if e.epoch < epoch {
 			continue
 		}
-		f, err := r.Disk.OpenFile(e.path(r), os.O_RDWR, 0)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		if err := rundir.SyncFile(r.Disk, e.path(r)); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +68,7 @@ func (a *Asked) encode() ([]byte, error) {
 	if err := enc.Encode(a); err != nil {
 		return nil, fmt.Errorf("what was asked cannot be written as TOML: %w", err)
 	}
-	return append(fmt.Appendf(nil, "%s%08x%s", sumPrefix, crc32.Checksum(b.Bytes(), castagnoli), sumSuffix), b.Bytes()...), nil
+	return summed(b.Bytes()), nil
 }
 
 // The first line of run.toml holds a checksum of the rest: a flipped bit in it
@@ -80,12 +79,15 @@ const (
 	sumSuffix = " of all below; take this line out if you change the file by hand\n"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// summed returns a text below a line with its checksum.
+func summed(text []byte) []byte {
+	return append([]byte(sumPrefix+jobs.Checksum(text)+sumSuffix), text...)
+}
 
 func checkAsked(b []byte) error {
 	first, rest, _ := bytes.Cut(b, []byte("\n"))
 	sum, ok := bytes.CutPrefix(first, []byte(sumPrefix))
-	if !ok || len(sum) < 8 || fmt.Sprintf("%08x", crc32.Checksum(rest, castagnoli)) == string(sum[:8]) {
+	if !ok || len(sum) < 8 || jobs.Checksum(rest) == string(sum[:8]) {
 		return nil
 	}
 	return errors.New("line 1: its checksum does not fit: the file is damaged, or was changed by hand (if you did that, and all in it is right, take out its first line)")
@@ -158,30 +160,19 @@ func (r *Run) WriteInput(i Input) error {
 	return Replace(r.Disk, r.Path(InputFile), []byte(text+"\n"))
 }
 
-// ReadInput returns how far the input was read. It lists the directory first: over NFS,
-// open may not find a file that another machine has created.
+// ReadInput returns how far the input was read.
 func (r *Run) ReadInput() (Input, error) {
-	names, err := r.Disk.Names(r.Dir)
-	if err != nil {
+	b, err := r.ReadListed(InputFile)
+	if err != nil || b == nil {
 		return Input{}, err
 	}
-	for _, name := range names {
-		if name != InputFile {
-			continue
-		}
-		b, err := ReadFile(r.Disk, r.Path(InputFile))
-		if err != nil {
-			return Input{}, err
-		}
-		state, fault, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
-		again := r.Asked.Options[OptionSource] != nil
-		switch i := (Input{InputState(state), fault, again}); i.State {
-		case InputDone, InputOpen, InputBad:
-			return i, nil
-		}
-		return Input{State: InputOpen, Again: again}, nil // an unknown state proves no end
+	state, fault, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+	again := r.Asked.Options[OptionSource] != nil
+	switch i := (Input{InputState(state), fault, again}); i.State {
+	case InputDone, InputOpen, InputBad:
+		return i, nil
 	}
-	return Input{}, nil
+	return Input{State: InputOpen, Again: again}, nil // an unknown state proves no end
 }
 
 // InventoryFile holds the inventory of the last resume, as read, if it differs from
@@ -191,8 +182,7 @@ const InventoryFile = "inventory.toml"
 // KeepInventory makes text the inventory of the run. An empty text means this machine
 // alone.
 func (r *Run) KeepInventory(text string) error {
-	b := fmt.Appendf(nil, "%s%08x%s%s", sumPrefix, crc32.Checksum([]byte(text), castagnoli), sumSuffix, text)
-	if err := Replace(r.Disk, r.Path(InventoryFile), b); err != nil {
+	if err := Replace(r.Disk, r.Path(InventoryFile), summed([]byte(text))); err != nil {
 		return fmt.Errorf("cannot keep the inventory in the run directory: %w", err)
 	}
 	return nil
@@ -201,15 +191,11 @@ func (r *Run) KeepInventory(text string) error {
 // Inventory returns the text of the run's inventory, and the file name to use in
 // messages. The text is empty for this machine alone.
 func (r *Run) Inventory() (text, file string, err error) {
-	names, err := r.Disk.Names(r.Dir)
-	if err != nil {
-		return "", "", fmt.Errorf("cannot list the run directory: %w", err)
-	}
-	if !slices.Contains(names, InventoryFile) {
+	path := r.Path(InventoryFile)
+	b, err := r.ReadListed(InventoryFile)
+	if err == nil && b == nil {
 		return r.Asked.InventoryText, r.Asked.InventoryFile, nil
 	}
-	path := r.Path(InventoryFile)
-	b, err := ReadFile(r.Disk, path)
 	if err == nil && len(b) == 0 {
 		err = errors.New("it is empty")
 	}
@@ -247,7 +233,7 @@ func (r *Run) HostDirs() map[string]string {
 	}
 	for _, name := range names {
 		if host, ok := strings.CutSuffix(name, HostDirSuffix); ok {
-			if b, err := r.readListed(r.Path(HostsDir, name), maxHostDir); err == nil {
+			if b, err := r.readChecked(r.Path(HostsDir, name), maxHostDir); err == nil {
 				found[host] = strings.TrimSuffix(string(b), "\n")
 			}
 		}

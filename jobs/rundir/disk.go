@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -116,22 +117,45 @@ func uninterrupted(call func() error) error {
 }
 
 // ReadFile reads a whole file.
-func ReadFile(d Disk, path string) (_ []byte, err error) {
-	f, err := d.OpenFile(path, os.O_RDONLY, 0)
+func ReadFile(d Disk, path string) ([]byte, error) {
+	b, _, err := readPart(d, path, os.O_RDONLY, 0, math.MaxInt64)
+	return b, err
+}
+
+// ReadPart reads at most limit bytes of a file from offset on, and returns its size. A
+// negative offset counts from the end. ReadPart follows no symbolic link and does not wait for
+// a pipe: a job may have put one there.
+func ReadPart(d Disk, path string, offset, limit int64) (b []byte, size int64, err error) {
+	return readPart(d, path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_NOFOLLOW, offset, limit)
+}
+
+func readPart(d Disk, path string, flag int, offset, limit int64) (b []byte, size int64, err error) {
+	f, err := d.OpenFile(path, flag, 0)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Size()
+	if size, err = f.Size(); err != nil {
+		return nil, 0, err
+	}
+	if offset < 0 {
+		offset = max(0, size+offset)
+	}
+	b = make([]byte, max(0, min(limit, size-offset)))
+	n, err := f.ReadAt(b, offset)
+	if errors.Is(err, io.EOF) { // it was truncated meanwhile
+		err = nil
+	}
+	return b[:n], size, err
+}
+
+// SyncFile makes durable what a file holds, whoever wrote it.
+func SyncFile(d Disk, path string) error {
+	f, err := d.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b := make([]byte, size)
-	n, err := f.ReadAt(b, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return b[:n], nil
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // WriteNew makes a new file (O_EXCL, 0600) with this content, durably. With

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,11 +33,31 @@ func (r *Run) readPrivate(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.readListed(path, limit)
+	return r.readChecked(path, limit)
 }
 
-// readListed is ReadPrivate for a path whose directory was listed.
-func (r *Run) readListed(path string, limit int64) (_ []byte, err error) {
+// ReadListed reads a file of the run directory. It lists the file's directory first, because
+// on NFS a listing is what makes a new name visible. If the file is not listed, ReadListed
+// returns nil.
+func (r *Run) ReadListed(elem ...string) ([]byte, error) {
+	path := r.Path(elem...)
+	names, err := r.Disk.Names(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the run directory: %w", err)
+	}
+	if !slices.Contains(names, filepath.Base(path)) {
+		return nil, nil
+	}
+	return ReadFile(r.Disk, path)
+}
+
+// ignoredError reports a file that others may have made or changed, or that is too long.
+type ignoredError struct{ path, why string }
+
+func (e *ignoredError) Error() string { return e.path + " is ignored: " + e.why }
+
+// readChecked is ReadPrivate for a path whose directory was listed.
+func (r *Run) readChecked(path string, limit int64) ([]byte, error) {
 	info, err := r.Disk.Lstat(path)
 	if err != nil {
 		return nil, err
@@ -52,16 +71,14 @@ func (r *Run) readListed(path string, limit int64) (_ []byte, err error) {
 		why = fmt.Sprintf("it has %d bytes, more than %d", info.Size(), limit)
 	}
 	if why != "" {
-		return nil, fmt.Errorf("%s is ignored: %s", path, why)
+		return nil, &ignoredError{path, why}
 	}
-	f, err := r.Disk.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err := readUpTo(f, limit+1)
-	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("%s is ignored: it has more than %d bytes", path, limit)
+	text, size, err := ReadPart(r.Disk, path, 0, limit)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		err = &ignoredError{path, "it is a symbolic link"}
+	case err == nil && size > limit:
+		err = &ignoredError{path, fmt.Sprintf("it has %d bytes, more than %d", size, limit)}
 	}
 	return text, err
 }
@@ -132,48 +149,20 @@ func (r *FileReader) Read(ctx context.Context, path string, offset int64, limit 
 // readPiece is Read, waited for. On NFS a file that another machine has just made may
 // show only when its directory is read.
 func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
-	file, err := openRegular(path)
+	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if d, derr := os.Open(filepath.Dir(path)); derr == nil {
-			d.Readdirnames(-1) // an error shows in the next line
-			d.Close()
-		}
-		file, err = openRegular(path)
+		_, _ = OS.Names(filepath.Dir(path)) // an error shows in the next line
+		info, err = os.Lstat(path)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, 0, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, 0, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
+	case !info.Mode().IsRegular():
 		return nil, 0, fmt.Errorf("%s is not a regular file", path)
 	}
-	if offset < 0 {
-		offset = max(0, info.Size()+offset)
-	}
-	n := min(int64(limit), info.Size()-offset)
-	if n <= 0 {
-		return nil, info.Size(), nil
-	}
-	b := make([]byte, n)
-	k, err := file.ReadAt(b, offset)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, info.Size(), err
-	}
-	return b[:k], info.Size(), nil
-}
-
-// openRegular opens for reading without waiting, should a job have put a pipe there;
-// a terminal does not become ours. No link is followed: it may lead to any file.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_NOFOLLOW, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
-	}
-	return f, err
+	return ReadPart(OS, path, offset, int64(limit))
 }
 
 // StopFiles returns the stop files that the user of the run has created, and an error

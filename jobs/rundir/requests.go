@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"dcs-tui/jobs"
@@ -180,34 +178,13 @@ func IsRequestName(name string) bool {
 
 // ReadRequest reads one of RequestNames. A *RefusedError is final, fs.ErrNotExist
 // says that it has been taken back, other errors may pass.
-func (r *Run) ReadRequest(name string) (_ *Request, err error) {
-	refused := func(format string, args ...any) (*Request, error) { // bounded: it goes into the journal
-		return nil, &RefusedError{name, shorten(fmt.Sprintf(format, args...))}
-	}
-	path := r.Path(RequestsDir, name+requestSuffix)
-	info, err := r.Disk.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if why := notOurs(info); why != "" {
-		return refused("%s", why)
-	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return refused("others may write to its file (mode %04o)", info.Mode().Perm())
-	}
-	if info.Size() > MaxRequest {
-		return refused("its file has %d bytes", info.Size())
-	}
-	f, err := r.Disk.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return refused("it is a symbolic link")
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err := readUpTo(f, MaxRequest+1)
-	if err != nil {
+func (r *Run) ReadRequest(name string) (*Request, error) {
+	text, err := r.readChecked(r.Path(RequestsDir, name+requestSuffix), MaxRequest)
+	var ignored *ignoredError
+	switch {
+	case errors.As(err, &ignored):
+		return nil, &RefusedError{name, ignored.why}
+	case err != nil:
 		return nil, err
 	}
 	return DecodeRequest(name, text)
@@ -258,20 +235,6 @@ func (r *Run) SetStrangerAside(file string) error {
 		return fmt.Errorf("the request %s cannot be set aside: %w", file, err)
 	}
 	return nil
-}
-
-// readUpTo reads a file, at most so many bytes of it.
-func readUpTo(f File, most int64) ([]byte, error) {
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, min(size, most))
-	n, err := f.ReadAt(b, 0)
-	if n == len(b) {
-		err = nil
-	}
-	return b[:n], err
 }
 
 // MaxSubmit bounds the jobs of one request, in bytes of JobsText: what it becomes in

@@ -2,6 +2,8 @@ package rundir
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -33,71 +35,46 @@ const (
 	DoStop  = "stop"  // end the dispatcher; attempts go on, and the next dispatcher adopts them
 )
 
-// field is a set of fields of a Request.
-type field uint
-
-const (
-	fieldJobs field = 1 << iota
-	fieldAll
-	fieldPriority
-	fieldSpare
-	fieldEdit
-	fieldSpecs
-	fieldHost
-	fieldNumber
-	fieldEpoch
-	fieldOptions
-)
-
-var fieldNames = []string{"jobs", "all", "priority", "spare", "edit", "specs", "host", "number", "epoch", "options"}
-
 // kind describes a kind of request. dispatch/inbox maps it to an event of the core.
 type kind struct {
-	takes field                   // fields that it may have, beside those for people
-	needs field                   // one of these must be there
+	takes string                  // JSON names of the fields that it may have, beside those for people
+	needs string                  // one of these must be there; "": none
 	check func(q *Request) string // what else is wrong with the fields; nil: nothing can be
 	text  func(q *Request) string // what is requested, in words
 }
 
 var kinds = map[string]kind{
-	DoCancel:      {fieldJobs | fieldAll | fieldSpare, fieldJobs | fieldAll, checkCancel, textJobs("cancel")},
-	DoRequeue:     {fieldJobs | fieldSpare, fieldJobs, checkSpareSucceeded, textJobs("requeue")},
-	DoEdit:        {fieldJobs | fieldSpare | fieldEdit, fieldJobs, checkEdit, textEdit},
-	DoPriority:    {fieldJobs | fieldPriority, fieldJobs, checkPriority, textPriority},
-	DoSubmit:      {fieldSpecs, 0, checkSubmit, textSubmit},
-	DoPause:       {0, 0, nil, text("pause launching")},
-	DoContinue:    {0, 0, nil, text("continue launching")},
-	DoDrainHost:   {fieldHost, fieldHost, checkHost, textHost("drain host %s")},
-	DoStopHost:    {fieldHost, fieldHost, checkHost, textHost("stop host %s")},
-	DoUseHost:     {fieldHost, fieldHost, checkHost, textHost("use host %s again")},
-	DoSlots:       {fieldHost | fieldNumber, fieldHost, checkSlots, textSlots},
-	DoAddHost:     {fieldHost | fieldOptions, fieldHost, checkHost, textAddHost},
-	DoRemoveHost:  {fieldHost, fieldHost, checkHost, textHost("remove host %s from the run")},
-	DoReloadHosts: {0, 0, nil, text("read the inventory file again")},
-	DoEndInput:    {0, 0, nil, text("end the input")},
-	DoDrain:       {fieldEpoch, fieldEpoch, checkEpoch, text("drain the run")},
-	DoStop:        {fieldEpoch, fieldEpoch, checkEpoch, text("stop the dispatcher")},
+	DoCancel:      {"jobs all spare", "jobs all", checkCancel, textJobs("cancel")},
+	DoRequeue:     {"jobs spare", "jobs", checkSpareSucceeded, textJobs("requeue")},
+	DoEdit:        {"jobs spare edit", "jobs", checkEdit, textEdit},
+	DoPriority:    {"jobs priority", "jobs", checkPriority, textPriority},
+	DoSubmit:      {"specs", "", checkSubmit, textSubmit},
+	DoPause:       {"", "", nil, text("pause launching")},
+	DoContinue:    {"", "", nil, text("continue launching")},
+	DoDrainHost:   {"host", "host", checkHost, textHost("drain host %s")},
+	DoStopHost:    {"host", "host", checkHost, textHost("stop host %s")},
+	DoUseHost:     {"host", "host", checkHost, textHost("use host %s again")},
+	DoSlots:       {"host number", "host", checkSlots, textSlots},
+	DoAddHost:     {"host options", "host", checkHost, textAddHost},
+	DoRemoveHost:  {"host", "host", checkHost, textHost("remove host %s from the run")},
+	DoReloadHosts: {"", "", nil, text("read the inventory file again")},
+	DoEndInput:    {"", "", nil, text("end the input")},
+	DoDrain:       {"epoch", "epoch", checkEpoch, text("drain the run")},
+	DoStop:        {"epoch", "epoch", checkEpoch, text("stop the dispatcher")},
 }
 
-// has returns the fields that are set.
-func (q *Request) has() (set field) {
-	for i, is := range []bool{len(q.Jobs) > 0, q.All, q.Priority != 0, q.Spare != "", q.Edit != nil, q.Specs != "",
-		q.Host != "", q.Number != 0, q.Epoch != 0, q.Options != ""} {
-		if is {
-			set |= 1 << i
+// fields returns the JSON names of the fields that are set and are not for every kind.
+func (q *Request) fields() (set []string) {
+	v := reflect.ValueOf(q).Elem()
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		f := v.Field(i)
+		if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 || slices.Contains([]string{"v", "do", "why", "by", "at"}, name) {
+			continue
 		}
+		set = append(set, name)
 	}
 	return set
-}
-
-func (f field) String() string {
-	var names []string
-	for i, name := range fieldNames {
-		if f&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // problem returns why no dispatcher can carry the request out; "" if one can.
@@ -106,12 +83,20 @@ func (q *Request) problem() string {
 	if !ok {
 		return fmt.Sprintf("it asks for %q, which is unknown", cut(q.Do))
 	}
-	set := q.has()
-	switch extra := set &^ k.takes; {
-	case extra != 0:
-		return fmt.Sprintf("%q does not take %s", q.Do, extra)
-	case k.needs != 0 && set&k.needs == 0:
-		return fmt.Sprintf("%q needs %s", q.Do, strings.Replace(k.needs.String(), ", ", " or ", 1))
+	takes, needs := strings.Fields(k.takes), strings.Fields(k.needs)
+	has := len(needs) == 0
+	var extra []string
+	for _, f := range q.fields() {
+		has = has || slices.Contains(needs, f)
+		if !slices.Contains(takes, f) {
+			extra = append(extra, f)
+		}
+	}
+	switch {
+	case len(extra) > 0:
+		return fmt.Sprintf("%q does not take %s", q.Do, strings.Join(extra, ", "))
+	case !has:
+		return fmt.Sprintf("%q needs %s", q.Do, strings.Join(needs, " or "))
 	case len(q.Why) > maxText || len(q.By) > maxText:
 		return "its texts are too long"
 	case k.check != nil:

@@ -197,7 +197,7 @@ func (r *Run) SyncSpecs() error {
 	files, err := r.specsFiles()
 	for _, name := range files {
 		if err == nil {
-			err = r.syncFile(name)
+			err = SyncFile(r.Disk, r.Path(name))
 		}
 	}
 	if err == nil && len(files) > 1 {
@@ -207,12 +207,4 @@ func (r *Run) SyncSpecs() error {
 		return fmt.Errorf("cannot make the jobs of the run %s durable: %w", r.Name(), err)
 	}
 	return nil
-}
-
-func (r *Run) syncFile(name string) error {
-	f, err := r.Disk.OpenFile(r.Path(name), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
