@@ -378,7 +378,7 @@ func TestAdoption(t *testing.T) {
 		t.Fatalf("heard %q", got)
 	}
 	g := w.start(open)
-	await(g, func(m *hosts.Started) bool { return len(m.Jobs) == 1 && m.Jobs[0].Attempt.Job == 2 })
+	g.started("2.1")
 	g.withdrawn("4.1")
 	if o := g.exit("1.1"); o.Exit != 3 { // reported while nobody listened
 		t.Errorf("1.1: %+v, want exit 3", o)
@@ -427,7 +427,7 @@ func TestLimit(t *testing.T) {
 func TestLaunchGivesLease(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Minute, Jobs: []hosts.LaunchJob{job("1.1", "exit 2")}})
+	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Hour, Jobs: []hosts.LaunchJob{job("1.1", "exit 2")}})
 	if o := f.exit("1.1"); o.Exit != 2 {
 		t.Errorf("%+v", o)
 	}

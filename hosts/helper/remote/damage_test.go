@@ -111,7 +111,7 @@ func TestTracelessDeath(t *testing.T) {
 	f := w.start(w.open())
 	f.mayDie = true
 	f.launch(job("17.2", "read x < "+gate+"; rm $DCS_RUN_DIR/attempts/000/17.2.*; (setsid sleep 1000 & echo $! > "+ready+"); kill -9 $PPID; sleep 1000"))
-	await(f, func(*hosts.Started) bool { return true }) // the supervisor has said so before it dies
+	f.started("17.2") // the supervisor has said so before it dies
 	w.say(gate)
 	pid := atoi(t, w.hear(ready))
 	if p := f.probed("17.2"); p.Answer != hosts.Dead {

@@ -81,7 +81,7 @@ func TestTimeoutEndsTree(t *testing.T) {
 	ready := w.fifo("ready")
 	f := w.start(w.open())
 	j := job("1.1", nasty(w, ready))
-	j.Timeout = 1500 * time.Millisecond
+	j.Timeout = 4 * time.Second // the tree must be there before
 	f.launch(j)
 	w.hearTimes(ready, 3)
 	o := f.exit("1.1")

@@ -75,7 +75,7 @@ func TestGPUIsGivenToOneRun(t *testing.T) {
 	if o := g.exit("3.1"); o.Exit != 4 {
 		t.Errorf("when the device is free: %+v", o)
 	}
-	await(g, func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
+	g.beat(func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
 	g.bye()
 	f.bye()
 }
@@ -436,7 +436,7 @@ func TestBusyGPUIsLeftAlone(t *testing.T) {
 	if r := f.refused("2.1"); !slices.Equal(r.GPUs, []int{1}) || !strings.Contains(r.Why, "processes of no job compute on GPU 1") {
 		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
 	}
-	await(f, func(b *hosts.Beat) bool { return slices.Equal(b.LockedGPUs, []int{1}) })
+	f.beat(func(b *hosts.Beat) bool { return slices.Equal(b.LockedGPUs, []int{1}) })
 
 	first := halfJob("3.1", fmt.Sprintf("echo $$ > %s; read x < %s", ready, gate), 0)
 	f.launch(first)
@@ -449,7 +449,7 @@ func TestBusyGPUIsLeftAlone(t *testing.T) {
 	f.exit("3.1")
 
 	write(t, apps, "")
-	await(f, func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
+	f.beat(func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
 	f.launch(gpuJob("5.1", "exit 5", 1))
 	if o := f.exit("5.1"); o.Exit != 5 {
 		t.Errorf("when the process is gone: %+v", o)
@@ -521,7 +521,8 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 		t.Errorf("a third: refused with %v: %s", r.GPUs, r.Why)
 	}
 	w.say(gate)
-	await(g, func(b *hosts.Beat) bool { return slices.Equal(b.HalfGPUs, []int{3}) })
+	polltest.Until(t, bound, "the first half is free", func() bool { return slices.Equal(lockedGPUs(o.ShareDir).half, []int{3}) })
+	g.beat(func(b *hosts.Beat) bool { return slices.Equal(b.HalfGPUs, []int{3}) })
 	w2.say(gate2)
 	g.exit("2.1")
 	g.launch(gpuJob("4.1", "exit 4", 3))

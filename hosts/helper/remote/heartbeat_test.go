@@ -48,16 +48,19 @@ func zoneFile(t *testing.T, offset int) string {
 // The first beat follows the hello at once and says that it is early: a host with
 // a floor starts nothing before it.
 func TestFirstBeat(t *testing.T) {
-	w := newWorld(t)
-	f := w.start(w.open())
-	first := await(f, func(*hosts.Beat) bool { return true })
-	if !first.Early || first.Uptime-f.hello.Uptime >= usual.beat {
-		t.Errorf("the first beat came after %v, early %v", first.Uptime-f.hello.Uptime, first.Early)
+	for _, interval := range []string{"1h", "100ms"} {
+		t.Setenv(beatEnv, interval)
+		w := newWorld(t)
+		f := w.start(w.open())
+		first := await(f, func(*hosts.Beat) bool { return true })
+		if !first.Early {
+			t.Error("the first heartbeat does not say that it is early")
+		}
+		if interval == "100ms" {
+			await(f, func(b *hosts.Beat) bool { return !b.Early })
+		}
+		f.bye()
 	}
-	if second := await(f, func(b *hosts.Beat) bool { return b.Uptime > first.Uptime }); second.Early {
-		t.Error("the second beat calls itself early")
-	}
-	f.bye()
 }
 
 // hang makes one call of the next helper or its supervisors (role) hang until the
@@ -73,13 +76,13 @@ func hang(t *testing.T, w *world, role, op, path string) (release func()) {
 // sends heartbeats and handles messages, and continues where it was.
 func TestBeatsWhileTheSpoolHangs(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
-	t.Setenv(silenceEnv, "2s")
+	t.Setenv(silenceEnv, "4s") // the pings that it receives keep the helper from leaving
 	w := newWorld(t)
 	release := hang(t, w, "host0", "create", "#-#.#")
 	f := w.start(w.open())
 	first := await(f, func(b *hosts.Beat) bool { return !b.Early })
 	f.launch(job("1.1", "exit 9"))
-	for last := first; last.Uptime-first.Uptime < 4*time.Second; {
+	for last := first; last.Uptime-first.Uptime < 5*time.Second; {
 		f.send(&hosts.Ping{Seq: last.Seq + 1, LeaseUptime: uptime() + time.Hour})
 		last = await(f, func(b *hosts.Beat) bool { return b.Seq > last.Seq })
 	}
@@ -99,7 +102,7 @@ func TestHungSpoolIsReported(t *testing.T) {
 	f := w.start(w.open())
 	await(f, func(b *hosts.Beat) bool { return b.FSDelay > time.Second })
 	release()
-	await(f, func(b *hosts.Beat) bool { return b.FSDelay < time.Second })
+	f.beat(func(b *hosts.Beat) bool { return b.FSDelay < time.Second })
 	f.bye()
 }
 

@@ -70,7 +70,7 @@ func TestNastyJobs(t *testing.T) {
 				f := w.start(w.open())
 				j := w.nastyJob("1.1", way)
 				if end == "timeout" {
-					j.Timeout = time.Second
+					j.Timeout = 2 * time.Second // it must be ready before
 				}
 				f.launch(j)
 				w.hear(j.Env[0].Value)
@@ -150,11 +150,11 @@ func TestForkBombs(t *testing.T) {
 // soon as that is seen, so that it may be tried elsewhere.
 func TestKillsSupervisor(t *testing.T) {
 	for name, text := range map[string]string{
-		"plain":         `sh $0 leaf $READY & sleep 0.2; kill -9 $PPID; sleep 1000`,
-		"and itself":    `sh $0 leaf $READY & sleep 0.2; kill -9 $PPID $$`,
-		"new session":   `setsid sh $0 leaf $READY & sleep 0.2; kill -9 $PPID; sleep 1000`,
-		"clean leaf":    `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R &); sleep 0.2; kill -9 $S; sleep 1000`,
-		"clean and all": `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 &); sleep 0.2; kill -9 $S; kill -9 $$`,
+		"plain":         `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
+		"and itself":    `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID $$`,
+		"new session":   `setsid sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
+		"clean leaf":    `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R &); read x < $GATE; kill -9 $S; sleep 1000`,
+		"clean and all": `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 &); read x < $GATE; kill -9 $S; kill -9 $$`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -163,9 +163,10 @@ func TestKillsSupervisor(t *testing.T) {
 			prog := filepath.Join(w.runDir, "killer")
 			write(t, prog, nastyLeaf+text+"\n")
 			j := job("1.1", "exec sh "+prog)
-			j.Env = append(j.Env, jobs.EnvVar{Name: "READY", Value: w.fifo("ready")})
+			j.Env = append(j.Env, jobs.EnvVar{Name: "READY", Value: w.fifo("ready")}, jobs.EnvVar{Name: "GATE", Value: w.fifo("gate")})
 			f.launch(j)
 			w.hear(j.Env[0].Value)
+			w.say(j.Env[1].Value)
 			if p := f.probed("1.1"); p.Answer != hosts.Dead {
 				t.Errorf("%+v, want dead", p)
 			}

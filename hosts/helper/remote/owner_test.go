@@ -205,7 +205,7 @@ func TestSuspend(t *testing.T) {
 	ready := w.fifo("ready")
 	f := w.start(w.open())
 	j := job("1.1", "echo $$ >> pids; "+nasty(w, ready))
-	j.Timeout = 2 * time.Second
+	j.Timeout = 4 * time.Second // the tree must be there, and be suspended, before
 	f.launch(j)
 	w.hearTimes(ready, 3)
 	pids := w.tree(4)

@@ -18,7 +18,7 @@ import (
 // shares waits until the helper says that the run may use so many slots.
 func (f *far) shares(slots int) *hosts.Sharing {
 	f.w.t.Helper()
-	return await(f, func(b *hosts.Beat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
+	return f.beat(func(b *hosts.Beat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
 }
 
 // Two runs share the slots of a host (K11): the second gets its part as jobs of the first
@@ -31,9 +31,7 @@ func TestSlotsAreShared(t *testing.T) {
 	f.mayDie = true
 	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
 	f.launch(job("1.1", "read x < "+gates[0]), job("2.1", "read x < "+gates[1]))
-	for range 2 {
-		await(f, func(*hosts.Started) bool { return true })
-	}
+	f.started("1.1", "2.1")
 
 	w2, o := w.sameHost(t)
 	o.RunName = "second"
@@ -63,7 +61,7 @@ func TestSlotsAreShared(t *testing.T) {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 	}
-	await(g, func(b *hosts.Beat) bool { return b.Sharing == nil })
+	g.beat(func(b *hosts.Beat) bool { return b.Sharing == nil })
 	write(t, end, "\n")
 	g.exit("1.1")
 	g.bye()
@@ -86,7 +84,7 @@ func TestMemoryIsShared(t *testing.T) {
 	large := job("1.1", "read x < "+gate)
 	large.Mem = 200 << 20
 	f.launch(large)
-	await(f, func(*hosts.Started) bool { return true })
+	f.started("1.1")
 	_, o := w.sameHost(t)
 	g := w.start(o)
 	if s := g.hello.Sharing; s == nil || s.Memory != 192<<20 || s.Users[0].Memory != 192<<20 { // whole units of 64 MiB
@@ -95,7 +93,7 @@ func TestMemoryIsShared(t *testing.T) {
 	g.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
 	write(t, gate, "\n")
 	f.exit("1.1")
-	await(g, func(b *hosts.Beat) bool { return b.Sharing == nil || b.Sharing.Memory == 0 })
+	g.beat(func(b *hosts.Beat) bool { return b.Sharing == nil || b.Sharing.Memory == 0 })
 	f.bye()
 	g.bye()
 }
@@ -108,7 +106,7 @@ func TestWideJobWaitsForItsSlots(t *testing.T) {
 	f := w.start(w.open())
 	f.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
 	f.launch(job("1.1", "read x < "+gate))
-	await(f, func(*hosts.Started) bool { return true })
+	f.started("1.1")
 	w2, o := w.sameHost(t)
 	g := w2.start(o)
 	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -253,7 +254,7 @@ func (f *far) ping(lease time.Duration) { f.send(&hosts.Ping{Seq: 1, LeaseUptime
 
 func (f *far) launch(list ...hosts.LaunchJob) {
 	f.w.t.Helper()
-	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Minute, Jobs: list})
+	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Hour, Jobs: list})
 }
 
 // await returns the first message of type T that ok accepts; others stay for later.
@@ -310,18 +311,45 @@ func (f *far) exit(id string) jobs.Outcome {
 	return o
 }
 
+// take waits for a message of type T that names attempt id, and removes that entry from the
+// list of the message. The helper puts as many attempts into one message as there are, so
+// the rest of the message stays for later.
+func take[T, E any, P interface {
+	*T
+	hosts.Message
+}](f *far, id string, list func(P) *[]E, of func(E) jobs.AttemptID) (whole T, e E) {
+	f.w.t.Helper()
+	m := await(f, func(m P) bool {
+		l := list(m)
+		i := slices.IndexFunc(*l, func(e E) bool { return of(e).String() == id })
+		if i < 0 {
+			return false
+		}
+		whole, e = *m, (*l)[i]
+		*l = slices.Concat((*l)[:i], (*l)[i+1:])
+		return true
+	})
+	if len(*list(m)) > 0 {
+		f.pending = append(f.pending, m)
+	}
+	return whole, e
+}
+
+func itself(id jobs.AttemptID) jobs.AttemptID { return id }
+
+// started waits until the start of each attempt has been reported.
+func (f *far) started(ids ...string) {
+	f.w.t.Helper()
+	for _, id := range ids {
+		take(f, id, func(m *hosts.Started) *[]hosts.StartedJob { return &m.Jobs },
+			func(j hosts.StartedJob) jobs.AttemptID { return j.Attempt })
+	}
+}
+
 func (f *far) probed(id string) hosts.ProbedJob {
 	f.w.t.Helper()
-	var p hosts.ProbedJob
-	await(f, func(m *hosts.Probed) bool {
-		for _, j := range m.Jobs {
-			if j.Attempt.String() == id {
-				p = j
-				return true
-			}
-		}
-		return false
-	})
+	_, p := take(f, id, func(m *hosts.Probed) *[]hosts.ProbedJob { return &m.Jobs },
+		func(j hosts.ProbedJob) jobs.AttemptID { return j.Attempt })
 	return p
 }
 
@@ -331,28 +359,24 @@ func (f *far) probe(id string) hosts.ProbedJob {
 	return f.probed(id)
 }
 
-func (f *far) withdrawn(id string) *hosts.Withdrawn {
+func (f *far) withdrawn(id string) {
 	f.w.t.Helper()
-	return await(f, func(m *hosts.Withdrawn) bool {
-		for _, a := range m.Attempts {
-			if a.String() == id {
-				return true
-			}
-		}
-		return false
-	})
+	take(f, id, func(m *hosts.Withdrawn) *[]jobs.AttemptID { return &m.Attempts }, itself)
 }
 
-func (f *far) refused(id string) *hosts.Refused {
+// refused returns the whole message that refuses an attempt.
+func (f *far) refused(id string) hosts.Refused {
 	f.w.t.Helper()
-	return await(f, func(m *hosts.Refused) bool {
-		for _, a := range m.Attempts {
-			if a.String() == id {
-				return true
-			}
-		}
-		return false
-	})
+	m, _ := take(f, id, func(m *hosts.Refused) *[]jobs.AttemptID { return &m.Attempts }, itself)
+	return m
+}
+
+// beat waits for a heartbeat that was made after the call and that ok accepts. An older one
+// may have been accepted for what was true before.
+func (f *far) beat(ok func(*hosts.Beat) bool) *hosts.Beat {
+	f.w.t.Helper()
+	from := uptime()
+	return await(f, func(b *hosts.Beat) bool { return b.Uptime >= from && ok(b) })
 }
 
 // kill9 ends the helper as a crash would.
@@ -399,10 +423,12 @@ func (f *far) bye() {
 	}
 }
 
-// testLimits are the usual ones, unless a test has set shorter ones for the
-// processes it starts.
+// testLimits are the usual ones, unless a test has set others for the processes that it
+// starts. Silence ends no helper while its test waits on a machine that is busy: tests send
+// one ping.
 func testLimits() limits {
 	lim := usual
+	lim.silence = 2 * bound
 	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, beatEnv: &lim.beat, lastSlotEnv: &lim.lastSlot} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
 			*d = v
