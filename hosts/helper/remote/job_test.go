@@ -57,8 +57,8 @@ func TestEnvironment(t *testing.T) {
 
 // A later value wins, in place of the earlier one.
 func TestEnvironmentHasNoDuplicates(t *testing.T) {
-	e := newJobEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"}, &slotConfig{Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
-	got := e.of(&hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "N", Value: "1"}, {Name: "N", Value: "2"}, {Name: "A", Value: "5"}}}, "mark", "/p")
+	base := baseEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"}, &slotConfig{Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
+	got := jobEnv(base, &hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "N", Value: "1"}, {Name: "N", Value: "2"}, {Name: "A", Value: "5"}}}, nil, "mark", "/p")
 	seen := map[string]int{}
 	for _, kv := range got {
 		name, _, _ := strings.Cut(kv, "=")
@@ -663,8 +663,8 @@ func TestAnyBytesReachJobs(t *testing.T) {
 // DCS_RUN is the name, as --on-done and the JSON have it; the uid marks processes.
 func TestRunNameOfJobs(t *testing.T) {
 	for name, want := range map[string]string{"sweep": "DCS_RUN=sweep", "": "DCS_RUN=uid"} {
-		e := newJobEnv(nil, &slotConfig{Run: "uid", RunName: name}, 1)
-		if got := e.of(&hosts.LaunchJob{}, "mark", "/p"); !slices.Contains(got, want) {
+		base := baseEnv(nil, &slotConfig{Run: "uid", RunName: name}, 1)
+		if got := jobEnv(base, &hosts.LaunchJob{}, nil, "mark", "/p"); !slices.Contains(got, want) {
 			t.Errorf("%q: %q", name, got)
 		}
 	}

@@ -38,8 +38,8 @@ type slot struct {
 	by         holder
 	generation int64
 
-	in, taken, free, reports int // descriptors
-	env                      *jobEnv
+	in, taken, free, reports int      // descriptors
+	env                      []string // common to all jobs
 	progress                 string
 	cookies                  string // what all our cookies begin with
 
@@ -129,7 +129,7 @@ func (s *slot) open(index int) error {
 	s.ctl.serving(index).Store(int64(s.by.PID))
 	s.cookies = cookie(s.cfg.Run, s.cfg.Host, "")
 	s.progress = s.spool.path(dirProgress) + "/"
-	s.env = newJobEnv(os.Environ(), s.cfg, index)
+	s.env = baseEnv(os.Environ(), s.cfg, index)
 	s.buf = make([]byte, 16<<10)
 	s.oom = openOOM()
 	s.watch.slot = s

@@ -269,7 +269,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	defer s.oom.withdraw()
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Dir:   s.cwd(job),
-		Env:   s.env.of(job, s.cookies+id, s.progress+id),
+		Env:   jobEnv(s.env, job, s.cfg.GPUs, s.cookies+id, s.progress+id),
 		Files: a.files(),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -476,98 +476,77 @@ func (s *slot) explain(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
 	}
 }
 
-// jobEnv makes the environment of jobs: what the login shell gave the helper, the
-// run's variables, the job's, and our own.
-type jobEnv struct {
-	base  []string
-	where map[string]int // name: index in base
-	gpus  []int          // see slotConfig
-	buf   []string       // reused from job to job
-}
-
-func newJobEnv(inherited []string, s *slotConfig, slot int) *jobEnv {
-	e := &jobEnv{where: map[string]int{}, gpus: s.GPUs}
+// baseEnv returns the environment that all jobs of a supervisor begin with: what the login
+// shell gave the helper, the variables of the run, and ours that are the same for all jobs.
+// Of several entries for one variable the last one counts.
+func baseEnv(inherited []string, cfg *slotConfig, slot int) (env []string) {
 	for _, kv := range inherited {
-		if name, value, ok := strings.Cut(kv, "="); ok && !strings.HasPrefix(name, "DCS_") {
-			e.setBase(name, value)
+		if strings.Contains(kv, "=") && !strings.HasPrefix(kv, "DCS_") {
+			env = append(env, kv)
 		}
 	}
-	for _, v := range s.Env {
-		e.setBase(v.Name, v.Value)
+	for _, v := range cfg.Env {
+		env = append(env, v.Name+"="+v.Value)
 	}
-	e.setBase("DCS_RUN", cmp.Or(s.RunName, s.Run))
-	e.setBase("DCS_RUN_DIR", s.Dir)
-	e.setBase("DCS_HOST", s.Host)
-	e.setBase("DCS_SLOT", strconv.Itoa(slot))
-	return e
+	return append(env,
+		"DCS_RUN="+cmp.Or(cfg.RunName, cfg.Run),
+		"DCS_RUN_DIR="+cfg.Dir,
+		"DCS_HOST="+cfg.Host,
+		"DCS_SLOT="+strconv.Itoa(slot))
 }
 
-func (e *jobEnv) setBase(name, value string) {
-	if i, ok := e.where[name]; ok {
-		e.base[i] = name + "=" + value
-		return
+// jobEnv returns the environment of a job, without duplicates. gpus are the devices of the
+// host, progress is the path of the job's DCS_PROGRESS.
+func jobEnv(base []string, j *hosts.LaunchJob, gpus []int, mark, progress string) []string {
+	// Defaults come first, so that the user's values override them.
+	env := []string{"OMP_NUM_THREADS=" + strconv.Itoa(max(1, j.Slots))}
+	if len(j.GPUs) > 0 {
+		env = append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID") // the order in which nvidia-smi numbers devices
 	}
-	e.where[name] = len(e.base)
-	e.base = append(e.base, name+"="+value)
-}
-
-// set overrides or adds one variable of the job at hand.
-func (e *jobEnv) set(name, value string) {
-	kv := name + "=" + value
-	if i, ok := e.where[name]; ok {
-		e.buf[i] = kv
-		return
-	}
-	own := e.buf[len(e.base):]
-	if i := slices.IndexFunc(own, func(s string) bool { return strings.HasPrefix(s, name+"=") }); i >= 0 {
-		own[i] = kv
-		return
-	}
-	e.buf = append(e.buf, kv)
-}
-
-// of returns the environment of one job, valid until the next call.
-func (e *jobEnv) of(j *hosts.LaunchJob, mark, progress string) []string {
-	e.buf = append(e.buf[:0], e.base...)
+	env = append(env, base...)
 	for _, v := range j.Env {
-		e.set(v.Name, v.Value)
-	}
-	threads := slices.ContainsFunc(j.Env, func(v jobs.EnvVar) bool { return v.Name == "OMP_NUM_THREADS" })
-	if _, set := e.where["OMP_NUM_THREADS"]; !set && !threads {
-		e.set("OMP_NUM_THREADS", strconv.Itoa(max(1, j.Slots)))
+		env = append(env, v.Name+"="+v.Value)
 	}
 	if len(j.GPUs) > 0 {
 		amount := jobs.GPUs(len(j.GPUs))
 		if j.HalfGPU {
 			amount = jobs.HalfGPU
 		}
-		e.set("DCS_GPUS", amount.String())
-		order := slices.ContainsFunc(j.Env, func(v jobs.EnvVar) bool { return v.Name == "CUDA_DEVICE_ORDER" })
-		if _, set := e.where["CUDA_DEVICE_ORDER"]; !set && !order {
-			e.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID") // as nvidia-smi counts
-		}
-		var b []byte
-		for i, g := range j.GPUs {
-			if i > 0 {
-				b = append(b, ',')
+		visible := slices.Clone(j.GPUs)
+		for i, g := range visible {
+			if n := slices.Index(gpus, g); n >= 0 {
+				visible[i] = n // CUDA numbers the devices that it can open
 			}
-			if n := slices.Index(e.gpus, g); n >= 0 {
-				g = n // CUDA counts the devices that it can open
-			}
-			b = strconv.AppendInt(b, int64(g), 10)
 		}
-		e.set("CUDA_VISIBLE_DEVICES", string(b))
+		env = append(env, "DCS_GPUS="+amount.String(), "CUDA_VISIBLE_DEVICES="+joinInts(visible))
 	}
 	for _, p := range j.Params {
-		e.set("DCS_PARAM_"+variableName(p.Name), p.Value)
+		env = append(env, "DCS_PARAM_"+variableName(p.Name)+"="+p.Value)
 	}
-	e.set("DCS_JOB_ID", strconv.Itoa(int(j.Attempt.Job)))
-	e.set("DCS_ATTEMPT", j.Attempt.String())
-	e.set("DCS_RESTARTS", strconv.Itoa(j.Restart))
-	e.set("DCS_PROGRESS", progress)
-	e.set("DCS_REPORT", progress+reportSuffix)
-	e.set(cookieVar, mark)
-	return e.buf
+	env = append(env,
+		"DCS_JOB_ID="+strconv.Itoa(int(j.Attempt.Job)),
+		"DCS_ATTEMPT="+j.Attempt.String(),
+		"DCS_RESTARTS="+strconv.Itoa(j.Restart),
+		"DCS_PROGRESS="+progress,
+		"DCS_REPORT="+progress+reportSuffix,
+		cookieVar+"="+mark)
+	return lastValues(env)
+}
+
+// lastValues removes all but the last entry for each variable.
+func lastValues(env []string) []string {
+	last := make(map[string]int, len(env))
+	for i, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		last[name] = i
+	}
+	kept := env[:0]
+	for i, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); last[name] == i {
+			kept = append(kept, kv)
+		}
+	}
+	return kept
 }
 
 // variableName makes a shell variable's name of any text.
