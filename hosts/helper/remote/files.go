@@ -48,18 +48,12 @@ func readInto(dirfd int, path string, buf []byte) (int, error) {
 }
 
 // preadAll reads an open file from its beginning until buf is full or the file ends.
-func preadAll(fd int, path string, buf []byte) (have int, err error) {
-	for have < len(buf) {
-		n, err := pread(fd, path, buf[have:], int64(have))
-		if err != nil {
-			return have, err
-		}
-		if n == 0 {
-			break
-		}
-		have += n
+func preadAll(fd int, path string, buf []byte) (int, error) {
+	n, err := (&readFrom{fd, path}).ReadAt(buf, 0)
+	if err == io.EOF {
+		err = nil
 	}
-	return have, nil
+	return n, err
 }
 
 // finish writes b at the beginning of fd and closes it; on NFS the close is where

@@ -63,14 +63,11 @@ func (e *takenError) Error() string {
 }
 
 func joinInts(list []int) string {
-	var b []byte
+	words := make([]string, len(list))
 	for i, n := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(n), 10)
+		words[i] = strconv.Itoa(n)
 	}
-	return string(b)
+	return strings.Join(words, ",")
 }
 
 // part is a range of bytes of a file of a device; n is 0 for one without an end.

@@ -310,11 +310,38 @@ func (h *helper) handle(m hosts.Message) bool {
 		}
 		return true
 	default:
-		h.trouble(jobs.AttemptID{}, fmt.Sprintf("the dispatcher sent %q, which a helper does not expect", m.Word()))
+		h.trouble("the dispatcher sent %q, which a helper does not expect", m.Word())
 	}
 	return false
 }
 
-func (h *helper) trouble(id jobs.AttemptID, text string) {
-	h.out.send(&hosts.Trouble{Attempt: id, Text: text})
+// trouble reports something that a person should know. It does not block.
+func (h *helper) trouble(format string, args ...any) {
+	h.troubleOf(jobs.AttemptID{}, format, args...)
+}
+
+// troubleOf is trouble about one attempt.
+func (h *helper) troubleOf(id jobs.AttemptID, format string, args ...any) {
+	h.out.send(&hosts.Trouble{Attempt: id, Text: fmt.Sprintf(format, args...)})
+}
+
+// sendProbed reports the state of attempts, if there are any.
+func (h *helper) sendProbed(list []hosts.ProbedJob) {
+	if len(list) > 0 {
+		h.out.send(&hosts.Probed{Jobs: list})
+	}
+}
+
+// sendWithdrawn reports attempts that will never start here, if there are any.
+func (h *helper) sendWithdrawn(ids []jobs.AttemptID, why string) {
+	if len(ids) > 0 {
+		h.out.send(&hosts.Withdrawn{Attempts: ids, Why: why})
+	}
+}
+
+// sendRefused reports attempts that this host cannot run, if there are any.
+func (h *helper) sendRefused(ids []jobs.AttemptID, why string) {
+	if len(ids) > 0 {
+		h.out.send(&hosts.Refused{Attempts: ids, Why: why})
+	}
 }

@@ -65,7 +65,7 @@ func (h *helper) wasRebooted() (rebooted bool) {
 	rebooted = !errors.Is(err, fs.ErrNotExist) && strings.TrimSpace(string(was)) != h.cfg.Boot
 	if err != nil || rebooted {
 		if err := writeFile(h.spool.path(fileBoot), []byte(h.cfg.Boot+"\n")); err != nil {
-			h.troubleLocked(fmt.Sprintf("spool: %v", err))
+			h.trouble("spool: %v", err)
 		}
 	}
 	return rebooted
@@ -77,17 +77,14 @@ func (h *helper) wasRebooted() (rebooted bool) {
 func (h *helper) refeedLocked() {
 	names, err := h.spool.list(dirIn)
 	if err != nil {
-		h.troubleLocked(err.Error())
+		h.trouble("%v", err)
 		h.unfed = true
 		return
 	}
 	h.unfed = false
 	ours := specName(h.generation, jobs.AttemptID{})
 	ours = ours[:strings.IndexByte(ours, '-')+1]
-	gone := &hosts.Withdrawn{Why: "it was not whole in the spool"}
-	if h.lapsed {
-		gone.Why = whyLapsed
-	}
+	var gone []jobs.AttemptID
 	type spec struct {
 		name string
 		id   jobs.AttemptID
@@ -106,7 +103,7 @@ func (h *helper) refeedLocked() {
 		switch {
 		case err == nil && (h.lapsed || job == nil): // torn: its helper died writing it, no token was sent
 			if err = unlinkat(h.in, s.name, 0); err == nil {
-				gone.Attempts = append(gone.Attempts, s.id)
+				gone = append(gone, s.id)
 			}
 		case err == nil:
 			if err = renameat(h.in, s.name, h.in, specName(h.generation, s.id)); err == nil {
@@ -118,11 +115,13 @@ func (h *helper) refeedLocked() {
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			h.unfed = true
-			h.troubleLocked(fmt.Sprintf("spool: taking over %s: %v; tried again", s.id, err))
+			h.trouble("spool: taking over %s: %v; tried again", s.id, err)
 		}
 	}
-	if len(gone.Attempts) > 0 {
-		h.out.send(gone)
+	if h.lapsed {
+		h.sendWithdrawn(gone, whyLapsed)
+	} else {
+		h.sendWithdrawn(gone, "it was not whole in the spool")
 	}
 }
 
@@ -147,7 +146,7 @@ func (h *helper) takenLocked() {
 	taken, err := h.spool.taken()
 	if err != nil {
 		if !h.atEnd() { // then the spool is being removed
-			h.troubleLocked(err.Error())
+			h.trouble("%v", err)
 		}
 		return
 	}

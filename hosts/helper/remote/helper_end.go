@@ -4,7 +4,6 @@ package remote
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -33,22 +32,17 @@ func (h *helper) kill(m *hosts.Kill) {
 		}
 		return
 	}
-	gone := &hosts.Withdrawn{Why: m.Why}
+	var gone []jobs.AttemptID
 	h.mu.Lock()
 	for _, id := range m.Attempts {
 		if h.takeBackLocked(id) {
-			gone.Attempts = append(gone.Attempts, id)
-		}
-	}
-	h.mu.Unlock()
-	if len(gone.Attempts) > 0 {
-		h.out.send(gone)
-	}
-	for _, id := range m.Attempts {
-		if !slices.Contains(gone.Attempts, id) {
+			gone = append(gone, id)
+		} else {
 			go h.end(id)
 		}
 	}
+	h.mu.Unlock()
+	h.sendWithdrawn(gone, m.Why)
 }
 
 // end stops one attempt that is not in the spool any more.
@@ -57,11 +51,11 @@ func (h *helper) end(id jobs.AttemptID) {
 	if r == nil {
 		// Over, or never here. What it left behind ends too.
 		if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
-			h.trouble(id, fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", id, name(left)))
+			h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, name(left))
 		}
 		p := h.examine(id, pgroup{})
 		if p.Answer == hosts.NeverStarted {
-			h.out.send(&hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "it had not started"})
+			h.sendWithdrawn([]jobs.AttemptID{id}, "it had not started")
 			return
 		}
 		h.tell([]hosts.ProbedJob{p})
@@ -72,7 +66,7 @@ func (h *helper) end(id jobs.AttemptID) {
 	// no room for it, we end what we see of the tree.
 	patience := h.cfg.Grace + 12*time.Second // its own attempts may take as long, and a little
 	if err := again(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
-		h.trouble(id, fmt.Sprintf("spool: %v", err))
+		h.troubleOf(id, "spool: %v", err)
 		patience = 0
 	}
 	h.nudge(by)
@@ -88,7 +82,7 @@ func (h *helper) end(id jobs.AttemptID) {
 	group := r.job // known since the job's start was reported
 	h.mu.Unlock()
 	if left := endAll(h.under(id, by, group), h.cfg.Grace); len(left) > 0 {
-		h.trouble(id, fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", id, name(left)))
+		h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, name(left))
 	}
 }
 
@@ -231,7 +225,7 @@ func (h *helper) endRun() {
 	// Before the look at all processes: one that wakes up may start supervisors.
 	older := h.endOlder(0)
 	if len(older) > 0 {
-		h.trouble(jobs.AttemptID{}, "an earlier helper of this run could not be ended: "+name(older))
+		h.trouble("an earlier helper of this run could not be ended: %s", name(older))
 	}
 	var onlyOwn atomic.Bool // only supervisors of this helper were alive
 	within(h.cfg.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
@@ -250,7 +244,7 @@ func (h *helper) endRun() {
 	// What the supervisors could not end has fallen to us, as our children.
 	if !childless() {
 		if left := endChasing(h.strays, h.stray, 0); len(left) > 0 {
-			h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
+			h.trouble("these processes of the run could not be ended: %s", name(left))
 		}
 	}
 	within(filesTime, h.leaveShare)
@@ -269,7 +263,7 @@ func (h *helper) atEnd() bool { return h.ctl.at(ctlEnd).Load() != 0 }
 // leaveTheEnd records why the run is not ended by us. A newer dispatcher is named
 // when we leave.
 func (h *helper) leaveTheEnd() {
-	h.trouble(jobs.AttemptID{}, "another helper has taken over on this host; it must end the run")
+	h.trouble("another helper has taken over on this host; it must end the run")
 }
 
 // endBusy ends attempts that still run when the run is over: copies that lost
@@ -306,7 +300,7 @@ func (h *helper) endChildren() (onlyOwn bool) {
 		return append(members, h.strays(t)...)
 	}, h.stray, h.cfg.Grace)
 	if len(left) > 0 {
-		h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
+		h.trouble("these processes of the run could not be ended: %s", name(left))
 	}
 	return onlyOwn
 }
@@ -395,23 +389,22 @@ func (h *helper) removeSpool() {
 			err = again(h.cfg.temps(h.holder()).sweep)
 		}
 		if err != nil {
-			h.trouble(jobs.AttemptID{}, fmt.Sprintf("cleaning up after the run: %v", err))
+			h.trouble("cleaning up after the run: %v", err)
 		}
 	})
 	if !h.open.KeepFiles {
 		within(filesTime, func() {
 			if err := h.files.store.Remove(); err != nil {
-				h.trouble(jobs.AttemptID{}, fmt.Sprintf("removing the files of jobs: %v", err))
+				h.trouble("removing the files of jobs: %v", err)
 			}
 		})
 	}
 	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
-		h.trouble(jobs.AttemptID{}, fmt.Sprintf("%d outcomes could not be written to %s; they are kept in %s",
-			len(names), h.dir, h.spool.path(dirDone)))
+		h.trouble("%d outcomes could not be written to %s; they are kept in %s", len(names), h.dir, h.spool.path(dirDone))
 		return
 	}
 	if err := again(func() error { return removeTree(h.spool.dir) }); err != nil {
-		h.trouble(jobs.AttemptID{}, fmt.Sprintf("removing the spool: %v", err))
+		h.trouble("removing the spool: %v", err)
 	}
 	unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR) // fails while other hosts' spools are there
 }

@@ -72,13 +72,14 @@ func newHello() *hosts.Hello {
 
 // checkOpen returns an error if a helper can do nothing for who has sent o.
 func checkOpen(o *hosts.Open) error {
+	return cmp.Or(checkVersion(o), plainName("the run's uid", o.Run), plainName("the host's name", o.Host))
+}
+
+func checkVersion(o *hosts.Open) error {
 	if o.Version != hosts.ProtocolVersion {
 		return fmt.Errorf("the dispatcher speaks version %d, this helper %d", o.Version, hosts.ProtocolVersion)
 	}
-	if err := plainName("the run's uid", o.Run); err != nil {
-		return err
-	}
-	return plainName("the host's name", o.Host)
+	return nil
 }
 
 // prepare finds or makes the directories, passes the fence, and takes the spool.

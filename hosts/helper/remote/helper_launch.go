@@ -36,7 +36,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var refused refusals
-	known := &hosts.Probed{}
+	var known []hosts.ProbedJob
 	var buf []byte
 	for i := range m.Jobs {
 		job := &m.Jobs[i]
@@ -45,7 +45,7 @@ func (h *helper) launch(m *hosts.Launch) {
 			continue
 		}
 		if p, ok := h.knownLocked(job.Attempt); ok {
-			known.Jobs = append(known.Jobs, p)
+			known = append(known, p)
 			continue
 		}
 		if job.Files != nil {
@@ -74,9 +74,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	for _, m := range refused {
 		h.out.send(m)
 	}
-	if len(known.Jobs) > 0 {
-		h.out.send(known)
-	}
+	h.sendProbed(known)
 }
 
 // refusals collects what is refused of a launch: one message for each reason.
@@ -95,23 +93,23 @@ func (r *refusals) add(id jobs.AttemptID, why string) {
 // refuseLate refuses what came too late. Of a repeat, which came in time once, it says
 // where that stands.
 func (h *helper) refuseLate(ids []jobs.AttemptID, late time.Duration) {
-	refused := &hosts.Refused{Why: fmt.Sprintf("the launch came %v too late", late)}
-	known := &hosts.Probed{}
+	known, refused := h.splitKnown(ids)
+	h.sendRefused(refused, fmt.Sprintf("the launch came %v too late", late))
+	h.sendProbed(known)
+}
+
+// splitKnown returns the state of those attempts that wait or run here, and the others.
+func (h *helper) splitKnown(ids []jobs.AttemptID) (known []hosts.ProbedJob, others []jobs.AttemptID) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, id := range ids {
 		if p, ok := h.knownLocked(id); ok {
-			known.Jobs = append(known.Jobs, p)
+			known = append(known, p)
 		} else {
-			refused.Attempts = append(refused.Attempts, id)
+			others = append(others, id)
 		}
 	}
-	h.mu.Unlock()
-	if len(refused.Attempts) > 0 {
-		h.out.send(refused)
-	}
-	if len(known.Jobs) > 0 {
-		h.out.send(known)
-	}
+	return known, others
 }
 
 // knownLocked returns where an attempt stands that is in our hands already.
@@ -170,9 +168,7 @@ func (h *helper) takeBackAll(why string) {
 	h.mu.Lock()
 	gone := h.takeAllBackLocked()
 	h.mu.Unlock()
-	if len(gone) > 0 {
-		h.out.send(&hosts.Withdrawn{Attempts: gone, Why: why})
-	}
+	h.sendWithdrawn(gone, why)
 }
 
 // takeAllBackLocked removes all waiting specs, and returns those that will never start.
@@ -214,21 +210,18 @@ func (h *helper) withdraw(m *hosts.Withdraw) {
 	if h.fenced(m.Epoch, m.Attempts) {
 		return
 	}
-	gone := &hosts.Withdrawn{Why: "withdrawn"}
-	var rest []jobs.AttemptID
+	var gone, rest []jobs.AttemptID
 	h.mu.Lock()
 	for _, id := range m.Attempts {
 		if h.takeBackLocked(id) {
-			gone.Attempts = append(gone.Attempts, id)
+			gone = append(gone, id)
 		} else {
 			delete(h.waiting, id) // taken: it runs, or has run
 			rest = append(rest, id)
 		}
 	}
 	h.mu.Unlock()
-	if len(gone.Attempts) > 0 {
-		h.out.send(gone)
-	}
+	h.sendWithdrawn(gone, "withdrawn")
 	h.answer(rest)
 }
 

@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
-	"dcs-tui/jobs"
 )
 
 // The files by which people ask that a host is left alone, in the home directory of a user
@@ -455,7 +454,7 @@ func (h *helper) watchOwner() {
 		if wanted && pipe < 0 {
 			var err error
 			if pipe, err = h.startSuspender(); err != nil {
-				h.trouble(jobs.AttemptID{}, "jobs cannot be suspended: "+err.Error())
+				h.trouble("jobs cannot be suspended: %v", err)
 			}
 		}
 		if pipe < 0 {

@@ -25,55 +25,39 @@ func (h *helper) probe(m *hosts.Probe) {
 // answer reports for each attempt where it stands, looking into the attempt files
 // for those that are not in our hands. It does not wait for file systems.
 func (h *helper) answer(ids []jobs.AttemptID) {
-	if len(ids) == 0 {
-		return
-	}
-	now := &hosts.Probed{}
-	var rest []jobs.AttemptID
-	h.mu.Lock()
-	for _, id := range ids {
-		if p, ok := h.knownLocked(id); ok {
-			now.Jobs = append(now.Jobs, p)
-		} else {
-			rest = append(rest, id)
-		}
-	}
-	h.mu.Unlock()
-	if len(now.Jobs) > 0 {
-		h.out.send(now)
-	}
+	known, rest := h.splitKnown(ids)
+	h.sendProbed(known)
 	if len(rest) == 0 {
 		return
 	}
-	if h.probes.do(func() {
+	accepted := h.probes.do(func() {
 		var found []hosts.ProbedJob
 		for _, id := range rest {
 			found = append(found, h.examine(id, pgroup{}))
 		}
 		h.tell(found)
-	}) {
-		return
+	})
+	if !accepted {
+		var unknown []hosts.ProbedJob
+		for _, id := range rest {
+			unknown = append(unknown, hosts.ProbedJob{Attempt: id, Why: whyHangs})
+		}
+		h.sendProbed(unknown)
 	}
-	unknown := &hosts.Probed{}
-	for _, id := range rest {
-		unknown.Jobs = append(unknown.Jobs, hosts.ProbedJob{Attempt: id, Why: whyHangs})
-	}
-	h.out.send(unknown)
 }
 
 // tell sends answers; outcomes go as exits.
 func (h *helper) tell(found []hosts.ProbedJob) {
-	exits, probed := &hosts.Exits{}, &hosts.Probed{}
+	var exits []hosts.ExitedJob
 	for _, p := range found {
 		if p.Answer == hosts.HasExited {
-			exits.Jobs = append(exits.Jobs, hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
+			exits = append(exits, hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
 		}
-		probed.Jobs = append(probed.Jobs, p)
 	}
-	if len(exits.Jobs) > 0 {
-		h.out.send(exits)
+	if len(exits) > 0 {
+		h.out.send(&hosts.Exits{Jobs: exits})
 	}
-	h.out.send(probed)
+	h.sendProbed(found)
 }
 
 // examine finds out what happened to an attempt from the files alone: a sentinel,

@@ -171,7 +171,7 @@ func (h *helper) cannotReceive(what string, err error) {
 		text = fmt.Sprintf("there is no space in %s for the files that jobs get: %v; it is tried again", h.files.store.Dir, err)
 	}
 	if was := h.files.problem.Swap(&text); was == nil || *was != text {
-		h.trouble(jobs.AttemptID{}, text)
+		h.trouble("%s", text)
 	}
 }
 
@@ -414,7 +414,7 @@ func (h *helper) drop(ids []jobs.AttemptID) {
 	}
 	for _, id := range ids {
 		if err := h.files.store.Drop(id.String()); err != nil {
-			h.trouble(id, fmt.Sprintf("removing the directory of %s: %v", id, err))
+			h.troubleOf(id, "removing the directory of %s: %v", id, err)
 		}
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
-	"dcs-tui/jobs"
 )
 
 // sharing is the helper's part in sharing the host with other runs and users: it states
@@ -202,7 +201,7 @@ func (h *helper) complain(name, text string) {
 	if s.told[name] = true; len(s.told) == maxToldClaims {
 		text += "; further such files are not reported"
 	}
-	h.trouble(jobs.AttemptID{}, text)
+	h.trouble("%s", text)
 }
 
 // leaveShare removes the claim at the end of the run, also one of an earlier helper.

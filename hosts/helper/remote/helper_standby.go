@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 
@@ -25,8 +24,7 @@ const standbyTimeout = 15 * time.Second
 // serveStandby starts a standby dispatcher (hosts.Open.Standby) and says in the hello
 // whether it watches. It touches nothing else on this host.
 func serveStandby(stdout io.Writer, o *hosts.Open) error {
-	hello := &hosts.Hello{Version: hosts.ProtocolVersion, BootID: bootID(), Uptime: uptime(),
-		OS: runtime.GOOS, Arch: runtime.GOARCH, PID: os.Getpid(), WallClock: wall()}
+	hello := newHello()
 	if err := startStandby(o); err != nil {
 		hello.Error, hello.Passing = err.Error(), passing(err)
 	}
@@ -37,8 +35,8 @@ func serveStandby(stdout io.Writer, o *hosts.Open) error {
 }
 
 func startStandby(o *hosts.Open) error {
-	if o.Version != hosts.ProtocolVersion {
-		return fmt.Errorf("the dispatcher speaks version %d, this helper %d", o.Version, hosts.ProtocolVersion)
+	if err := checkVersion(o); err != nil {
+		return err
 	}
 	sees, err := seesNonce(o.RunDir, o.Nonce)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -58,7 +57,7 @@ func (h *helper) staffLocked() {
 			continue
 		}
 		if err := h.startSupervisor(slot); err != nil {
-			h.troubleLocked(fmt.Sprintf("starting a supervisor: %v", err))
+			h.trouble("starting a supervisor: %v", err)
 			if serving == 0 && old == 0 {
 				h.giveBackLocked("no supervisor could be started on this host: " + err.Error())
 			}
@@ -132,7 +131,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 		if ws.Signaled() {
 			how = jobs.SignalName(int(ws.Signal()))
 		}
-		h.troubleLocked(fmt.Sprintf("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, lastWords(s.log)))
+		h.trouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, lastWords(s.log))
 		h.takenLocked() // what it held, though it may have died before it said so
 		h.probes.do(func() { h.cfg.temps(h.holder()).sweep() })
 	}
@@ -154,12 +153,8 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 
 // giveBackLocked refuses all that waits: this host cannot run it.
 func (h *helper) giveBackLocked(why string) {
-	if gone := h.takeAllBackLocked(); len(gone) > 0 {
-		h.out.send(&hosts.Refused{Attempts: gone, Why: why})
-	}
+	h.sendRefused(h.takeAllBackLocked(), why)
 }
-
-func (h *helper) troubleLocked(text string) { h.trouble(jobs.AttemptID{}, text) }
 
 // lastWords returns what a log tells, on one line.
 func lastWords(path string) string {
@@ -389,7 +384,7 @@ func (h *helper) wake() {
 				continue
 			}
 			told[s.PID] = true
-			h.trouble(jobs.AttemptID{}, fmt.Sprintf("the supervisor of slot %d had been stopped (SIGSTOP) and was continued", s.Slot))
+			h.trouble("the supervisor of slot %d had been stopped (SIGSTOP) and was continued", s.Slot)
 		}
 	}
 }
@@ -409,7 +404,7 @@ func goOn(by holder) bool {
 func (h *helper) hearLogsLocked() {
 	names, err := h.spool.list(dirLog)
 	if err != nil {
-		h.troubleLocked(err.Error())
+		h.trouble("%v", err)
 		return
 	}
 	ours := fmt.Sprintf("%d.", h.generation)
@@ -420,11 +415,11 @@ func (h *helper) hearLogsLocked() {
 		path := h.spool.path(dirLog, n)
 		text, err := beginning(path)
 		if err != nil {
-			h.troubleLocked("spool: " + err.Error())
+			h.trouble("spool: %v", err)
 			continue
 		}
 		if text != "" {
-			h.troubleLocked("reported while no helper was connected: " + text)
+			h.trouble("reported while no helper was connected: %s", text)
 		}
 		remove(path)
 	}

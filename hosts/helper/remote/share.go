@@ -465,10 +465,9 @@ func (s *slot) awaitSlots(n int, until time.Duration) bool {
 // holdPause is the mean time between two tries to hold slots.
 const holdPause = 100 * time.Millisecond
 
-func plainClaims(seen []seenClaim) []hosts.SlotClaim {
-	claims := make([]hosts.SlotClaim, len(seen))
-	for i := range seen {
-		claims[i] = seen[i].SlotClaim
+func plainClaims(seen []seenClaim) (claims []hosts.SlotClaim) {
+	for _, c := range seen {
+		claims = append(claims, c.SlotClaim)
 	}
 	return claims
 }
