@@ -38,7 +38,7 @@ func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
 		closeFile(fd, name)
 		// What is not whole is nobody's claim, and as long as we hold the attempt nobody
 		// looks at it.
-		if bury(dirfd, *c) != nil {
+		if buryClaim(dirfd, *c) != nil {
 			again(func() error { return unlinkat(dirfd, name, 0) })
 		}
 		return -1, err
@@ -74,10 +74,10 @@ func openOurs(dirfd int, name string, content []byte, err error) (int, error) {
 	return -1, err
 }
 
-// bury turns our own claim into a tombstone: the attempt was claimed, but it has
+// buryClaim turns our own claim into a tombstone: the attempt was claimed, but it has
 // not been started and never will be. It is written over the claim, so the file is never
 // seen empty.
-func bury(dirfd int, c attempts.Claim) error {
+func buryClaim(dirfd int, c attempts.Claim) error {
 	c.Tombstone = true
 	name := statusName(c.Attempt)
 	return again(func() error {
@@ -89,10 +89,10 @@ func bury(dirfd int, c attempts.Claim) error {
 	})
 }
 
-// entomb makes sure that an attempt of which the caller has made claim c, or has
+// ensureTombstone makes sure that an attempt of which the caller has made claim c, or has
 // tried to, is never started. It reports whether that is certain: false when it was
 // claimed by another, or when the file system does not let us know.
-func entomb(dirfd int, temp string, c attempts.Claim) bool {
+func ensureTombstone(dirfd int, temp string, c attempts.Claim) bool {
 	tomb := c
 	tomb.Tombstone = true
 	name := statusName(c.Attempt)
@@ -112,7 +112,7 @@ func entomb(dirfd int, temp string, c attempts.Claim) bool {
 	case there.State == attempts.NeverStarts:
 		return true
 	case there.State == attempts.Claimed && there.Claim == c:
-		return bury(dirfd, c) == nil
+		return buryClaim(dirfd, c) == nil
 	}
 	return false
 }

@@ -58,7 +58,7 @@ func TestClaim(t *testing.T) {
 		if err := claim(&mine); err != nil {
 			t.Errorf("our own claim again: %v", err)
 		}
-		if err := bury(fd, mine); err != nil {
+		if err := buryClaim(fd, mine); err != nil {
 			t.Fatal(err)
 		}
 		b, _ := os.ReadFile(filepath.Join(dir, "1.1.status"))
@@ -151,9 +151,9 @@ func TestBeatFile(t *testing.T) {
 	first := read()
 	w.touch()
 	if read() != first || !strings.HasSuffix(first, " b\n") {
-		t.Errorf("touched twice within %v, or wrong: %q, %q", beatEvery, first, read())
+		t.Errorf("touched twice within %v, or wrong: %q, %q", heartbeatFileInterval, first, read())
 	}
-	ctl.at(ctlBeat).Store(int64(uptime() - beatEvery))
+	ctl.at(ctlBeat).Store(int64(uptime() - heartbeatFileInterval))
 	w.touch()
 	if read() <= first {
 		t.Errorf("%q does not follow %q", read(), first)

@@ -207,10 +207,10 @@ func (h *helper) refuseFenced(ids []jobs.AttemptID, by int) {
 	h.out.send(&hosts.Refused{Attempts: ids, FencedBy: by, Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
 }
 
-// shutOut reports whether this spool is another's: a newer helper's or dispatcher's.
-func (h *helper) shutOut() bool { return h.superseded() || h.fence(h.open.Epoch) != 0 }
+// isShutOut reports whether this spool is another's: a newer helper's or dispatcher's.
+func (h *helper) isShutOut() bool { return h.isSuperseded() || h.fence(h.open.Epoch) != 0 }
 
 var errSuperseded = errors.New("another helper has taken over on this host")
 
-// superseded reports whether a newer helper serves this spool: we must not feed it.
-func (h *helper) superseded() bool { return h.ctl.at(ctlGeneration).Load() != h.generation }
+// isSuperseded reports whether a newer helper serves this spool: we must not feed it.
+func (h *helper) isSuperseded() bool { return h.ctl.at(ctlGeneration).Load() != h.generation }

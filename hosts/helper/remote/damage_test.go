@@ -250,7 +250,7 @@ func TestEveryByteOfClaim(t *testing.T) {
 					t.Fatalf("%s %d: another claim gave %v", what, at, err)
 				}
 			}
-			if entomb(dir, "", other) {
+			if ensureTombstone(dir, "", other) {
 				t.Fatalf("%s %d: it was buried by somebody else", what, at)
 			}
 			if f, err := h.fate(c.Attempt); err != nil || f.State != attempts.Unreadable || f.Claim != (attempts.Claim{}) {

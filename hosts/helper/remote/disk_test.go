@@ -343,7 +343,7 @@ func TestPassingTrouble(t *testing.T) {
 		unix.EACCES: false, unix.ENOTDIR: false, unix.EPERM: false,
 	} {
 		wrapped := fmt.Errorf("no job can be run here: %w", &fs.PathError{Op: "create", Path: "/x", Err: err})
-		if got := passing(wrapped); got != want {
+		if got := isTransient(wrapped); got != want {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

@@ -169,8 +169,8 @@ func TestSilence(t *testing.T) {
 
 // The limits of the program itself.
 func TestUsualLimits(t *testing.T) {
-	if usual.silence.Seconds() != 30 || usual.nowhere.Seconds() != 60 || usual.beat.Seconds() != 3 {
-		t.Errorf("%+v", usual)
+	if defaultLimits.silence.Seconds() != 30 || defaultLimits.nowhere.Seconds() != 60 || defaultLimits.beat.Seconds() != 3 {
+		t.Errorf("%+v", defaultLimits)
 	}
 }
 
@@ -236,11 +236,11 @@ func TestEndRunEndsStoppedSupervisorOfEarlierHelper(t *testing.T) {
 	}
 }
 
-// alone simulates a host whose helper dies while one job runs and another waits in the
+// jobWithoutHelper simulates a host whose helper dies while one job runs and another waits in the
 // spool. It calls prepare, which changes the run directory, before the first job ends.
 // ran reports whether the second job has started, and idle whether no supervisor is
 // left.
-func alone(t *testing.T, w *world, prepare func()) (ran, idle func() bool) {
+func jobWithoutHelper(t *testing.T, w *world, prepare func()) (ran, idle func() bool) {
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	mark := filepath.Join(w.base, "ran")
 	o := w.open()
@@ -274,7 +274,7 @@ func TestStopWithoutADispatcher(t *testing.T) {
 	for _, name := range []string{"STOP", "STOP.now"} {
 		w := newWorld(t)
 		stop := filepath.Join(w.runDir, name)
-		ran, idle := alone(t, w, func() { write(t, stop, "") })
+		ran, idle := jobWithoutHelper(t, w, func() { write(t, stop, "") })
 		polltest.Until(t, bound, "the supervisor has left", idle)
 		if ran() {
 			t.Errorf("a job was started in spite of %s", name)
@@ -301,7 +301,7 @@ func TestStopFilesThatDoNotCount(t *testing.T) {
 		},
 	} {
 		w := newWorld(t)
-		ran, idle := alone(t, w, func() { must(t, prepare(filepath.Join(w.runDir, "STOP"))) })
+		ran, idle := jobWithoutHelper(t, w, func() { must(t, prepare(filepath.Join(w.runDir, "STOP"))) })
 		polltest.Until(t, bound, "the second job has started with "+name, ran)
 		polltest.Until(t, bound, "the supervisor has left", idle)
 		w.start(w.open()).bye()
@@ -309,14 +309,14 @@ func TestStopFilesThatDoNotCount(t *testing.T) {
 }
 
 // A run directory that hangs when it is listed delays a supervisor by no more than
-// stopLookTime.
+// stopTimeout.
 func TestStopOnAHungDirectory(t *testing.T) {
 	w := newWorld(t)
 	release := hang(t, w, "slot0", "open", "/run")
 	began := time.Now()
-	ran, idle := alone(t, w, func() {})
+	ran, idle := jobWithoutHelper(t, w, func() {})
 	polltest.Until(t, bound, "the second job has started", ran)
-	if took := time.Since(began); took < stopLookTime {
+	if took := time.Since(began); took < stopTimeout {
 		t.Errorf("the directory was not looked at, or not waited for: %v", took)
 	}
 	release()

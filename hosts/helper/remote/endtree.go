@@ -227,9 +227,9 @@ func name(ps []proc) string {
 // and our own children can be looked up much faster.
 
 const (
-	chaseTime  = 300 * time.Millisecond // how long one chase lasts at most
-	chaseLooks = 8                      // so many in a row must find nothing
-	chasePause = 300 * time.Microsecond
+	chaseTime     = 300 * time.Millisecond // how long one chase lasts at most
+	maxEmptyLooks = 8                      // so many in a row must find nothing
+	chasePause    = 300 * time.Microsecond
 )
 
 // chaser looks for children of ours that mine accepts.
@@ -242,7 +242,7 @@ type chaser struct {
 func (c *chaser) chase(signals ...unix.Signal) (found bool) {
 	until := uptime() + chaseTime
 	empty := 0
-	for empty < chaseLooks && uptime() < until {
+	for empty < maxEmptyLooks && uptime() < until {
 		seen, sure := c.look(children())
 		switch {
 		case len(seen) > 0 && len(signals) == 0:

@@ -234,8 +234,8 @@ func lockedGPUs(dir string) (use gpuUse) {
 var gpuFresh = 10 * time.Second
 
 const (
-	gpuPatience = 5 * time.Second // for an answer
-	gpuSilence  = 5 * time.Minute // a tool that did not answer is not asked for so long
+	gpuTimeout = 5 * time.Second // for an answer
+	gpuSilence = 5 * time.Minute // a tool that did not answer is not asked for so long
 )
 
 const fileGPUs = "gpus" // boot clock in ns until which it counts, then numbers of devices
@@ -280,7 +280,7 @@ func vendorTool(name string, args ...string) (string, error) {
 		err error
 	}
 	got := make(chan answer, 1)
-	ctx, cancel := context.WithTimeout(context.Background(), gpuPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), gpuTimeout)
 	go func() {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, path, args...)
@@ -294,7 +294,7 @@ func vendorTool(name string, args ...string) (string, error) {
 	select {
 	case a := <-got:
 		return string(a.out), a.err
-	case <-time.After(gpuPatience + 2*time.Second):
+	case <-time.After(gpuTimeout + 2*time.Second):
 		return "", context.DeadlineExceeded
 	}
 }

@@ -12,8 +12,8 @@ import (
 // A file system may hang, for ever or for a while. Whoever must not wait for one uses what
 // is in this file.
 
-// within runs f and waits for it, not longer than d. It reports whether f ended.
-func within(d time.Duration, f func()) bool {
+// withTimeout runs f and waits for it, not longer than d. It reports whether f ended.
+func withTimeout(d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -34,7 +34,7 @@ type single struct{ busy atomic.Bool }
 
 // do runs f like within. It does nothing and returns false while an earlier f runs.
 func (s *single) do(d time.Duration, f func()) bool {
-	return s.busy.CompareAndSwap(false, true) && within(d, func() {
+	return s.busy.CompareAndSwap(false, true) && withTimeout(d, func() {
 		defer s.busy.Store(false)
 		f()
 	})

@@ -118,8 +118,8 @@ func TestMeterOnAQuietHost(t *testing.T) {
 		ours  func(busy, ours float64) bool
 	}{
 		{"quiet", meter{at: at, busy: math.MaxUint64, scanned: at}, 0, func(_, ours float64) bool { return ours == 0 }},
-		{"busy after quiet", meter{at: at, scanned: at - 1}, 1, func(busy, ours float64) bool { return busy > quiet && ours == busy }},
-		{"busy", meter{at: at, scanned: at}, 1, func(busy, ours float64) bool { return busy > quiet && ours < busy }},
+		{"busy after quiet", meter{at: at, scanned: at - 1}, 1, func(busy, ours float64) bool { return busy > quietCores && ours == busy }},
+		{"busy", meter{at: at, scanned: at}, 1, func(busy, ours float64) bool { return busy > quietCores && ours < busy }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			busy, ours := c.m.measure(roots)
@@ -140,8 +140,8 @@ func TestHelperWaitsNotForEverForItsFirstMessage(t *testing.T) {
 		r, w := io.Pipe()
 		defer w.Close()
 		start := time.Now()
-		_, err := firstMessage(wire.NewReader(r), usual.silence)
-		if err == nil || !strings.Contains(err.Error(), "nothing heard for 30s") || time.Since(start) != usual.silence {
+		_, err := firstMessage(wire.NewReader(r), defaultLimits.silence)
+		if err == nil || !strings.Contains(err.Error(), "nothing heard for 30s") || time.Since(start) != defaultLimits.silence {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})

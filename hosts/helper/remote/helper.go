@@ -20,9 +20,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// lastOrders is how long what the dispatcher sent before the link broke has to
+// drainTimeout is how long what the dispatcher sent before the link broke has to
 // reach us: the order to end the run may be among it.
-const lastOrders = time.Second
+const drainTimeout = time.Second
 
 var (
 	errTerminated = errors.New("asked to end by SIGTERM")
@@ -64,21 +64,21 @@ type helper struct {
 	owner      atomic.Pointer[hosts.Owner]       // as owners last saw it
 	ownerKnown chan struct{}                     // closed after the first look
 	reports    atomic.Pointer[map[string]string] // that no beat has taken yet
-	reportEnds map[string]int64                  // offsets behind what was read, by attempt; owned by housekeep
+	reportEnds map[string]int64                  // offsets behind what was read, by attempt; owned by maintain
 
-	mu       sync.Mutex
-	waiting  map[jobs.AttemptID]bool // sent to a host, not known to have been taken
-	running  map[jobs.AttemptID]*run
-	started  []newStart          // in the order in which they were reported
-	sups     map[int]*supervisor // ours, by pid
-	limit    int
-	wakePipe wakePipe
-	closing  bool
-	crashes  int // supervisors in a row that died young
-	resolved map[jobs.AttemptID]bool
-	unused   []string // names in free/
-	unfed    bool     // specs that an earlier helper left are still to be taken over
-	lapsed   bool     // and they must not start any more
+	mu            sync.Mutex
+	waiting       map[jobs.AttemptID]bool // sent to a host, not known to have been taken
+	running       map[jobs.AttemptID]*run
+	started       []newStart          // in the order in which they were reported
+	sups          map[int]*supervisor // ours, by pid
+	limit         int
+	wakePipe      wakePipe
+	closing       bool
+	crashes       int // supervisors in a row that died young
+	resolved      map[jobs.AttemptID]bool
+	unused        []string // names in free/
+	requeueFailed bool     // specs that an earlier helper left are still to be taken over
+	lapsed        bool     // and they must not start any more
 
 	suspender int        // pid of the last one
 	found     chan []int // the numbers of its GPUs
@@ -175,18 +175,18 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	go h.reap(children)
-	go h.beats()
+	go h.sendHeartbeats()
 	go h.wake()
 	go h.watchOwner()
 	go h.watchShare()
 	go func() { ended <- h.watchFiles() }()
 	h.adopt()
 	h.resend()
-	go func() { ended <- h.housekeep() }()
+	go func() { ended <- h.maintain() }()
 	silence := time.AfterFunc(h.lim.silence, func() {
 		ended <- fmt.Errorf("nothing heard from the dispatcher for %v", h.lim.silence)
 	})
-	orders := make(chan hosts.Message, maxOrders)
+	orders := make(chan hosts.Message, maxQueuedMessages)
 	var heard error // set before orders is closed
 	go func() {
 		defer close(orders)
@@ -204,8 +204,8 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	return h.untilEnd(ended)
 }
 
-// maxOrders is the maximum number of messages that wait to be handled.
-const maxOrders = 256
+// maxQueuedMessages is the maximum number of messages that wait to be handled.
+const maxQueuedMessages = 256
 
 // hear reads messages until the channel ends or a Bye comes. It handles none itself:
 // while the handling of a message hangs on a file system, heartbeats of the dispatcher
@@ -250,18 +250,18 @@ func (h *helper) untilEnd(ended <-chan error) error {
 		why = fmt.Errorf("writing to the dispatcher: %w", err)
 		select {
 		case err := <-ended:
-			if atOnce(err) {
+			if isImmediate(err) {
 				why = err
 			}
-		case <-time.After(lastOrders):
+		case <-time.After(drainTimeout):
 		}
 	}
-	for last := why; h.ending.Load() && !atOnce(last); {
+	for last := why; h.ending.Load() && !isImmediate(last); {
 		select {
 		case <-h.endDone:
 			return why
 		case last = <-ended:
-			if atOnce(last) {
+			if isImmediate(last) {
 				why = last
 			}
 		}
@@ -269,9 +269,9 @@ func (h *helper) untilEnd(ended <-chan error) error {
 	return why
 }
 
-// atOnce reports whether a reason to leave does not even wait for the end of the run:
+// isImmediate reports whether a reason to leave does not even wait for the end of the run:
 // it is another's to end now, or cannot be ended.
-func atOnce(why error) bool {
+func isImmediate(why error) bool {
 	var fenced *hosts.FencedError
 	return errors.Is(why, errSuperseded) || errors.Is(why, errTerminated) || errors.Is(why, errEndLate) || errors.As(why, &fenced)
 }

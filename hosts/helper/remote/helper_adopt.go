@@ -40,11 +40,11 @@ func (h *helper) adopt() {
 		h.ctl.at(ctlSuspendTo).Store(0)
 	}
 	h.ctl.at(ctlLimit).Store(int64(h.limit))
-	h.hearLogsLocked()
+	h.forwardLogsLocked()
 	h.lapsed = lapsed
-	h.refeedLocked()
-	h.takenLocked()
-	h.staffLocked()
+	h.requeueLocked()
+	h.reconcileTakenLocked()
+	h.startSupervisorsLocked()
 	h.wakePipe.send()
 	var started []hosts.StartedJob
 	for id, r := range h.running {
@@ -71,17 +71,17 @@ func (h *helper) wasRebooted() (rebooted bool) {
 	return rebooted
 }
 
-// refeedLocked renames waiting specs into our generation, which takes them away
+// requeueLocked renames waiting specs into our generation, which takes them away
 // from old tokens, and sends tokens for them in the order of their ids. What has lapsed or
 // is not whole is withdrawn.
-func (h *helper) refeedLocked() {
+func (h *helper) requeueLocked() {
 	names, err := h.spool.list(dirIn)
 	if err != nil {
 		h.trouble("%v", err)
-		h.unfed = true
+		h.requeueFailed = true
 		return
 	}
-	h.unfed = false
+	h.requeueFailed = false
 	ours := specName(h.generation, jobs.AttemptID{})
 	ours = ours[:strings.IndexByte(ours, '-')+1]
 	var gone []jobs.AttemptID
@@ -114,7 +114,7 @@ func (h *helper) refeedLocked() {
 			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			h.unfed = true
+			h.requeueFailed = true
 			h.trouble("spool: taking over %s: %v; tried again", s.id, err)
 		}
 	}
@@ -138,14 +138,14 @@ func (h *helper) wholeSpec(name string, id jobs.AttemptID) (*hosts.LaunchJob, er
 	return j, nil
 }
 
-// takenLocked brings what we believe to run into line with taken/: attempts of
+// reconcileTakenLocked brings what we believe to run into line with taken/: attempts of
 // living supervisors run, those of dead ones are looked into. So are those of one
 // that holds several: it runs one at a time, so the others are over, though it
 // has not come to say so.
-func (h *helper) takenLocked() {
+func (h *helper) reconcileTakenLocked() {
 	taken, err := h.spool.taken()
 	if err != nil {
-		if !h.atEnd() { // then the spool is being removed
+		if !h.hasEnded() { // then the spool is being removed
 			h.trouble("%v", err)
 		}
 		return
@@ -204,7 +204,7 @@ func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 			unlinkat(h.taken, takenName(id, by), 0)
 		}
 		h.mu.Unlock()
-		h.tell([]hosts.ProbedJob{p})
+		h.sendResults([]hosts.ProbedJob{p})
 	}()
 }
 
@@ -212,9 +212,9 @@ func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 // is stopped, or stuck, hears of no successor and would stay for ever; so the
 // successor ends it.
 
-// olderTime is how long an earlier helper has to leave by itself, in which it can
+// olderTimeout is how long an earlier helper has to leave by itself, in which it can
 // still tell its dispatcher why.
-const olderTime = time.Second
+const olderTimeout = time.Second
 
 func (h *helper) noteName() string {
 	return fmt.Sprintf("%d.%d.%d", h.generation, h.self.pid, h.self.start)
@@ -261,7 +261,7 @@ func (h *helper) endOlder(grace time.Duration) (left []proc) {
 		}
 		return out
 	}
-	if !within(3*olderTime, func() { endAll(there, grace) }) {
+	if !withTimeout(3*olderTimeout, func() { endAll(there, grace) }) {
 		left = there(scan(nil)) // stuck in the kernel; the KILL is on its way
 	}
 	return left
@@ -297,7 +297,7 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 		}
 		h.generation = h.ctl.at(ctlGeneration).Add(1)
 		if err = h.register(); err == nil {
-			if left := h.endOlder(olderTime); len(left) > 0 {
+			if left := h.endOlder(olderTimeout); len(left) > 0 {
 				warning = "an earlier helper of this run could not be ended: " + name(left)
 			}
 			if h.ctl.inPlace(h.spool.dir) {

@@ -58,7 +58,7 @@ func (h *helper) end(id jobs.AttemptID) {
 			h.sendWithdrawn([]jobs.AttemptID{id}, "it had not started")
 			return
 		}
-		h.tell([]hosts.ProbedJob{p})
+		h.sendResults([]hosts.ProbedJob{p})
 		return
 	}
 	// The supervisor ends the tree: it alone knows all of it, and says in the
@@ -135,7 +135,7 @@ func (h *helper) heldBy(id jobs.AttemptID) (*run, holder) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running[id] == nil {
-		h.takenLocked()
+		h.reconcileTakenLocked()
 	}
 	if r := h.running[id]; r != nil {
 		return r, r.by
@@ -169,9 +169,9 @@ func (h *helper) adoptOrphans() {
 	h.parent = true
 }
 
-// stray reports for a process whether it is the orphan of a supervisor that died, and
+// isOrphan reports for a process whether it is the orphan of a supervisor that died, and
 // carries no cookie that tells whose it is.
-func (h *helper) stray(p proc) bool {
+func (h *helper) isOrphan(p proc) bool {
 	if !h.parent || h.open.KeepChildren || p.ppid != os.Getpid() || !endable(p) {
 		return false
 	}
@@ -183,22 +183,22 @@ func (h *helper) stray(p proc) bool {
 	return h.sups[p.pid] == nil && p.pid != h.suspender
 }
 
-// strays chooses them and all below them.
-func (h *helper) strays(t table) []proc {
+// orphans chooses them and all below them.
+func (h *helper) orphans(t table) []proc {
 	var roots []int
 	for pid, p := range t {
-		if h.stray(p) {
+		if h.isOrphan(p) {
 			roots = append(roots, pid)
 		}
 	}
 	return t.pick(append(t.under(roots...), roots...), nil)
 }
 
-// leaveTime is how long supervisors have to leave at the end of a run.
-const leaveTime = 2 * time.Second
+// leaveTimeout is how long supervisors have to leave at the end of a run.
+const leaveTimeout = 2 * time.Second
 
-// filesTime is how long the end of a run waits for a file system that hangs.
-const filesTime = 10 * time.Second
+// filesTimeout is how long the end of a run waits for a file system that hangs.
+const filesTimeout = 10 * time.Second
 
 // endLimit bounds endRun: all that its steps may take, and a little.
 func (h *helper) endLimit() time.Duration { return 2*h.cfg.Grace + 90*time.Second }
@@ -207,30 +207,30 @@ func (h *helper) endLimit() time.Duration { return 2*h.cfg.Grace + 90*time.Secon
 // children are to be kept), and the spool is gone. Outputs and sentinels stay.
 // Nothing in it waits for the link, nor without bound for a file system.
 func (h *helper) endRun() {
-	if h.shutOut() {
-		h.leaveTheEnd()
+	if h.isShutOut() {
+		h.reportTakenOver()
 		return
 	}
 	h.takeBackAll("the run is over")
 	h.mu.Lock()
 	h.closing = true
-	h.takenLocked()
+	h.reconcileTakenLocked()
 	var busy []jobs.AttemptID
 	for id := range h.running {
 		busy = append(busy, id)
 	}
 	h.mu.Unlock()
 	h.endSuspender()
-	within(h.cfg.Grace+30*time.Second, func() { h.endBusy(busy) })
+	withTimeout(h.cfg.Grace+30*time.Second, func() { h.endRunning(busy) })
 	// Before the look at all processes: one that wakes up may start supervisors.
 	older := h.endOlder(0)
 	if len(older) > 0 {
 		h.trouble("an earlier helper of this run could not be ended: %s", name(older))
 	}
 	var onlyOwn atomic.Bool // only supervisors of this helper were alive
-	within(h.cfg.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
-	if h.shutOut() {
-		h.leaveTheEnd()
+	withTimeout(h.cfg.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
+	if h.isShutOut() {
+		h.reportTakenOver()
 		return
 	}
 	h.ctl.at(ctlLimit).Store(0)
@@ -242,33 +242,33 @@ func (h *helper) endRun() {
 		h.dismissAll()
 	}
 	// What the supervisors could not end has fallen to us, as our children.
-	if !childless() {
-		if left := endChasing(h.strays, h.stray, 0); len(left) > 0 {
+	if !hasNoChildren() {
+		if left := endChasing(h.orphans, h.isOrphan, 0); len(left) > 0 {
 			h.trouble("these processes of the run could not be ended: %s", name(left))
 		}
 	}
-	within(filesTime, h.leaveShare)
-	within(filesTime, func() { settle(h.spool, &h.cfg, h.holder()) })
-	if h.shutOut() {
-		h.leaveTheEnd()
+	withTimeout(filesTimeout, h.removeClaims)
+	withTimeout(filesTimeout, func() { settle(h.spool, &h.cfg, h.holder()) })
+	if h.isShutOut() {
+		h.reportTakenOver()
 		return
 	}
 	h.removeSpool()
 }
 
-// atEnd reports whether nothing of the run is alive here any more but the helper that
+// hasEnded reports whether nothing of the run is alive here any more but the helper that
 // removes its traces.
-func (h *helper) atEnd() bool { return h.ctl.at(ctlEnd).Load() != 0 }
+func (h *helper) hasEnded() bool { return h.ctl.at(ctlEnd).Load() != 0 }
 
-// leaveTheEnd records why the run is not ended by us. A newer dispatcher is named
+// reportTakenOver records why the run is not ended by us. A newer dispatcher is named
 // when we leave.
-func (h *helper) leaveTheEnd() {
+func (h *helper) reportTakenOver() {
 	h.trouble("another helper has taken over on this host; it must end the run")
 }
 
-// endBusy ends attempts that still run when the run is over: copies that lost
+// endRunning ends attempts that still run when the run is over: copies that lost
 // the race, jobs that were given up.
-func (h *helper) endBusy(busy []jobs.AttemptID) {
+func (h *helper) endRunning(busy []jobs.AttemptID) {
 	done := make(chan struct{}, len(busy))
 	for _, id := range busy {
 		go func() {
@@ -297,8 +297,8 @@ func (h *helper) endChildren() (onlyOwn bool) {
 		for pid := range supervisors {
 			onlyOwn = onlyOwn && own[pid] != nil
 		}
-		return append(members, h.strays(t)...)
-	}, h.stray, h.cfg.Grace)
+		return append(members, h.orphans(t)...)
+	}, h.isOrphan, h.cfg.Grace)
 	if len(left) > 0 {
 		h.trouble("these processes of the run could not be ended: %s", name(left))
 	}
@@ -350,10 +350,10 @@ func (h *helper) awaitOwn() bool {
 	})
 }
 
-// awaitLeave waits until there are no supervisors, not longer than leaveTime. look returns
+// awaitLeave waits until there are no supervisors, not longer than leaveTimeout. look returns
 // those that are alive, and whether there are none, which need not be so if all are dead.
 func awaitLeave(look func() (left []proc, none bool)) bool {
-	for deadline, told := uptime()+leaveTime, time.Duration(0); ; {
+	for deadline, told := uptime()+leaveTimeout, time.Duration(0); ; {
 		left, none := look()
 		now := uptime()
 		if none || now >= deadline {
@@ -371,8 +371,8 @@ func awaitLeave(look func() (left []proc, none bool)) bool {
 	}
 }
 
-// childless reports whether this process certainly has no children, alive or dead.
-func childless() bool {
+// hasNoChildren reports whether this process certainly has no children, alive or dead.
+func hasNoChildren() bool {
 	for {
 		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 		if err != unix.EINTR {
@@ -383,7 +383,7 @@ func childless() bool {
 
 // removeSpool removes this host's directory and, if it was the last one, the run's.
 func (h *helper) removeSpool() {
-	within(filesTime, func() {
+	withTimeout(filesTimeout, func() {
 		err := again(func() error { return remove(attempts.BeatFile(h.dir, h.cfg.Host)) })
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = again(h.cfg.temps(h.holder()).sweep)
@@ -393,7 +393,7 @@ func (h *helper) removeSpool() {
 		}
 	})
 	if !h.open.KeepFiles {
-		within(filesTime, func() {
+		withTimeout(filesTimeout, func() {
 			if err := h.files.store.Remove(); err != nil {
 				h.trouble("removing the files of jobs: %v", err)
 			}

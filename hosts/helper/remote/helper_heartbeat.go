@@ -15,17 +15,17 @@ import (
 	"dcs-tui/jobs"
 )
 
-// firstBeat is how soon after the hello the first beat is sent: a host with a floor
+// firstHeartbeatDelay is how soon after the hello the first beat is sent: a host with a floor
 // (max_load, min_mem_free, min_disk_free) starts nothing before it.
-const firstBeat = 150 * time.Millisecond
+const firstHeartbeatDelay = 150 * time.Millisecond
 
-// beats sends a heartbeat with measurements every lim.beat, the first one at once. It
+// sendHeartbeats sends a heartbeat with measurements every lim.beat, the first one at once. It
 // touches no file system but /proc, and waits for no lock that is held across other
 // file I/O: a hung NFS must not make the host look dead.
-func (h *helper) beats() {
+func (h *helper) sendHeartbeats() {
 	m := &meter{}
 	m.measure(nil)
-	time.Sleep(firstBeat)
+	time.Sleep(firstHeartbeatDelay)
 	c := &census{}
 	early := h.beat(m, c)
 	early.Early = true
@@ -51,14 +51,14 @@ type census struct {
 	attempts          map[int]jobs.AttemptID // what they run
 }
 
-// censusPatience is how long a heartbeat waits for the helper's lock. The lock is held
+// censusTimeout is how long a heartbeat waits for the helper's lock. The lock is held
 // across I/O in the spool, which hangs if the spool is below a hung work_dir.
-const censusPatience = 100 * time.Millisecond
+const censusTimeout = 100 * time.Millisecond
 
 // update counts again. It leaves c unchanged if the lock is not free within
-// censusPatience.
+// censusTimeout.
 func (c *census) update(h *helper) {
-	for until := uptime() + censusPatience; !h.mu.TryLock(); time.Sleep(time.Millisecond) {
+	for until := uptime() + censusTimeout; !h.mu.TryLock(); time.Sleep(time.Millisecond) {
 		if uptime() > until {
 			return
 		}
@@ -74,9 +74,9 @@ func (c *census) update(h *helper) {
 	}
 }
 
-// manyCores is how many cores an attempt uses at least that a heartbeat names. Nearly all
+// minManyCores is how many cores an attempt uses at least that a heartbeat names. Nearly all
 // jobs use one, and that is what their slot is charged anyway.
-const manyCores = 1.1
+const minManyCores = 1.1
 
 func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	c.update(h)
@@ -85,7 +85,7 @@ func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	b.Load = loadAverages()
 	b.Busy, b.Ours = m.measure(c.roots)
 	for pid, id := range c.attempts {
-		if n := m.rates[pid]; n > manyCores {
+		if n := m.rates[pid]; n > minManyCores {
 			if b.Cores == nil {
 				b.Cores = map[string]float64{}
 			}
@@ -165,8 +165,8 @@ type meter struct {
 }
 
 const (
-	rescan = 20  // after so many scans kernel threads are looked at again
-	quiet  = 0.5 // cores; with fewer busy it does not matter whose they are
+	kernelRescan = 20  // after so many scans kernel threads are looked at again
+	quietCores   = 0.5 // cores; with fewer busy it does not matter whose they are
 )
 
 // measure returns how many cores were busy since the last call, with all and
@@ -181,7 +181,7 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	}
 	m.at, m.busy = now, ticks
 	m.rates = map[int]float64{}
-	if !first && busy < quiet {
+	if !first && busy < quietCores {
 		return busy, min(busy, m.cores)
 	}
 	trees := m.trees(roots)
@@ -207,7 +207,7 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	if len(roots) == 0 {
 		return sums
 	}
-	if m.scans++; m.scans%rescan == 1 {
+	if m.scans++; m.scans%kernelRescan == 1 {
 		m.kernel = nil
 	}
 	t := scan(m.kernel)

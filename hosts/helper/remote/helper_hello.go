@@ -55,7 +55,7 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 	go func() { h.found <- findGPUs() }()
 	if err := h.prepare(hello); err != nil {
 		h.removeTraces()
-		hello.Error, hello.Passing = err.Error(), passing(err)
+		hello.Error, hello.Passing = err.Error(), isTransient(err)
 		return nil, hello
 	}
 	if hello.FencedBy != 0 {
@@ -72,7 +72,7 @@ func newHello() *hosts.Hello {
 
 // checkOpen returns an error if a helper can do nothing for who has sent o.
 func checkOpen(o *hosts.Open) error {
-	return cmp.Or(checkVersion(o), plainName("the run's uid", o.Run), plainName("the host's name", o.Host))
+	return cmp.Or(checkVersion(o), checkName("the run's uid", o.Run), checkName("the host's name", o.Host))
 }
 
 func checkVersion(o *hosts.Open) error {
@@ -136,12 +136,12 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	}
 	h.gpus = lockedGPUs(h.shareDir())
 	hello.LockedGPUs, hello.HalfGPUs = h.gpus.whole, h.gpus.half
-	hello.Owner = h.lookFirst()
+	hello.Owner = h.firstOwner()
 	h.lookAtShare(nil, 0)
 	hello.Sharing = h.sharing.now.Load()
 	h.probes, h.reads = newWorker(), newWorker()
 	if o.Cwd != "" {
-		if err := cwdThere(o.Cwd); err != nil {
+		if err := checkCwd(o.Cwd); err != nil {
 			hello.CwdError = fmt.Sprintf("%v (jobs run where dcs-tui was started; see --cwd)", err)
 		}
 	}
@@ -212,7 +212,7 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	if err := makeDirs(work); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
 	}
-	if err := notOthers(work); err != nil {
+	if err := checkOwner(work); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	if err := ownDir(h.workDir); err != nil {
@@ -227,7 +227,7 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	return nil
 }
 
-func cwdThere(cwd string) error {
+func checkCwd(cwd string) error {
 	list(filepath.Dir(cwd)) // so that NFS looks anew
 	st, err := stat(cwd)
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
@@ -379,7 +379,7 @@ func seesNonce(dir, nonce string) (bool, error) {
 		return false, nil
 	}
 	names, err := list(dir)
-	if absent(err) || err == nil && !slices.Contains(names, "nonce") {
+	if isAbsent(err) || err == nil && !slices.Contains(names, "nonce") {
 		return false, nil
 	}
 	if err != nil {
@@ -392,8 +392,8 @@ func seesNonce(dir, nonce string) (bool, error) {
 	return string(bytes.TrimSpace(b)) == strings.TrimSpace(nonce), nil
 }
 
-// absent reports whether an error proves that there is nothing for us at that path.
-func absent(err error) bool {
+// isAbsent reports whether an error proves that there is nothing for us at that path.
+func isAbsent(err error) bool {
 	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP, unix.ENAMETOOLONG} {
 		if errors.Is(err, e) {
 			return true
@@ -422,9 +422,9 @@ func tryWrite(t temps) error {
 	return err
 }
 
-// passing reports whether trouble with a file system may be over by itself: the host is
+// isTransient reports whether trouble with a file system may be over by itself: the host is
 // tried again, where for other trouble a person must act.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen} {
 		if errors.Is(err, e) {
 			return true
@@ -464,7 +464,7 @@ func (h *helper) removeTraces() {
 	if !h.open.Check {
 		return
 	}
-	within(filesTime, func() {
+	withTimeout(filesTimeout, func() {
 		if h.spool.dir != "" {
 			removeTree(h.spool.dir)
 			run := filepath.Dir(h.spool.dir)

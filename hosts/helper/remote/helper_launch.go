@@ -28,7 +28,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	case now > m.ExpireUptime:
 		h.refuseLate(ids, now-m.ExpireUptime)
 		return
-	case h.superseded():
+	case h.isSuperseded():
 		h.out.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
 		return
 	}
@@ -65,11 +65,11 @@ func (h *helper) launch(m *hosts.Launch) {
 		}
 		// The first are rung at once, so that they start while the rest is written.
 		if i < 4 || i%16 == 15 {
-			h.staffLocked()
+			h.startSupervisorsLocked()
 			h.wakePipe.send()
 		}
 	}
-	h.staffLocked()
+	h.startSupervisorsLocked()
 	h.wakePipe.send()
 	for _, m := range refused {
 		h.out.send(m)
@@ -195,7 +195,7 @@ const whyLapsed = "its lease ran out before a slot was free"
 // extend gives what waits more time. What has lapsed already is taken back
 // first: the dispatcher may have queued it elsewhere.
 func (h *helper) extend(to time.Duration) {
-	if h.superseded() {
+	if h.isSuperseded() {
 		return
 	}
 	if uptime() > h.ctl.lease() {
@@ -230,10 +230,10 @@ func (h *helper) setLimit(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.limit = min(max(0, n), maxSlots)
-	if !h.superseded() {
+	if !h.isSuperseded() {
 		h.ctl.at(ctlLimit).Store(int64(h.limit))
 		h.ctl.at(ctlAllowed).Store(int64(h.limit) + 1)
 	}
-	h.staffLocked()
+	h.startSupervisorsLocked()
 	h.wakePipe.send()
 }

@@ -300,10 +300,10 @@ func (o *owners) account(key string) account {
 //     is orphaned by the death of its supervisor.
 
 const (
-	suspendFor   = 10 * time.Second      // how long the control page is believed
-	suspendRound = 3 * time.Second       // between two looks for processes that are not stopped
-	suspendSoon  = 50 * time.Millisecond // the same, after some have been found
-	suspendHurry = 20                    // so many looks in a row are soon
+	suspendLease         = 10 * time.Second      // how long the control page is believed
+	suspendInterval      = 3 * time.Second       // between two looks for processes that are not stopped
+	suspendShortInterval = 50 * time.Millisecond // the same, after some have been found
+	maxShortIntervals    = 20                    // so many looks in a row are soon
 )
 
 // suspend records that jobs are suspended until then, unless it is prolonged.
@@ -313,8 +313,8 @@ func (c *control) suspend(to time.Duration) {
 	c.at(ctlSuspendTo).Store(int64(to))
 }
 
-// resumed records that jobs continue.
-func (c *control) resumed() {
+// markResumed records that jobs continue.
+func (c *control) markResumed() {
 	if to := c.at(ctlSuspendTo).Swap(0); to != 0 {
 		c.at(ctlSuspended).Add(int64(uptime()) - to) // less what was left, or more by what it took to notice
 	}
@@ -331,8 +331,8 @@ func (c *control) suspended() (total, to time.Duration) {
 	return total, to
 }
 
-// overdue reports whether jobs are still marked as suspended after the time for that.
-func (c *control) overdue() bool {
+// isSuspendOverdue reports whether jobs are still marked as suspended after the time for that.
+func (c *control) isSuspendOverdue() bool {
 	_, to := c.suspended()
 	return to != 0 && uptime() > to
 }
@@ -358,7 +358,7 @@ func (s spool) trees(t table, prefix string) (members []proc, supervisors map[in
 func (s spool) resume(c *control, prefix string) {
 	members, _ := s.trees(scan(nil), prefix)
 	signalAll(members, unix.SIGCONT)
-	c.resumed()
+	c.markResumed()
 }
 
 // stopper stops trees. Each process is stopped once: one that was continued since is being
@@ -387,7 +387,7 @@ func (s *stopper) round() bool {
 }
 
 // suspendMain is `__suspend SPOOL GENERATION`: the suspender. It ends when its input does, when
-// it has heard nothing for suspendFor, or when another helper serves the spool, which then
+// it has heard nothing for suspendLease, or when another helper serves the spool, which then
 // sees to the jobs.
 func suspendMain(args []string) error {
 	if len(args) != 2 {
@@ -411,19 +411,19 @@ func suspendMain(args []string) error {
 	}
 	st := stopper{s, cookie(cfg.Run, cfg.Host, ""), map[int]uint64{}}
 	heard, hurry := uptime(), 0
-	for uptime()-heard < suspendFor && ctl.at(ctlEnd).Load() == 0 {
+	for uptime()-heard < suspendLease && ctl.at(ctlEnd).Load() == 0 {
 		if ctl.at(ctlGeneration).Load() != generation {
 			return nil
 		}
 		if _, to := ctl.suspended(); to == 0 {
 			clear(st.told) // at first, or somebody has continued everything
 		}
-		ctl.suspend(uptime() + suspendFor)
-		wait := suspendRound
+		ctl.suspend(uptime() + suspendLease)
+		wait := suspendInterval
 		if hurry++; !st.round() {
 			hurry = 0
-		} else if hurry < suspendHurry {
-			wait = suspendSoon
+		} else if hurry < maxShortIntervals {
+			wait = suspendShortInterval
 		}
 		input := []unix.PollFd{{Fd: 0, Events: unix.POLLIN}}
 		if n, _ := unix.Poll(input, int(wait/time.Millisecond)); n > 0 {
@@ -470,14 +470,14 @@ func (h *helper) watchOwner() {
 	}
 }
 
-// firstLook bounds how long the hello waits for the first look at the owners.
-const firstLook = time.Second
+// firstOwnerTimeout bounds how long the hello waits for the first look at the owners.
+const firstOwnerTimeout = time.Second
 
-// lookFirst looks for owners before the hello, so that nothing is started on a host that is
+// firstOwner looks for owners before the hello, so that nothing is started on a host that is
 // to be left alone.
-func (h *helper) lookFirst() hosts.Owner {
+func (h *helper) firstOwner() hosts.Owner {
 	h.owner.Store(&hosts.Owner{})
-	within(firstLook, func() {
+	withTimeout(firstOwnerTimeout, func() {
 		held := h.owners.look()
 		h.owner.Store(&held)
 		close(h.ownerKnown)

@@ -35,7 +35,7 @@ func (h *helper) answer(ids []jobs.AttemptID) {
 		for _, id := range rest {
 			found = append(found, h.examine(id, pgroup{}))
 		}
-		h.tell(found)
+		h.sendResults(found)
 	})
 	if !accepted {
 		var unknown []hosts.ProbedJob
@@ -46,8 +46,8 @@ func (h *helper) answer(ids []jobs.AttemptID) {
 	}
 }
 
-// tell sends answers; outcomes go as exits.
-func (h *helper) tell(found []hosts.ProbedJob) {
+// sendResults sends answers; outcomes go as exits.
+func (h *helper) sendResults(found []hosts.ProbedJob) {
 	var exits []hosts.ExitedJob
 	for _, p := range found {
 		if p.Answer == hosts.HasExited {
@@ -125,7 +125,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 		p.Answer = hosts.NeverStarted
 		return p
 	}
-	return h.bodies(p, f, job)
+	return h.confirmDead(p, f, job)
 }
 
 // byProber reports whether a tombstone was made by someone who found no claim, not by the
@@ -144,9 +144,9 @@ func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
 	return false, nil
 }
 
-// bodies decides about an attempt that was claimed, is held by nobody, and has
+// confirmDead decides about an attempt that was claimed, is held by nobody, and has
 // no sentinel: it is dead once none of its processes is left.
-func (h *helper) bodies(p hosts.ProbedJob, f attempts.Fate, job pgroup) hosts.ProbedJob {
+func (h *helper) confirmDead(p hosts.ProbedJob, f attempts.Fate, job pgroup) hosts.ProbedJob {
 	c := f.Claim
 	if c.Host != "" && c.Host != h.cfg.Host {
 		p.Why = "it was claimed by host " + c.Host
@@ -182,7 +182,7 @@ func (h *helper) bodies(p hosts.ProbedJob, f attempts.Fate, job pgroup) hosts.Pr
 // It returns what could not be ended.
 func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
-	return endChasing(jobTree(mine, job, nil, h.stray), h.stray, min(h.cfg.Grace, 2*time.Second))
+	return endChasing(jobTree(mine, job, nil, h.isOrphan), h.isOrphan, min(h.cfg.Grace, 2*time.Second))
 }
 
 // fate reads what an attempt's status file says, or a copy in the spool that could not be
@@ -260,7 +260,7 @@ func (h *helper) listAll(m *hosts.List) {
 			piece = &hosts.Listed{}
 		}
 	}
-	ids, err := h.spooled()
+	ids, err := h.listSpooled()
 	for _, id := range ids {
 		h.mu.Lock()
 		p, known := h.knownLocked(id)
@@ -305,9 +305,9 @@ func (h *helper) listed(f attempts.Fate) hosts.ProbedJob {
 	return h.inspect(f.Attempt, pgroup{}, false)
 }
 
-// spooled returns the attempts of which the spool has something: handed over,
+// listSpooled returns the attempts of which the spool has something: handed over,
 // held, or ended with an outcome that could not be put where it belongs.
-func (h *helper) spooled() ([]jobs.AttemptID, error) {
+func (h *helper) listSpooled() ([]jobs.AttemptID, error) {
 	var ids []jobs.AttemptID
 	var first error // a message is one line
 	// Look in the order in which an attempt moves, so that one that moves meanwhile is not missed.

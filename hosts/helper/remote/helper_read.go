@@ -26,7 +26,7 @@ func serveReads(in *wire.Reader, stdout io.Writer, o *hosts.Open, lim limits) er
 	h := &helper{open: o, out: newOutbox(wire.NewWriter(stdout)), reads: newWorker()}
 	defer h.out.flush()
 	if err := h.findOutputs(); err != nil {
-		hello.Error, hello.Passing = err.Error(), passing(err)
+		hello.Error, hello.Passing = err.Error(), isTransient(err)
 		h.out.send(hello)
 		return nil
 	}
@@ -80,15 +80,15 @@ func (h *helper) findOutputs() error {
 	}
 	h.workDir = filepath.Join(work, o.Run)
 	h.dir = h.workDir
-	if err := notOthers(work); err != nil && !absent(err) {
+	if err := checkOwner(work); err != nil && !isAbsent(err) {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	_, err = list(h.dir)
-	if absent(err) {
+	if isAbsent(err) {
 		return fmt.Errorf("nothing of the run is in %s: %w; it was removed, or work_dir was another", work, err)
 	}
 	if err == nil {
-		_, err = isOurs(h.dir) // work_dir may stand in /tmp
+		_, err = checkOurs(h.dir) // work_dir may stand in /tmp
 	}
 	if err != nil {
 		return err
@@ -118,11 +118,11 @@ func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 		store, id := files.Store{Dir: filesDir(h.workDir, h.open.Host)}, m.Attempt.String()
 		if m.Path == "" {
 			text, err := store.Returned(id)
-			return piece(m, bytes.NewReader(text), int64(len(text)), err, !passing(err))
+			return piece(m, bytes.NewReader(text), int64(len(text)), err, !isTransient(err))
 		}
 		f, err := store.OpenReturned(id, m.Path)
 		if err != nil {
-			return piece(m, nil, 0, err, !passing(err))
+			return piece(m, nil, 0, err, !isTransient(err))
 		}
 		defer f.Close()
 		st, err := f.Stat()
@@ -130,7 +130,7 @@ func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 			err = errNotPlain
 		}
 		if err != nil {
-			return piece(m, nil, 0, err, !passing(err))
+			return piece(m, nil, 0, err, !isTransient(err))
 		}
 		return piece(m, f, st.Size(), nil, false)
 	}

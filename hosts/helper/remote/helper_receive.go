@@ -48,11 +48,11 @@ type receiver struct {
 	wanted, have int // versions of what every job gets; counted by Resends
 	syncing      bool
 	opened       bool // the store is
-	held         map[jobs.AttemptID]heldToken
+	held         map[jobs.AttemptID]heldLaunch
 }
 
-// heldToken is what a launch waits for.
-type heldToken struct {
+// heldLaunch is what a launch waits for.
+type heldLaunch struct {
 	version int  // of what every job gets
 	own     bool // files of its own
 }
@@ -62,7 +62,7 @@ func filesDir(workDir, host string) string { return filepath.Join(workDir, "file
 func newReceiver(dir string) *receiver {
 	r := &receiver{
 		store: files.Store{Dir: dir}, window: newWindow(), own: make(chan struct{}, ownAtOnce), kick: make(chan struct{}, 1),
-		answers: map[int64]asked{}, held: map[jobs.AttemptID]heldToken{},
+		answers: map[int64]asked{}, held: map[jobs.AttemptID]heldLaunch{},
 	}
 	r.lastID.Store(time.Now().UnixNano()) // an answer to an earlier helper is not taken for ours
 	return r
@@ -184,7 +184,7 @@ func (h *helper) holdLocked(job *hosts.LaunchJob) bool {
 	if _, ok := r.held[job.Attempt]; ok {
 		return true
 	}
-	held := heldToken{r.wanted, job.Files.Own && !r.store.HasOwn(job.Attempt.String())}
+	held := heldLaunch{r.wanted, job.Files.Own && !r.store.HasOwn(job.Attempt.String())}
 	if !held.own && r.have >= held.version {
 		return false
 	}
@@ -206,12 +206,12 @@ func (h *helper) releaseLocked() {
 			h.wakePipe.add(id)
 		}
 	}
-	h.staffLocked()
+	h.startSupervisorsLocked()
 	h.wakePipe.send()
 }
 
-// unheldLocked returns the attempts that wait for a slot and for nothing else.
-func (h *helper) unheldLocked() map[jobs.AttemptID]bool {
+// readyLocked returns the attempts that wait for a slot and for nothing else.
+func (h *helper) readyLocked() map[jobs.AttemptID]bool {
 	if len(h.files.held) == 0 {
 		return h.waiting
 	}

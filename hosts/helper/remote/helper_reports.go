@@ -85,7 +85,7 @@ func (h *helper) collect(p reportPipe) error {
 		if err != nil {
 			return fmt.Errorf("spool: reading reports: %w", err)
 		}
-		if h.superseded() {
+		if h.isSuperseded() {
 			return errSuperseded // these lines were for another; it looks after itself
 		}
 		have += n
@@ -126,7 +126,7 @@ func (h *helper) reported(lines []byte) time.Duration {
 		}
 	}
 	if len(h.waiting) > 0 && len(h.sups) < h.limit {
-		h.staffLocked() // an earlier helper's supervisor may have freed its slot
+		h.startSupervisorsLocked() // an earlier helper's supervisor may have freed its slot
 	}
 	h.wakePipe.send()
 	gather := h.gatherLocked()
@@ -179,7 +179,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		b.ask = append(b.ask, id)
 	case repTrouble:
 		if r.Why == tokenReturned {
-			if h.unheldLocked()[id] {
+			if h.readyLocked()[id] {
 				h.wakePipe.add(id)
 			}
 			return
@@ -317,13 +317,13 @@ func (o *outbox) run() {
 	}
 }
 
-// flushTime bounds how long the end of a helper waits for a link that is stuck.
-const flushTime = 5 * time.Second
+// flushTimeout bounds how long the end of a helper waits for a link that is stuck.
+const flushTimeout = 5 * time.Second
 
 // flush waits until everything is written or the link has failed, not for ever.
 func (o *outbox) flush() {
 	late := false
-	timer := time.AfterFunc(flushTime, func() {
+	timer := time.AfterFunc(flushTimeout, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		late = true

@@ -41,8 +41,8 @@ type sharing struct {
 	changed chan struct{}                 // room for one: look now
 }
 
-// maxToldClaims bounds the complaints about files of others.
-const maxToldClaims = 8
+// maxReportedClaims bounds the complaints about files of others.
+const maxReportedClaims = 8
 
 // setShare handles what the run wants.
 func (h *helper) setShare(m *hosts.Share) {
@@ -70,7 +70,7 @@ func (h *helper) watchShare() {
 		case <-h.sharing.changed:
 		case <-time.After(wait):
 		}
-		if h.atEnd() || h.superseded() {
+		if h.hasEnded() || h.isSuperseded() {
 			continue
 		}
 		before := h.sharing.now.Load()
@@ -107,12 +107,12 @@ func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 	if err != nil {
 		s.now.Store(nil)
 		if active && !errors.Is(err, fs.ErrNotExist) {
-			h.complain(dir, fmt.Sprintf("the slots of this host are not shared with other users: %v (share_dir in hosts.toml names another directory)", err))
+			h.reportOnce(dir, fmt.Sprintf("the slots of this host are not shared with other users: %v (share_dir in hosts.toml names another directory)", err))
 		}
 		return
 	}
 	for name, why := range odd {
-		h.complain(name, fmt.Sprintf("%s/%s is ignored, it was not made by dcs-tui: %s", dir, name, why))
+		h.reportOnce(name, fmt.Sprintf("%s/%s is ignored, it was not made by dcs-tui: %s", dir, name, why))
 	}
 	slots := h.slots
 	if active {
@@ -189,23 +189,23 @@ func (s *sharing) starve(claims []hosts.SlotClaim, me, bound int, patience time.
 	}
 }
 
-// complain reports what is wrong with a file, once.
-func (h *helper) complain(name, text string) {
+// reportOnce reports what is wrong with a file, once.
+func (h *helper) reportOnce(name, text string) {
 	s := &h.sharing
 	if s.told == nil {
 		s.told = map[string]bool{}
 	}
-	if h.out == nil || s.told[name] || len(s.told) >= maxToldClaims {
+	if h.out == nil || s.told[name] || len(s.told) >= maxReportedClaims {
 		return
 	}
-	if s.told[name] = true; len(s.told) == maxToldClaims {
+	if s.told[name] = true; len(s.told) == maxReportedClaims {
 		text += "; further such files are not reported"
 	}
 	h.trouble("%s", text)
 }
 
-// leaveShare removes the claim at the end of the run, also one of an earlier helper.
-func (h *helper) leaveShare() {
+// removeClaims removes the claim at the end of the run, also one of an earlier helper.
+func (h *helper) removeClaims() {
 	h.sharing.mu.Lock()
 	defer h.sharing.mu.Unlock()
 	h.sharing.left = true

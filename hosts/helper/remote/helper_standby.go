@@ -26,7 +26,7 @@ const standbyTimeout = 15 * time.Second
 func serveStandby(stdout io.Writer, o *hosts.Open) error {
 	hello := newHello()
 	if err := startStandby(o); err != nil {
-		hello.Error, hello.Passing = err.Error(), passing(err)
+		hello.Error, hello.Passing = err.Error(), isTransient(err)
 	}
 	out := newOutbox(wire.NewWriter(stdout))
 	out.send(hello)

@@ -23,18 +23,18 @@ type supervisor struct {
 	log  string // its standard error
 }
 
-// warm is how many supervisors wait for work while a helper is there, so that a
+// warmSupervisors is how many supervisors wait for work while a helper is there, so that a
 // job on an idle host starts without the making of a process.
-const warm = 1
+const warmSupervisors = 1
 
 // maxCrashes is how many supervisors in a row may die young before what waits is
 // given back: something is wrong with this host.
 const maxCrashes = 3
 
-// staffLocked starts supervisors until there is one for each job that waits or
+// startSupervisorsLocked starts supervisors until there is one for each job that waits or
 // runs, within the limit. Those of earlier helpers count while they are busy.
-func (h *helper) staffLocked() {
-	if h.closing || h.open.Check || h.superseded() { // a check is given no job
+func (h *helper) startSupervisorsLocked() {
+	if h.closing || h.open.Check || h.isSuperseded() { // a check is given no job
 		return
 	}
 	serving, used := 0, map[int]bool{}
@@ -51,7 +51,7 @@ func (h *helper) staffLocked() {
 			used[r.by.Slot] = true
 		}
 	}
-	want := min(h.limit-old, max(warm, len(h.running)-old+len(h.waiting)))
+	want := min(h.limit-old, max(warmSupervisors, len(h.running)-old+len(h.waiting)))
 	for slot := 1; serving < want && slot <= h.limit; slot++ {
 		if used[slot] {
 			continue
@@ -132,7 +132,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 			how = jobs.SignalName(int(ws.Signal()))
 		}
 		h.trouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, lastWords(s.log))
-		h.takenLocked() // what it held, though it may have died before it said so
+		h.reconcileTakenLocked() // what it held, though it may have died before it said so
 		h.probes.do(func() { h.cfg.temps(h.holder()).sweep() })
 	}
 	if crashed && uptime()-s.born < time.Second {
@@ -146,7 +146,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 		return
 	}
 	if len(h.waiting) > 0 {
-		h.staffLocked()
+		h.startSupervisorsLocked()
 		h.wakePipe.send()
 	}
 }
@@ -158,32 +158,32 @@ func (h *helper) giveBackLocked(why string) {
 
 // lastWords returns what a log tells, on one line.
 func lastWords(path string) string {
-	if text, err := beginning(path); err == nil && text != "" {
+	if text, err := firstText(path); err == nil && text != "" {
 		return text
 	}
 	return "none"
 }
 
-// idleTime is how many looks in a row must find supervisors idle before all but
+// maxIdleLooks is how many looks in a row must find supervisors idle before all but
 // the warm ones are sent away: about 10 s.
-const idleTime = 4
+const maxIdleLooks = 4
 
-// housekeep looks after the spool every few seconds: what no report said, what
+// maintain looks after the spool every few seconds: what no report said, what
 // has lapsed, what could not be written before, what jobs say of their progress.
-func (h *helper) housekeep() error {
+func (h *helper) maintain() error {
 	idle := 0
 	for range time.Tick(h.lim.beat) {
-		if h.superseded() {
+		if h.isSuperseded() {
 			return errSuperseded
 		}
-		if h.atEnd() {
+		if h.hasEnded() {
 			continue // the spool is being removed
 		}
 		if uptime() > h.ctl.lease() {
 			h.takeBackAll(whyLapsed)
 		}
-		h.recount()
-		idle = h.sendAway(idle)
+		h.reconcile()
+		idle = h.dismissIdle(idle)
 		settle(h.spool, &h.cfg, h.holder())
 		h.readProgress()
 		h.watchGPUs()
@@ -191,12 +191,12 @@ func (h *helper) housekeep() error {
 	return nil
 }
 
-// recount compares what we believe with what the spool shows.
-func (h *helper) recount() {
+// reconcile compares what we believe with what the spool shows.
+func (h *helper) reconcile() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.unfed {
-		h.refeedLocked()
+	if h.requeueFailed {
+		h.requeueLocked()
 	}
 	names, err := h.spool.list(dirIn)
 	if err == nil {
@@ -212,7 +212,7 @@ func (h *helper) recount() {
 				lost = append(lost, id)
 			}
 		}
-		h.takenLocked() // removes from waiting what runs
+		h.reconcileTakenLocked() // removes from waiting what runs
 		for _, id := range lost {
 			if h.waiting[id] { // neither waits nor runs: over, or lapsed, and the report was lost
 				delete(h.waiting, id)
@@ -220,13 +220,13 @@ func (h *helper) recount() {
 			}
 		}
 	}
-	h.staffLocked()
-	h.wakePipe.again(h.unheldLocked())
+	h.startSupervisorsLocked()
+	h.wakePipe.again(h.readyLocked())
 }
 
-// sendAway dismisses supervisors that have been idle for a while. looks is how
+// dismissIdle dismisses supervisors that have been idle for a while. looks is how
 // often in a row there were some; the new count is returned.
-func (h *helper) sendAway(looks int) int {
+func (h *helper) dismissIdle(looks int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	idle := 0
@@ -240,13 +240,13 @@ func (h *helper) sendAway(looks int) int {
 			idle--
 		}
 	}
-	if len(h.waiting) > 0 || idle <= warm {
+	if len(h.waiting) > 0 || idle <= warmSupervisors {
 		return 0
 	}
-	if looks+1 < idleTime {
+	if looks+1 < maxIdleLooks {
 		return looks + 1
 	}
-	h.wakePipe.dismiss(idle - warm)
+	h.wakePipe.dismiss(idle - warmSupervisors)
 	return 0
 }
 
@@ -356,15 +356,15 @@ func (h *helper) readReport(attempt string, reports map[string]string) (end int6
 	return end, false
 }
 
-// wakeEvery is how often stopped supervisors are looked for.
-const wakeEvery = 3 * time.Second
+// stoppedInterval is how often stopped supervisors are looked for.
+const stoppedInterval = 3 * time.Second
 
 // wake lets supervisors continue that were stopped, by a job or by a person: a stopped
 // one sees neither its job's end nor its timeout, nor that it shall be ended. To
 // hold a job up, the job is what is to be stopped.
 func (h *helper) wake() {
 	told := map[int]bool{}
-	for range time.Tick(wakeEvery) {
+	for range time.Tick(stoppedInterval) {
 		h.mu.Lock()
 		supervisors := make(map[int]holder, len(h.sups))
 		for _, r := range h.running {
@@ -380,7 +380,7 @@ func (h *helper) wake() {
 		}
 		h.mu.Unlock()
 		for _, s := range supervisors {
-			if h.shutOut() || !goOn(s) || told[s.PID] {
+			if h.isShutOut() || !continueStopped(s) || told[s.PID] {
 				continue
 			}
 			told[s.PID] = true
@@ -389,8 +389,8 @@ func (h *helper) wake() {
 	}
 }
 
-// goOn continues a supervisor if it is stopped, and reports whether it was.
-func goOn(by holder) bool {
+// continueStopped continues a supervisor if it is stopped, and reports whether it was.
+func continueStopped(by holder) bool {
 	p, ok := readProc(by.PID)
 	if !ok || p.start != by.Start || p.state != 'T' {
 		return false
@@ -399,9 +399,9 @@ func goOn(by holder) bool {
 	return true
 }
 
-// hearLogsLocked passes on what supervisors of earlier helpers have left in their
+// forwardLogsLocked passes on what supervisors of earlier helpers have left in their
 // logs, once.
-func (h *helper) hearLogsLocked() {
+func (h *helper) forwardLogsLocked() {
 	names, err := h.spool.list(dirLog)
 	if err != nil {
 		h.trouble("%v", err)
@@ -413,7 +413,7 @@ func (h *helper) hearLogsLocked() {
 			continue
 		}
 		path := h.spool.path(dirLog, n)
-		text, err := beginning(path)
+		text, err := firstText(path)
 		if err != nil {
 			h.trouble("spool: %v", err)
 			continue
@@ -425,9 +425,9 @@ func (h *helper) hearLogsLocked() {
 	}
 }
 
-// beginning returns the beginning of a log on one line: a crash says what happened
+// firstText returns the beginning of a log on one line: a crash says what happened
 // first.
-func beginning(path string) (string, error) {
+func firstText(path string) (string, error) {
 	buf := make([]byte, 2048)
 	n, err := readInto(unix.AT_FDCWD, path, buf)
 	text := strings.Join(strings.Fields(string(buf[:n])), " ")

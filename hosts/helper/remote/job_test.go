@@ -442,7 +442,7 @@ func TestHeldButOver(t *testing.T) {
 
 // bareSlot is a supervisor within the test, without a loop: it owes the report of
 // 1.1. ring is the pipe of its tokens, told that of its reports.
-func (w *world) bareSlot() (s *slot, owe *owed, ring int, told *os.File) {
+func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File) {
 	t := w.t
 	t.Helper()
 	sp, err := makeSpool(w.base, w.run, "melon1")
@@ -471,9 +471,9 @@ func (w *world) bareSlot() (s *slot, owe *owed, ring int, told *os.File) {
 		}
 	}
 	id := attemptID(t, "1.1")
-	owe = &owed{&attempt{id: id, taken: takenName(id, s.by)}, &report{Kind: repExited, Attempt: id}}
+	owe = &pendingReport{&attempt{id: id, taken: takenName(id, s.by)}, &report{Kind: repExited, Attempt: id}}
 	write(t, sp.path(dirTaken, owe.a.taken), "")
-	s.debt.cur.Store(owe)
+	s.pending.cur.Store(owe)
 	return s, owe, pipe[1], told
 }
 
@@ -481,13 +481,13 @@ func (w *world) bareSlot() (s *slot, owe *owed, ring int, told *os.File) {
 func TestPaidByTimer(t *testing.T) {
 	w := newWorld(t)
 	s, owe, _, told := w.bareSlot()
-	if got := s.debt.await(s); got != owe {
+	if got := s.pending.await(s); got != owe {
 		t.Errorf("owed is %v", got)
 	}
 	buf := make([]byte, 4096)
 	n, err := told.Read(buf)
-	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, *owe.exit) || s.debt.cur.Load() != nil {
-		t.Errorf("reported %q, %v; owed is %v", buf[:n], err, s.debt.cur.Load())
+	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, *owe.exit) || s.pending.cur.Load() != nil {
+		t.Errorf("reported %q, %v; owed is %v", buf[:n], err, s.pending.cur.Load())
 	}
 	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
 		t.Errorf("the spec was not let go: %v", err)
@@ -501,8 +501,8 @@ func TestPaysBeforeItWaits(t *testing.T) {
 	s, owe, ring, told := w.bareSlot()
 	next := attemptID(t, "2.1")
 	unix.Write(ring, appendToken(nil, 1, next))
-	if _, got, ok := s.nextToken(); !ok || got != next || s.debt.cur.Load() != owe {
-		t.Errorf("token %v %v; owed is %v", got, ok, s.debt.cur.Load())
+	if _, got, ok := s.nextToken(); !ok || got != next || s.pending.cur.Load() != owe {
+		t.Errorf("token %v %v; owed is %v", got, ok, s.pending.cur.Load())
 	}
 	want := *owe.exit
 	want.By = s.by // as the report says

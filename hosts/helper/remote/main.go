@@ -30,7 +30,7 @@ const (
 // helper: frames on standard input and output), "__slot" (a supervisor), "__suspend" or
 // "__sum" (prints the SHA-256 of the executable in hex). It returns the exit
 // status: 0, 1 after trouble (said on standard error), 2 for an unknown word.
-func Main(args []string) int { return runWord(args, usual) }
+func Main(args []string) int { return runWord(args, defaultLimits) }
 
 func runWord(args []string, lim limits) int {
 	word := ""
@@ -84,8 +84,8 @@ type limits struct {
 	site     site
 }
 
-// usual are the limits of the program itself.
-var usual = limits{silence: 30 * time.Second, nowhere: time.Minute, beat: 3 * time.Second, lastSlot: 30 * time.Second, site: site{self: os.Getuid()}}
+// defaultLimits are the limits of the program itself.
+var defaultLimits = limits{silence: 30 * time.Second, nowhere: time.Minute, beat: 3 * time.Second, lastSlot: 30 * time.Second, site: site{self: os.Getuid()}}
 
 // uptime is CLOCK_BOOTTIME: it runs on while the machine sleeps, so a lease that
 // ran out in a suspended laptop has run out.
@@ -139,9 +139,9 @@ func relaxTimers(d time.Duration) {
 	syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, uintptr(d), 0)
 }
 
-// usualSlack gives the calling thread the kernel's default, for a process that is started
+// withDefaultSlack gives the calling thread the kernel's default, for a process that is started
 // from it. The function that it returns takes that back.
-func usualSlack() (relax func()) {
+func withDefaultSlack() (relax func()) {
 	runtime.LockOSThread()
 	set := func(d time.Duration) { unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d), 0, 0, 0) }
 	set(jobSlack)

@@ -270,7 +270,7 @@ func TestEntomb(t *testing.T) {
 		if c.there != "" {
 			write(t, path, c.there)
 		}
-		if got := entomb(dir, "", mine); got != c.want {
+		if got := ensureTombstone(dir, "", mine); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		b, err := os.ReadFile(path)

@@ -231,9 +231,9 @@ func markIn(env []byte) mark {
 // us may, so what does not answer is left out until it does.
 
 const (
-	procPatience = time.Second            // for the first process that does not answer
-	procHurry    = 100 * time.Millisecond // for each further one of the same picture
-	hungPatience = 2 * time.Second        // before the end of a tree is called complete without them
+	procTimeout      = time.Second            // for the first process that does not answer
+	procShortTimeout = 100 * time.Millisecond // for each further one of the same picture
+	hungTimeout      = 2 * time.Second        // before the end of a tree is called complete without them
 )
 
 // hung are processes whose files do not answer. They are asked again when they did.
@@ -285,7 +285,7 @@ type walk struct {
 // each asks all of pids that answer, waiting for none that does not. tell gets the
 // answers, in a goroutine that may outlive the call, but not after it.
 func (h *hung) each(pids []int, ask func(pid int) (tell func())) {
-	patience := procPatience
+	patience := procTimeout
 	for len(pids) > 0 {
 		w := &walk{}
 		done := make(chan struct{})
@@ -311,7 +311,7 @@ func (h *hung) each(pids []int, ask func(pid int) (tell func())) {
 			timer.Reset(patience)
 		}
 		timer.Stop()
-		pids, patience = pids[at+1:], procHurry
+		pids, patience = pids[at+1:], procShortTimeout
 	}
 }
 
@@ -355,7 +355,7 @@ func (h *hung) clear() bool {
 	if len(h.ours()) == 0 {
 		return true
 	}
-	for until := uptime() + hungPatience; uptime() < until; time.Sleep(procHurry) {
+	for until := uptime() + hungTimeout; uptime() < until; time.Sleep(procShortTimeout) {
 		if len(h.ours()) == 0 {
 			return false
 		}

@@ -401,7 +401,7 @@ func (s *slot) hold(n int) bool {
 	if err != nil || me < 0 || hosts.SlotsFit(slots, plainClaims(claims), me, s.ctl.at(ctlLast).Load() != 0) {
 		return true
 	}
-	s.letGo()
+	s.releaseSlots()
 	return false
 }
 
@@ -427,8 +427,8 @@ func (s *slot) publish(dirfd, n int) (err error) {
 
 func (s *slot) span() int64 { return int64(s.by.Slot) * claimSpan }
 
-// letGo gives all slots back.
-func (s *slot) letGo() {
+// releaseSlots gives all slots back.
+func (s *slot) releaseSlots() {
 	if s.used.n > 0 {
 		unlockRange(s.used.fd, s.used.path, s.span(), 0)
 		s.used.n, s.used.memory = 0, 0
@@ -453,7 +453,7 @@ func (s *slot) holdMemory(bytes int64) {
 // any more, or at until.
 func (s *slot) awaitSlots(n int, until time.Duration) bool {
 	for !s.hold(n) {
-		if s.superfluous() || uptime() > until {
+		if s.isSuperfluous() || uptime() > until {
 			return false
 		}
 		// At random, so that two supervisors which hold each other off do not continue so.

@@ -74,15 +74,15 @@ func ownDir(dir string) error {
 	if err == nil || !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	mode, err := isOurs(dir)
+	mode, err := checkOurs(dir)
 	if err == nil && mode&0o077 != 0 {
 		return chmod(dir, 0o700)
 	}
 	return err
 }
 
-// isOurs checks that dir is a directory of ours, and returns its mode.
-func isOurs(dir string) (mode uint32, err error) {
+// checkOurs checks that dir is a directory of ours, and returns its mode.
+func checkOurs(dir string) (mode uint32, err error) {
 	var st unix.Stat_t
 	if err := statat(unix.AT_FDCWD, dir, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return 0, err
@@ -96,9 +96,9 @@ func isOurs(dir string) (mode uint32, err error) {
 	return st.Mode, nil
 }
 
-// notOthers returns an error if a directory, possibly behind a symbolic link, belongs
+// checkOwner returns an error if a directory, possibly behind a symbolic link, belongs
 // to another user than us or root: that user could replace what we create there.
-func notOthers(dir string) error {
+func checkOwner(dir string) error {
 	st, err := stat(dir)
 	if err == nil && st.Uid != 0 && int(st.Uid) != os.Getuid() {
 		err = fmt.Errorf("%s belongs to user %d, not to us; set another work_dir for this host", dir, st.Uid)
@@ -183,9 +183,9 @@ func (s spool) taken() (map[jobs.AttemptID]holder, error) {
 	return m, nil
 }
 
-// plainName refuses what cannot be one component of a path, or would not fit
+// checkName refuses what cannot be one component of a path, or would not fit
 // into a sentinel beside the outcome.
-func plainName(what, s string) error {
+func checkName(what, s string) error {
 	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/"\<>&`, r) }
 	if s == "" || s == "." || s == ".." || len(s) > 64 || !utf8.ValidString(s) || strings.ContainsFunc(s, odd) {
 		return fmt.Errorf("%s %q cannot be used as a file name (1 to 64 bytes without blanks, slashes, quotes, <, > and &)", what, s)
@@ -426,12 +426,12 @@ func openTokens(fd int) tokens {
 func (s *slot) nextToken() (generation int64, id jobs.AttemptID, ok bool) {
 	var b [tokenBytes]byte
 	n, err := -1, error(unix.EAGAIN)
-	if s.debt.cur.Load() != nil && s.tokens.quick >= 0 {
+	if s.pending.cur.Load() != nil && s.tokens.quick >= 0 {
 		n, err = readToken(s.tokens.quick, b[:])
 	}
 	if err == unix.EAGAIN {
-		s.pay()
-		s.letGo()
+		s.flushPending()
+		s.releaseSlots()
 		n, err = readToken(s.tokens.fd, b[:])
 	}
 	if err != nil || n != tokenBytes {

@@ -46,12 +46,12 @@ type slot struct {
 	shardID string // the shard directory that shardFD is open on
 	shardFD int
 
-	left   map[int]uint64 // pid: start of children that earlier jobs left behind
-	watch  watch
-	tokens tokens
-	debt   debt
-	buf    []byte // specs are read into it
-	line   []byte // reports are written in it
+	left    map[int]uint64 // pid: start of children that earlier jobs left behind
+	watch   watch
+	tokens  tokens
+	pending pending
+	buf     []byte // specs are read into it
+	line    []byte // reports are written in it
 
 	used    usedSlots
 	oom     oomScore
@@ -153,14 +153,14 @@ func niceAll(nice int) {
 
 // loop takes tokens until none will come, or we are one too many.
 func (s *slot) loop() {
-	for !s.cut && !s.superfluous() {
+	for !s.cut && !s.isSuperfluous() {
 		s.reap()
 		generation, id, ok := s.nextToken()
 		if !ok || id.Job == 0 {
 			break // the helper is gone and the pipe is drained, or we are asked to leave
 		}
 		s.awaitSlots(1, s.ctl.lease())
-		if s.superfluous() {
+		if s.isSuperfluous() {
 			// The token was for somebody; the spec stays where it is.
 			s.report(&report{Kind: repTrouble, Attempt: id, Why: tokenReturned})
 			break
@@ -168,21 +168,21 @@ func (s *slot) loop() {
 		if s.stopAsked() {
 			break // the spec stays where it is, for the next helper
 		}
-		before := s.debt.await(s)
+		before := s.pending.await(s)
 		s.run(generation, id)
-		if s.debt.cur.Load() == before { // nothing was started that would have carried it
-			s.pay()
+		if s.pending.cur.Load() == before { // nothing was started that would have carried it
+			s.flushPending()
 		}
 	}
-	s.pay()
+	s.flushPending()
 	s.leave()
 }
 
 // tokenReturned asks the helper for another token for that attempt.
 const tokenReturned = "token returned"
 
-// superfluous reports whether this supervisor should take nothing more.
-func (s *slot) superfluous() bool {
+// isSuperfluous reports whether this supervisor should take nothing more.
+func (s *slot) isSuperfluous() bool {
 	return int64(s.by.Slot) > s.ctl.at(ctlLimit).Load() ||
 		s.generation != s.ctl.at(ctlGeneration).Load() || s.ctl.at(ctlEnd).Load() != 0
 }
@@ -190,7 +190,7 @@ func (s *slot) superfluous() bool {
 // leave stays while there are descendants: as their subreaper we are the only
 // one who can find them all.
 func (s *slot) leave() {
-	s.letGo()
+	s.releaseSlots()
 	s.ctl.serving(s.by.Slot).CompareAndSwap(int64(s.by.PID), 0)
 	settle(s.spool, s.cfg, s.by)
 	s.watch.idle()
@@ -224,7 +224,7 @@ func (s *slot) report(rs ...*report) {
 func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	for _, r := range rs {
 		r.By = s.by
-		if r.Why != "" && r.Why != tokenReturned && s.alone() {
+		if r.Why != "" && r.Why != tokenReturned && s.isAlone() {
 			fmt.Fprintln(os.Stderr, r.Why) // the next helper finds it in the log
 		}
 		have := len(line)
@@ -240,10 +240,10 @@ func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	return line
 }
 
-// alone reports whether the helper that started this supervisor is gone. What a supervisor
+// isAlone reports whether the helper that started this supervisor is gone. What a supervisor
 // has to say then goes to its log, standard error: the FIFO forgets it when the last
 // supervisor leaves.
-func (s *slot) alone() bool {
+func (s *slot) isAlone() bool {
 	fds := []unix.PollFd{{Fd: int32(s.tokens.fd)}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && fds[0].Revents&unix.POLLHUP != 0
@@ -279,39 +279,39 @@ func (s *slot) forgetShard() {
 	s.shardID, s.shardFD = "", -1
 }
 
-// owed is the pending report of an attempt whose sentinel is in place. It
+// pendingReport is the pending report of an attempt whose sentinel is in place. It
 // waits until the next job has been started, when there is one: the slot is busy
 // again first, and two reports travel in one write.
-type owed struct {
+type pendingReport struct {
 	a    *attempt
 	exit *report
 }
 
-// debt holds the pending report. The loop sends it, with the next start or without; a
+// pending holds the pending report. The loop sends it, with the next start or without; a
 // timer does when the next start takes long, because a file system hangs. Who
 // takes it out of cur sends it.
-type debt struct {
-	cur   atomic.Pointer[owed]
+type pending struct {
+	cur   atomic.Pointer[pendingReport]
 	armed atomic.Bool
 }
 
-// oweTime is how often the timer looks: what it sees twice has waited too long.
-const oweTime = 300 * time.Millisecond
+// pendingInterval is how often the timer looks: what it sees twice has waited too long.
+const pendingInterval = 300 * time.Millisecond
 
 // await is called before the next job is begun. It makes sure that what is pending
 // is paid in time whatever happens, and returns it. Under a stream of short jobs
 // the timer costs nothing for each: it is armed a few times a second.
-func (d *debt) await(s *slot) *owed {
+func (d *pending) await(s *slot) *pendingReport {
 	o := d.cur.Load()
 	if o != nil && d.armed.CompareAndSwap(false, true) {
-		time.AfterFunc(oweTime, func() { d.look(s, nil) })
+		time.AfterFunc(pendingInterval, func() { d.look(s, nil) })
 	}
 	return o
 }
 
 // look sends what was pending at the last look already, and looks again later if
 // there is anything.
-func (d *debt) look(s *slot, last *owed) {
+func (d *pending) look(s *slot, last *pendingReport) {
 	o := d.cur.Load()
 	if o != nil && o == last && d.cur.CompareAndSwap(o, nil) {
 		s.release(o.a)
@@ -325,30 +325,30 @@ func (d *debt) look(s *slot, last *owed) {
 			return
 		}
 	}
-	time.AfterFunc(oweTime, func() { d.look(s, o) })
+	time.AfterFunc(pendingInterval, func() { d.look(s, o) })
 }
 
-// pay releases the attempt whose report is pending, and reports it.
-func (s *slot) pay() {
-	if o := s.debt.cur.Swap(nil); o != nil {
+// flushPending releases the attempt whose report is pending, and reports it.
+func (s *slot) flushPending() {
+	if o := s.pending.cur.Swap(nil); o != nil {
 		s.drop(o.a, o.exit)
 	}
 }
 
-// stopLookTime is how long a supervisor waits for the listing of the run directory.
-const stopLookTime = 2 * time.Second
+// stopTimeout is how long a supervisor waits for the listing of the run directory.
+const stopTimeout = 2 * time.Second
 
 // stopAsked reports whether a stop file in the run directory asks that nothing more is
 // started. While there is a helper, the dispatcher handles stop files, and stopAsked
-// does not look. A directory that does not respond within stopLookTime counts as having
+// does not look. A directory that does not respond within stopTimeout counts as having
 // none: the claim waits for that directory, too, unless the attempts of this host are
 // elsewhere.
 func (s *slot) stopAsked() bool {
-	if s.cfg.RunDir == "" || !s.alone() {
+	if s.cfg.RunDir == "" || !s.isAlone() {
 		return false
 	}
 	var asked atomic.Bool
-	s.stops.do(stopLookTime, func() {
+	s.stops.do(stopTimeout, func() {
 		run := &rundir.Run{Dir: s.cfg.RunDir, Disk: onlyRead}
 		names, _, err := run.StopFiles()
 		asked.Store(err == nil && len(names) > 0)

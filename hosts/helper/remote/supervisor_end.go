@@ -25,11 +25,11 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 	s.close(a)
 	exit := &report{Kind: repExited, Attempt: a.id, Outcome: *o}
 	if err == nil {
-		s.pay() // of a job before this one that could not be started
-		s.debt.cur.Store(&owed{a, exit})
+		s.flushPending() // of a job before this one that could not be started
+		s.pending.cur.Store(&pendingReport{a, exit})
 		return
 	}
-	s.pay()
+	s.flushPending()
 	s.forgetShard() // perhaps its handle is stale
 	s.report(&report{Kind: repTrouble, Attempt: a.id,
 		Why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})
@@ -183,15 +183,15 @@ func lastLine(fd int, path string) string {
 func timeOf(tv syscall.Timeval) time.Duration { return time.Duration(tv.Nano()) }
 
 const (
-	fullBytes  = 64 << 10 // a disk with less free than this is as good as full
-	fullWithin = time.Second
+	fullBytes   = 64 << 10 // a disk with less free than this is as good as full
+	fullTimeout = time.Second
 )
 
 // onFullDisk reports whether one of the directories is on a full disk: people shall not read
 // just "exit 1" when a job has failed. No answer in time is no.
 func (s *slot) onFullDisk(dirs ...string) bool {
 	var full atomic.Bool
-	s.disks.do(fullWithin, func() {
+	s.disks.do(fullTimeout, func() {
 		full.Store(slices.ContainsFunc(dirs, func(d string) bool { return d != "" && isFull(d) }))
 	})
 	return full.Load()

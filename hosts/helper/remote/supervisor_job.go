@@ -65,7 +65,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		s.refuse(a, err)
 		return
 	}
-	if n := job.Slots; n > 1 && !s.awaitSlots(n, min(lease, uptime()+wideWait)) {
+	if n := job.Slots; n > 1 && !s.awaitSlots(n, min(lease, uptime()+wideTimeout)) {
 		s.giveBack(a, &report{Kind: repLapsed, Attempt: id})
 		return
 	}
@@ -89,8 +89,8 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	s.execute(a, dir, job)
 }
 
-// wideWait is how long a job of several slots waits for them on a shared host.
-const wideWait = 5 * time.Second
+// wideTimeout is how long a job of several slots waits for them on a shared host.
+const wideTimeout = 5 * time.Second
 
 // take makes the spec ours. When it is not known whether it is, because an answer
 // was lost, what the directory shows decides.
@@ -210,7 +210,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	if err == nil {
 		s.watch.begin(a.id, pid, job.Timeout, job.Mem)
 		started := &report{Kind: repStarted, Attempt: a.id, Job: pid, At: o.Started}
-		if last := s.debt.cur.Swap(nil); last != nil {
+		if last := s.pending.cur.Swap(nil); last != nil {
 			s.release(last.a)
 			s.report(last.exit, started)
 		} else {
@@ -263,7 +263,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	if job.Mem > 0 {
 		argv = append(s.scopes.command(job.Mem), argv...)
 	}
-	defer usualSlack()()
+	defer withDefaultSlack()()
 	s.oom.begin()
 	s.oom.offer()
 	defer s.oom.withdraw()
@@ -346,7 +346,7 @@ func (s *slot) refuse(a *attempt, err error) {
 func (s *slot) giveBack(a *attempt, r *report) {
 	s.close(a)
 	dir, err := s.shard(a.id.Job)
-	if err == nil && entomb(dir, s.cfg.claimTemp(s.by), a.claim) {
+	if err == nil && ensureTombstone(dir, s.cfg.claimTemp(s.by), a.claim) {
 		s.drop(a, r)
 		return
 	}

@@ -20,8 +20,8 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// beatEvery is how often a host's heartbeat file is touched while it runs jobs.
-const beatEvery = 10 * time.Second
+// heartbeatFileInterval is how often a host's heartbeat file is touched while it runs jobs.
+const heartbeatFileInterval = 10 * time.Second
 
 // watch looks after the running job from beside the loop, which is blocked
 // waiting for it: timeout, requests to stop, the heartbeat file. Short jobs without a
@@ -79,11 +79,11 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit i
 		}
 	}
 	if limit > 0 {
-		time.AfterFunc(memoryEvery, func() { w.checkMemory(c) })
+		time.AfterFunc(memoryInterval, func() { w.checkMemory(c) })
 	}
 	if !w.ticking {
 		w.ticking = true
-		time.AfterFunc(beatEvery, w.tick)
+		time.AfterFunc(heartbeatFileInterval, w.tick)
 	}
 	if w.asked {
 		w.asked = false
@@ -250,19 +250,19 @@ func (w *watch) tick() {
 	if !running {
 		return
 	}
-	time.AfterFunc(beatEvery, w.tick)
-	if s := w.slot; s.ctl.overdue() {
+	time.AfterFunc(heartbeatFileInterval, w.tick)
+	if s := w.slot; s.ctl.isSuspendOverdue() {
 		s.spool.resume(s.ctl, s.cookies)
 	}
 	w.beat.do(0, w.touch)
 }
 
-// touch writes the time into the host's heartbeat file, once in beatEvery for all
+// touch writes the time into the host's heartbeat file, once in heartbeatFileInterval for all
 // supervisors of the host.
 func (w *watch) touch() {
 	last := w.slot.ctl.at(ctlBeat)
 	now, was := int64(uptime()), last.Load()
-	if now-was < int64(beatEvery*9/10) || !last.CompareAndSwap(was, now) {
+	if now-was < int64(heartbeatFileInterval*9/10) || !last.CompareAndSwap(was, now) {
 		return
 	}
 	path := attempts.BeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
@@ -278,7 +278,7 @@ func (w *watch) touch() {
 // the processes use, at intervals.
 
 const (
-	memoryEvery = 500 * time.Millisecond
+	memoryInterval = 500 * time.Millisecond
 	// memoryCost bounds the CPU time of the sums: the next one waits for so many times
 	// as long as the last one took.
 	memoryCost = 200
@@ -301,7 +301,7 @@ func (w *watch) checkMemory(c *current) {
 		w.stop(c, endMemory)
 		return
 	}
-	time.AfterFunc(max(memoryEvery, memoryCost*(uptime()-began)), func() { w.checkMemory(c) })
+	time.AfterFunc(max(memoryInterval, memoryCost*(uptime()-began)), func() { w.checkMemory(c) })
 }
 
 // memoryOf returns what the processes of c use. The sum of their resident sizes is cheap
@@ -359,8 +359,8 @@ type scopes struct {
 	path  string // of systemd-run; "": scopes are not offered
 }
 
-// scopePatience is how long the user's systemd may take to answer.
-const scopePatience = 10 * time.Second
+// scopeTimeout is how long the user's systemd may take to answer.
+const scopeTimeout = 10 * time.Second
 
 // command returns the command before a job's shell that limits its memory; nil: scopes
 // are not offered. systemd-run replaces itself by the shell, so the process stays our
@@ -393,7 +393,7 @@ func findScopes() string {
 	if err != nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), scopePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), scopeTimeout)
 	defer cancel()
 	linger, err := exec.CommandContext(ctx, "loginctl", "show-user", "--property=Linger", "--value", strconv.Itoa(os.Getuid())).Output()
 	if err != nil || string(bytes.TrimSpace(linger)) != "yes" {

@@ -427,7 +427,7 @@ func (f *far) bye() {
 // starts. Silence ends no helper while its test waits on a machine that is busy: tests send
 // one ping.
 func testLimits() limits {
-	lim := usual
+	lim := defaultLimits
 	lim.silence = 2 * bound
 	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, beatEnv: &lim.beat, lastSlotEnv: &lim.lastSlot} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
