@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every call by which helper and supervisors touch files is made by a function of
-// this file; only /proc, the pipes between them and processes are apart. So a test
-// can let any single one fail, or let the process die at it.
+// The helper and the supervisors access files only through the functions of this file,
+// except for /proc and the pipes between them. Tests can therefore make any single call
+// fail, or let the process die at it.
 
-// fault is set by tests alone. It is asked before each call (an error is then
-// given instead of making it) and, with done, when it was made and went well: an
-// error then stands for an answer that was lost on its way, as from a file server.
+// fault is set by tests only. It is called before each call, with done false: if it returns
+// an error, the call is not made. It is called again after a call that succeeded, with
+// done true: an error then simulates a lost reply of a file server.
 var fault func(op, path string, done bool) error
 
-// call makes one call, again when a signal interrupts it. An error names the file.
+// call makes one call and repeats it when a signal interrupts it. Errors name the file.
 func call(op, path string, do func() error) error {
 	for {
 		var err error
@@ -40,9 +40,9 @@ func call(op, path string, do func() error) error {
 	}
 }
 
-// openat opens with close-on-exec. It does not follow a symbolic link in the last
-// element of the path, except to a directory: we create no links, and a link of
-// somebody else may lead to any file of the user.
+// openat opens a file with close-on-exec. It does not follow a symbolic link in the last
+// element of the path, except to a directory: we create no links, and a link of somebody
+// else may lead to any file of the user.
 func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 	fd, op := -1, "open"
 	flags |= unix.O_CLOEXEC
@@ -69,15 +69,15 @@ func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 	return fd, err
 }
 
-// linkError is the error for a symbolic link that is not followed. The text of ELOOP
-// says something else.
+// linkError is the error for a symbolic link that is not followed. It has a clearer text
+// than ELOOP.
 type linkError struct{}
 
 func (linkError) Error() string { return "it is a symbolic link, which is not followed" }
 func (linkError) Unwrap() error { return unix.ELOOP }
 
-// closeFile closes fd, whatever it returns: on a network file system an error
-// says that what was written is not there. It is never repeated.
+// closeFile closes fd in any case and never repeats the call. An error may mean that
+// written data was lost: network file systems report that at close.
 func closeFile(fd int, path string) error {
 	var err error
 	if fault != nil {
@@ -111,17 +111,17 @@ func pread(fd int, path string, b []byte, off int64) (n int, err error) {
 	return max(0, n), err
 }
 
-// pwrite writes all of b at off, in as many pieces as it takes.
+// pwrite writes all of b at off. It may need several calls.
 func pwrite(fd int, path string, b []byte, off int64) error {
 	for len(b) > 0 {
 		n, piece := 0, b
 		if fault != nil && fault("short", path, false) != nil {
-			piece = b[:(len(b)+1)/2] // what a file system may do when it is almost full
+			piece = b[:(len(b)+1)/2] // a nearly full file system may accept only a part
 		}
 		err := call("write", path, func() (err error) {
 			n, err = unix.Pwrite(fd, piece, off)
 			if n == 0 && err == nil {
-				err = unix.EIO // a file system that takes nothing and says nothing
+				err = unix.EIO // nothing was written, and no error was reported
 			}
 			return err
 		})
@@ -133,8 +133,8 @@ func pwrite(fd int, path string, b []byte, off int64) error {
 	return nil
 }
 
-// fsync is not to be repeated when it has failed: the kernel may have dropped
-// what it could not write, and say that all is well the next time.
+// fsync must not be repeated after an error: the kernel may have dropped the data and
+// report success the next time.
 func fsync(fd int, path string) error {
 	return call("fsync", path, func() error { return unix.Fsync(fd) })
 }
@@ -147,7 +147,7 @@ func linkat(from string, dirfd int, to string) error {
 	return call("link", to, func() error { return unix.Linkat(unix.AT_FDCWD, from, dirfd, to, 0) })
 }
 
-// unlinkat removes a file; with unix.AT_REMOVEDIR an empty directory.
+// unlinkat removes a file or, with unix.AT_REMOVEDIR, an empty directory.
 func unlinkat(dirfd int, path string, flags int) error {
 	return call("unlink", path, func() error { return unix.Unlinkat(dirfd, path, flags) })
 }
@@ -164,7 +164,7 @@ func chmod(path string, mode uint32) error {
 	return call("chmod", path, func() error { return unix.Chmod(path, mode) })
 }
 
-// statat looks at a file; with unix.AT_SYMLINK_NOFOLLOW not through a link.
+// statat follows symbolic links unless flags contain unix.AT_SYMLINK_NOFOLLOW.
 func statat(dirfd int, path string, st *unix.Stat_t, flags int) error {
 	return call("stat", path, func() error { return unix.Fstatat(dirfd, path, st, flags) })
 }
@@ -177,7 +177,7 @@ func statfs(path string, st *unix.Statfs_t) error {
 	return call("statfs", path, func() error { return unix.Statfs(path, st) })
 }
 
-// rewind makes the next readdir start at the first name.
+// rewind makes the next readdir start with the first name.
 func rewind(fd int, path string) error {
 	return call("seek", path, func() error {
 		_, err := unix.Seek(fd, 0, 0)
@@ -209,19 +209,17 @@ func lockRange(fd int, path string, from, n int64) error {
 	})
 }
 
-// unlockRange releases such a lock, even if other processes have inherited the open
-// file.
+// unlockRange releases such a lock, even if other processes have inherited the descriptor.
 func unlockRange(fd int, path string, from, n int64) error {
 	return call("unlock", path, func() error {
 		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK, Start: from, Len: n})
 	})
 }
 
-// lockedRange returns one of the ranges that other open files have locked for writing
-// within n bytes from an offset (0: to the end); got is 0 if there is none.
+// lockedRange returns one range that another open file has locked for writing, within n
+// bytes from an offset (0: to the end). got is 0 if there is none.
 func lockedRange(fd int, path string, from, n int64) (at, got int64, err error) {
-	// The query is for a read lock, because read locks of others do not conflict with
-	// it.
+	// Ask for a read lock, because it does not conflict with the read locks of others.
 	l := unix.Flock_t{Type: unix.F_RDLCK, Start: from, Len: n}
 	err = call("lock", path, func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l) })
 	if err != nil || l.Type == unix.F_UNLCK {

@@ -12,19 +12,19 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// errClaimed reports that somebody else made the claim first.
+// errClaimed is returned when somebody else made the claim first.
 var errClaimed = errors.New("already claimed")
 
 func statusName(id jobs.AttemptID) string { return id.String() + "." + string(jobs.FileStatus) }
 
 // makeClaim creates the status file of an attempt in the shard directory, with the claim
-// and the bytes that are reserved for the outcome, and returns it open. It returns
-// errClaimed if somebody else has created it. After any other error nothing may be
-// started: there may be a claim of ours or none.
+// and the bytes that are reserved for the outcome. It returns the open file, or errClaimed
+// if somebody else has created it. After any other error the attempt must not be started,
+// because it is not known whether our claim exists.
 //
-// On a network file system the file is written as temp, fsynced and linked, so that it is
-// there whole or not at all, and the server has said that there is room. On others temp
-// is "": a local file system keeps room for what has been written.
+// On a network file system the content is written to the file temp, fsynced, and linked.
+// The status file is then complete when it appears, and the server has reserved its space.
+// On a local file system temp is "", because written blocks are reserved there.
 func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
 	name, content := statusName(c.Attempt), c.Encode()
 	if temp == "" {
@@ -36,8 +36,7 @@ func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
 			return fd, nil
 		}
 		closeFile(fd, name)
-		// What is not whole is nobody's claim, and as long as we hold the attempt nobody
-		// looks at it.
+		// An incomplete file is no claim, and nobody reads it while we hold the attempt.
 		if buryClaim(dirfd, *c) != nil {
 			again(func() error { return unlinkat(dirfd, name, 0) })
 		}
@@ -50,13 +49,13 @@ func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
 	if err := linkat(temp, dirfd, name); err != nil {
 		return openOurs(dirfd, name, content, err)
 	}
-	// Under its name, because an NFS client keeps the name of an open file that is removed.
+	// Open it by its name: an NFS client keeps the name of an open file that is removed.
 	return openat(dirfd, name, unix.O_RDWR, 0)
 }
 
-// openOurs opens the status file that could not be created because of err, if its content
-// is ours: a server's reply can be lost, its repeat then says "exists", and only the token
-// inside reports that it was us.
+// openOurs opens the status file whose creation failed with err, if its content is ours.
+// When the reply of a file server is lost, the repeated call returns EEXIST, and only the
+// token in the file shows that it is ours.
 func openOurs(dirfd int, name string, content []byte, err error) (int, error) {
 	fd, oerr := openat(dirfd, name, unix.O_RDWR|unix.O_NONBLOCK, 0)
 	if oerr != nil {
@@ -74,9 +73,8 @@ func openOurs(dirfd int, name string, content []byte, err error) (int, error) {
 	return -1, err
 }
 
-// buryClaim turns our own claim into a tombstone: the attempt was claimed, but it has
-// not been started and never will be. It is written over the claim, so the file is never
-// seen empty.
+// buryClaim replaces our own claim by a tombstone: the attempt was not started and never
+// will be. It overwrites the claim, so that nobody sees an empty file.
 func buryClaim(dirfd int, c attempts.Claim) error {
 	c.Tombstone = true
 	name := statusName(c.Attempt)
@@ -89,9 +87,9 @@ func buryClaim(dirfd int, c attempts.Claim) error {
 	})
 }
 
-// ensureTombstone makes sure that an attempt of which the caller has made claim c, or has
-// tried to, is never started. It reports whether that is certain: false when it was
-// claimed by another, or when the file system does not let us know.
+// ensureTombstone makes sure that an attempt is never started for which the caller has made
+// the claim c, or has tried to. It returns false if that is not certain, because another
+// process has claimed the attempt or the file system failed.
 func ensureTombstone(dirfd int, temp string, c attempts.Claim) bool {
 	tomb := c
 	tomb.Tombstone = true
@@ -103,7 +101,7 @@ func ensureTombstone(dirfd int, temp string, c attempts.Claim) bool {
 	buf := make([]byte, attempts.StatusBytes+1)
 	n, err := readInto(dirfd, name, buf)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true // nobody has begun, and whoever asks next will find it so
+		return true // nobody has started it, and the next prober will find that out
 	}
 	there := attempts.Decode(buf[:n], c.Run, c.Attempt)
 	switch {

@@ -20,12 +20,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// control is a page of memory that helpers and supervisors of one spool share: a
-// file of it mapped by all. Reading it costs no system call, and it outlives
-// each of them.
+// control is a page of memory that the helpers and supervisors of one spool share: they
+// all map the same file. Reading it needs no system call, and it outlives each process.
 type control struct {
 	mem []byte
-	dev uint64 // of the file
+	dev uint64 // device and inode of the file
 	ino uint64
 }
 
@@ -43,20 +42,20 @@ const (
 	ctlEpoch           // the highest epoch that opened this spool
 	ctlEnd             // 1: the run is over, supervisors leave even if children are left
 	ctlBeat            // boot clock, ns: when the heartbeat file was last touched
-	ctlAllowed         // 1 and the limit that a dispatcher gave last; 0: none
+	ctlAllowed         // 1 plus the last limit that a dispatcher set; 0: none was set
 	ctlSuspended       // ns: how long jobs have been suspended, including the time until ctlSuspendTo
 	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not
-	ctlShared          // slots of the host if they are shared with other runs and users; 0: not
-	ctlLast            // 1: one slot may be used though others hold all
-	ctlServing    = 16 // one word a slot: pid of the supervisor that takes tickets in it
+	ctlShared          // slots of the host if they are shared with other runs and users, else 0
+	ctlLast            // 1: the run may use one slot although others hold all of them
+	ctlServing    = 16 // one word per slot: pid of the supervisor that takes specs in it
 )
 
-// maxSlots is how many slots the page has room for, at least jobs.MaxSlots.
+// maxSlots is the number of slots that the page has room for, at least jobs.MaxSlots.
 const maxSlots = controlBytes/8 - ctlServing - 1
 
 const _ = uint(maxSlots - jobs.MaxSlots) // does not compile if maxSlots is smaller
 
-// openControl maps the spool's page, making it when there is none.
+// openControl maps the control page of a spool and creates the file if it is missing.
 func openControl(dir string) (*control, error) {
 	path := filepath.Join(dir, fileControl)
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDWR|unix.O_CREAT, 0o600)
@@ -67,7 +66,7 @@ func openControl(dir string) (*control, error) {
 	var st unix.Stat_t
 	err = fstat(fd, path, &st)
 	if err == nil && st.Size < controlBytes {
-		// Written out, not just extended: touching a hole on a full disk would be SIGBUS.
+		// Written, not just extended: on a full disk, touching a hole raises SIGBUS.
 		err = pwrite(fd, path, make([]byte, controlBytes), 0)
 	}
 	c := &control{dev: uint64(st.Dev), ino: st.Ino}
@@ -83,7 +82,7 @@ func openControl(dir string) (*control, error) {
 	return c, nil
 }
 
-// inPlace reports whether the page is still the one that is found in the spool.
+// inPlace reports whether the spool still contains this page.
 func (c *control) inPlace(dir string) bool {
 	st, err := stat(filepath.Join(dir, fileControl))
 	return err == nil && uint64(st.Dev) == c.dev && st.Ino == c.ino
@@ -93,18 +92,18 @@ func (c *control) at(word int) *atomic.Int64 {
 	return (*atomic.Int64)(unsafe.Pointer(&c.mem[8*word]))
 }
 
-// serving is the word of one slot, 1 to maxSlots.
+// serving returns the word of a slot, 1 to maxSlots.
 func (c *control) serving(slot int) *atomic.Int64 {
 	return c.at(ctlServing + min(max(slot, 0), maxSlots))
 }
 
 func (c *control) lease() time.Duration { return time.Duration(c.at(ctlLease).Load()) }
 
-// extend raises the lease; it never shortens it, because the dispatcher counts
-// on a lease once given having run out only at its end.
+// extend raises the lease. It never shortens it, because the dispatcher relies on a lease
+// that it has given.
 func (c *control) extend(to time.Duration) { raise(c.at(ctlLease), int64(to)) }
 
-// raise sets w to v unless it is higher already, and returns what it was.
+// raise sets w to v unless w is higher, and returns the value before.
 func raise(w *atomic.Int64, v int64) int64 {
 	for {
 		old := w.Load()
@@ -114,10 +113,10 @@ func raise(w *atomic.Int64, v int64) int64 {
 	}
 }
 
-// The fence: a dispatcher of epoch N makes the file epoch.N before it does
-// anything on a host; whoever finds a higher number does nothing any more.
+// The fence: before a dispatcher of epoch N does anything on a host, its helper creates
+// the file epoch.N in work_dir. A helper that finds a higher number does nothing more.
 
-// passFence makes our epoch's file and returns a higher epoch, 0 if there is none.
+// passFence creates the file of our epoch. It returns a higher epoch, or 0 if there is none.
 func passFence(dir string, o *hosts.Open) (int, error) {
 	if by, err := fencedBy(dir, o.Epoch); err != nil || by != 0 {
 		return by, err
@@ -125,7 +124,7 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 	path := filepath.Join(dir, epochFile(o.Epoch))
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fencedBy(dir, o.Epoch) // another host's helper of the same dispatcher, or we before
+		return fencedBy(dir, o.Epoch) // created for another host of the same dispatcher, or by us before
 	}
 	if err != nil {
 		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
@@ -133,7 +132,7 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 	if err := finish(fd, path, fmt.Appendf(nil, "%s %s %s\n", o.Run, o.Host, o.Nonce)); err != nil {
 		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
 	}
-	// Looked at once more: of two that pass at the same time, the lower must see the higher.
+	// List again: of two helpers that pass at the same time, the lower one must see the higher.
 	all, err := epochs(dir)
 	if err != nil {
 		return 0, err
@@ -141,8 +140,8 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 	if by := slices.Max(append(all, o.Epoch)); by > o.Epoch {
 		return by, nil
 	}
-	// Ours shuts out all that the older ones did, so there need not be one for each
-	// dispatcher that there ever was. It stays, also after the run.
+	// Our file fences every older dispatcher, so the older files are not needed. Ours stays
+	// after the run.
 	for _, e := range all {
 		if e < o.Epoch {
 			remove(filepath.Join(dir, epochFile(e)))
@@ -155,7 +154,7 @@ const epochPrefix = "epoch."
 
 func epochFile(n int) string { return epochPrefix + strconv.Itoa(n) }
 
-// fencedBy lists dir for the highest epoch above ours, 0 if there is none.
+// fencedBy returns the highest epoch in dir that is above ours, or 0.
 func fencedBy(dir string, ours int) (int, error) {
 	all, err := epochs(dir)
 	if err != nil || len(all) == 0 || slices.Max(all) <= ours {
@@ -164,7 +163,7 @@ func fencedBy(dir string, ours int) (int, error) {
 	return slices.Max(all), nil
 }
 
-// epochs lists the epochs that dir shows.
+// epochs returns the epochs in dir.
 func epochs(dir string) (all []int, err error) {
 	names, err := list(dir)
 	if err != nil {
@@ -180,9 +179,9 @@ func epochs(dir string) (all []int, err error) {
 	return all, nil
 }
 
-// fence returns the epoch that keeps us from acting on an order of the given
-// epoch, 0 if none does. It reads memory only: the directory is listed by
-// watchFiles, and another helper of this spool leaves its epoch in the shared page.
+// fence returns a newer epoch that forbids commands of the given epoch, or 0. It reads
+// memory only: watchFiles lists the directory, and another helper of this spool leaves its
+// epoch in the control page.
 func (h *helper) fence(epoch int) int {
 	by := int(max(h.fencedBy.Load(), h.ctl.at(ctlEpoch).Load(), int64(h.open.Epoch)))
 	if by > epoch {
@@ -191,8 +190,8 @@ func (h *helper) fence(epoch int) int {
 	return 0
 }
 
-// fenced reports whether an order of the given epoch about attempts must not be carried out,
-// and tells the dispatcher so.
+// fenced reports whether a command of the given epoch must not be carried out, and reports
+// that to the dispatcher.
 func (h *helper) fenced(epoch int, ids []jobs.AttemptID) bool {
 	by := h.fence(epoch)
 	if by != 0 {
@@ -201,16 +200,16 @@ func (h *helper) fenced(epoch int, ids []jobs.AttemptID) bool {
 	return by != 0
 }
 
-// refuseFenced tells the dispatcher that a newer one owns the run, and what of
-// its orders was therefore not carried out.
+// refuseFenced reports that a newer dispatcher owns the run, and for which attempts a
+// command was therefore not carried out.
 func (h *helper) refuseFenced(ids []jobs.AttemptID, by int) {
 	h.out.send(&hosts.Refused{Attempts: ids, FencedBy: by, Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
 }
 
-// isShutOut reports whether this spool is another's: a newer helper's or dispatcher's.
+// isShutOut reports whether a newer helper or a newer dispatcher owns this spool.
 func (h *helper) isShutOut() bool { return h.isSuperseded() || h.fence(h.open.Epoch) != 0 }
 
 var errSuperseded = errors.New("another helper has taken over on this host")
 
-// isSuperseded reports whether a newer helper serves this spool: we must not feed it.
+// isSuperseded reports whether a newer helper serves this spool. This one must not feed it.
 func (h *helper) isSuperseded() bool { return h.ctl.at(ctlGeneration).Load() != h.generation }

@@ -18,7 +18,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// What is done with whole files, by the calls of calls.go.
+// Operations on whole files, made of the calls in calls.go.
 
 // readFile reads a whole file.
 func readFile(path string) ([]byte, error) {
@@ -56,8 +56,7 @@ func preadAll(fd int, path string, buf []byte) (int, error) {
 	return n, err
 }
 
-// finish writes b at the beginning of fd and closes it; on NFS the close is where
-// an error comes.
+// finish writes b at the beginning of fd and closes it. NFS reports write errors at close.
 func finish(fd int, path string, b []byte) error {
 	err := pwrite(fd, path, b, 0)
 	if cerr := closeFile(fd, path); err == nil {
@@ -66,7 +65,7 @@ func finish(fd int, path string, b []byte) error {
 	return err
 }
 
-// writeFile writes a file of ours in place: a reader may see it half written.
+// writeFile writes a file in place. A reader may see an incomplete file.
 func writeFile(path string, b []byte) error {
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
 	if err != nil {
@@ -79,7 +78,7 @@ func remove(path string) error { return unlinkat(unix.AT_FDCWD, path, 0) }
 
 func rename(from, to string) error { return renameat(unix.AT_FDCWD, from, unix.AT_FDCWD, to) }
 
-// stat looks at a file, through links.
+// stat follows symbolic links.
 func stat(path string) (st unix.Stat_t, err error) {
 	return st, statat(unix.AT_FDCWD, path, &st, 0)
 }
@@ -88,7 +87,7 @@ func openDir(path string) (int, error) {
 	return openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// list reads the names in a directory, all or none.
+// list returns all names in a directory.
 func list(dir string) ([]string, error) {
 	fd, err := openDir(dir)
 	if err != nil {
@@ -98,7 +97,7 @@ func list(dir string) ([]string, error) {
 	return listOpen(fd, dir)
 }
 
-// listOpen reads the remaining names of an open directory.
+// listOpen returns the remaining names of an open directory.
 func listOpen(fd int, dir string) ([]string, error) {
 	var names []string
 	buf := make([]byte, 8<<10)
@@ -114,7 +113,7 @@ func listOpen(fd int, dir string) ([]string, error) {
 	}
 }
 
-// makeDirs makes a directory of ours and what is missing above it.
+// makeDirs creates a directory with mode 0700, and its missing parents.
 func makeDirs(dir string) error {
 	err := mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
@@ -133,8 +132,8 @@ func makeDirs(dir string) error {
 	return err
 }
 
-// removeTree removes a directory and all below it. What is gone already is fine;
-// what cannot be removed does not keep the rest.
+// removeTree removes a directory and everything below it. It goes on after an error and
+// returns the first one. Missing files are no error.
 func removeTree(dir string) error {
 	names, err := list(dir)
 	for _, n := range names {
@@ -156,11 +155,11 @@ func removeTree(dir string) error {
 	return err
 }
 
-// A job owns its attempt's files as much as we do and may have replaced any of
-// them: by a pipe on which a reader would wait for ever, a link to anything, a
-// file forever. So they are opened as what they must be, and never read whole.
+// A job can change the files of its attempt as well as we can. It may have put a pipe, a
+// link, or an endless file in their place. So check the type of these files when opening
+// them, and limit what is read.
 
-// openPlain opens a file for reading, if it is an ordinary one.
+// openPlain opens a regular file for reading.
 func openPlain(path string) (int, error) {
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -179,8 +178,8 @@ func openPlain(path string) (int, error) {
 
 var errNotPlain = errors.New("not an ordinary file")
 
-// readPlain reads at most n bytes of an ordinary file. What is no such file has
-// no bytes: it says as little as an empty one.
+// readPlain reads at most n bytes of a regular file. It returns no bytes for a file of any
+// other type.
 func readPlain(path string, n int) ([]byte, error) {
 	fd, err := openPlain(path)
 	if errors.Is(err, errNotPlain) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
@@ -198,9 +197,9 @@ func readPlain(path string, n int) ([]byte, error) {
 	return b[:n], nil
 }
 
-// temps names the files that a process writes beside the shards before it puts
-// them where they belong: .new.HOST.SLOT.PID.START.COUNT. If it dies at that, the
-// name tells the next helper of the host that they are nobody's.
+// temps names the temporary files of a process beside the shards:
+// .new.HOST.SLOT.PID.START.COUNT. If the process dies, the next helper of the host knows by
+// the name that it may remove them.
 type temps struct {
 	dir  string // attempts/
 	host string
@@ -211,12 +210,12 @@ const tempPrefix = ".new."
 
 var tempCount atomic.Int64
 
-// path is a name that has not been used before.
+// path returns a name that has not been used before.
 func (t temps) path() string {
 	return filepath.Join(t.dir, tempPrefix+t.host+"."+t.by.String()+"."+strconv.FormatInt(tempCount.Add(1), 10))
 }
 
-// sweep removes what dead processes of this host have left.
+// sweep removes the temporary files of dead processes of this host.
 func (t temps) sweep() error {
 	names, err := list(t.dir)
 	for _, n := range names {
@@ -234,20 +233,20 @@ func (t temps) sweep() error {
 	return err
 }
 
-// createTemp makes such a file.
+// createTemp creates a temporary file.
 func createTemp(path string) (int, error) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
 	fd, err := openat(unix.AT_FDCWD, path, flags, 0o600)
 	if err != nil {
-		remove(path) // the name is ours alone: what is there we have just made
+		remove(path) // nobody else uses the name, so we may just have created the file
 	}
-	if errors.Is(err, fs.ErrExist) { // and the server's reply was lost
+	if errors.Is(err, fs.ErrExist) { // the reply of the file server was lost
 		fd, err = openat(unix.AT_FDCWD, path, flags, 0o600)
 	}
 	return fd, err
 }
 
-// writeTemp writes such a file, fsynced and closed. On error there is none.
+// writeTemp writes, fsyncs, and closes a temporary file. It leaves none after an error.
 func writeTemp(path string, b []byte) error {
 	fd, err := createTemp(path)
 	if err != nil {
@@ -265,8 +264,7 @@ func writeTemp(path string, b []byte) error {
 	return err
 }
 
-// replace writes the file path whole or not at all: as temp, on the same file
-// system, then renamed.
+// replace replaces the file path atomically, through the file temp on the same file system.
 func replace(temp, path string, b []byte) error {
 	if err := writeTemp(temp, b); err != nil {
 		return err
@@ -278,10 +276,10 @@ func replace(temp, path string, b []byte) error {
 	return err
 }
 
-// The pauses between tries of what must not fail for a moment's trouble.
+// pauses are the delays between the tries of again.
 var pauses = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}
 
-// again does f until it succeeds or there is nothing to do it to, a few times.
+// again calls f up to three times until it succeeds or returns fs.ErrNotExist.
 func again(f func() error) (err error) {
 	for _, p := range pauses {
 		if err = f(); err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -292,7 +290,7 @@ func again(f func() error) (err error) {
 	return f()
 }
 
-// readDisk is a rundir.Disk for reading alone, by the calls of calls.go.
+// readDisk is a read-only rundir.Disk that uses the calls of calls.go.
 type readDisk struct{ rundir.Disk }
 
 var onlyRead = readDisk{rundir.OS}
@@ -338,8 +336,8 @@ func (f *readFrom) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUns
 func (f *readFrom) Truncate(int64) error               { return errors.ErrUnsupported }
 func (f *readFrom) Sync() error                        { return errors.ErrUnsupported }
 
-// localTypes are file systems of this machine: close and rename cannot fail
-// late there, and a reserved block stays reserved. Any other is treated like NFS.
+// localTypes are local file systems: on these, close and rename do not report late errors,
+// and written blocks stay reserved. All others are treated like NFS.
 var localTypes = map[int64]bool{
 	unix.EXT4_SUPER_MAGIC:      true,
 	unix.XFS_SUPER_MAGIC:       true,

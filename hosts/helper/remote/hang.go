@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// A file system may hang, for ever or for a while. Whoever must not wait for one uses what
-// is in this file.
+// A file system may hang, for a while or forever. The functions of this file keep the
+// goroutines that must not wait for one from doing so.
 
-// withTimeout runs f and waits for it, not longer than d. It reports whether f ended.
+// withTimeout runs f, waits at most d for it, and reports whether f returned.
 func withTimeout(d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -29,10 +29,10 @@ func withTimeout(d time.Duration, f func()) bool {
 	}
 }
 
-// single keeps something that may hang from being done twice at a time.
+// single prevents two concurrent runs of something that may hang.
 type single struct{ busy atomic.Bool }
 
-// do runs f like within. It does nothing and returns false while an earlier f runs.
+// do runs f like withTimeout. It returns false, without running f, while an earlier f runs.
 func (s *single) do(d time.Duration, f func()) bool {
 	return s.busy.CompareAndSwap(false, true) && withTimeout(d, func() {
 		defer s.busy.Store(false)
@@ -40,8 +40,7 @@ func (s *single) do(d time.Duration, f func()) bool {
 	})
 }
 
-// worker runs tasks one after the other, for file systems that may hang. It
-// refuses more than it can remember.
+// worker runs tasks one after the other, on its own goroutine.
 type worker struct{ tasks chan func() }
 
 func newWorker() *worker {
@@ -63,12 +62,12 @@ func (w *worker) do(f func()) bool {
 	}
 }
 
-// questions are answered one at a time, in order. A newer question of a key takes the place
-// of an older one that waits.
+// questions are answered one at a time, in order. A newer question replaces an older
+// waiting question of the same key.
 type questions[M any] struct {
 	mu    sync.Mutex
 	asked []question[M]
-	since time.Duration // boot clock: when the present answer was begun; 0: none is
+	since time.Duration // boot clock: when the present answer was begun; 0: none is under way
 }
 
 type question[M any] struct {
@@ -76,10 +75,10 @@ type question[M any] struct {
 	m   M
 }
 
-const maxQuestions = 256 // that wait
+const maxQuestions = 256 // waiting
 
-// add has a question answered. It returns false, and refuses the question, if too many wait
-// or the present answer takes longer than patience (0: any time).
+// add queues a question. It refuses the question and returns false if too many wait, or if
+// the present answer takes longer than patience (0: no limit).
 func (q *questions[M]) add(key string, m M, patience time.Duration, answer func(M)) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +98,7 @@ func (q *questions[M]) add(key string, m M, patience time.Duration, answer func(
 	return true
 }
 
-// run answers until nothing is asked.
+// run answers questions until none is left.
 func (q *questions[M]) run(answer func(M)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

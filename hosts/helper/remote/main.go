@@ -18,7 +18,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The words by which our own binary is started on a host.
+// The subcommands with which our own binary is started on a host.
 const (
 	wordHost    = "__host"
 	wordSlot    = "__slot"
@@ -26,10 +26,11 @@ const (
 	wordSuspend = "__suspend"
 )
 
-// Main runs the host side of the program. args[0] is the word: "__host" (the
-// helper: frames on standard input and output), "__slot" (a supervisor), "__suspend" or
-// "__sum" (prints the SHA-256 of the executable in hex). It returns the exit
-// status: 0, 1 after trouble (said on standard error), 2 for an unknown word.
+// Main runs the host side of the program. args[0] is the subcommand: "__host" (the helper,
+// with frames on standard input and output), "__slot" (a supervisor), "__suspend" (the
+// suspender), or "__sum" (prints the SHA-256 of the executable in hex). It returns the exit
+// status: 0, 1 after an error, which is printed to standard error, or 2 for an unknown
+// subcommand.
 func Main(args []string) int { return runWord(args, defaultLimits) }
 
 func runWord(args []string, lim limits) int {
@@ -58,7 +59,7 @@ func runWord(args []string, lim limits) int {
 	return 0
 }
 
-// printSum hashes the running file itself, not whatever has its name by now.
+// printSum hashes the running file, not the file that has its name by now.
 func printSum(w io.Writer) error {
 	f, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -73,22 +74,20 @@ func printSum(w io.Writer) error {
 	return err
 }
 
-// limits are the times after which the far side gives something up by itself.
-// They are handed down from the program's entry, so that tests can be short.
+// limits are timeouts and intervals of the host side. Tests shorten them.
 type limits struct {
-	silence time.Duration // a helper leaves when it has heard nothing for so long; its supervisors continue
-	nowhere time.Duration // a supervisor leaves after it could not store its outcome for so long
-	beat    time.Duration // the time between two heartbeats, and between two looks at the spool
-	// lastSlot is how long a user who wants a slot waits before it uses one though others hold all.
-	lastSlot time.Duration
+	silence  time.Duration // a helper that receives nothing for so long leaves; its supervisors stay
+	nowhere  time.Duration // a supervisor that can store an outcome nowhere for so long leaves
+	beat     time.Duration // interval of heartbeats and of looks at the spool
+	lastSlot time.Duration // a user who gets no slot for so long may use one though others hold all
 	site     site
 }
 
-// defaultLimits are the limits of the program itself.
+// defaultLimits are the limits outside of tests.
 var defaultLimits = limits{silence: 30 * time.Second, nowhere: time.Minute, beat: 3 * time.Second, lastSlot: 30 * time.Second, site: site{self: os.Getuid()}}
 
-// uptime is CLOCK_BOOTTIME: it runs on while the machine sleeps, so a lease that
-// ran out in a suspended laptop has run out.
+// uptime returns CLOCK_BOOTTIME. It includes the time during which the machine sleeps, so
+// that a lease also runs out on a suspended laptop.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
@@ -99,20 +98,19 @@ func uptime() time.Duration {
 
 func wall() jobs.Stamp { return jobs.StampOf(time.Now()) }
 
-// bootID tells one boot of this machine from the next; "" when it has none.
+// bootID identifies this boot of the machine; "" if it is unknown.
 func bootID() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
 }
 
-// keepDescriptors makes every descriptor but the standard three close on exec,
-// those too that somebody let us inherit: sshd waits for each that a process
-// below it holds, and jobs have no business with them.
+// keepDescriptors sets close-on-exec on all descriptors but the standard three, including
+// inherited ones: sshd waits until every process below it has closed them.
 func keepDescriptors() {
 	if unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
 	}
-	entries, _ := os.ReadDir("/proc/self/fd") // a kernel older than 5.11
+	entries, _ := os.ReadDir("/proc/self/fd") // kernels older than 5.11
 	for _, e := range entries {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
 			unix.CloseOnExec(fd)
@@ -120,12 +118,12 @@ func keepDescriptors() {
 	}
 }
 
-// Timer slack is how much later than asked the kernel may wake a thread that sleeps. A
-// new thread or process inherits it from the thread that makes it.
+// Timer slack is the time by which the kernel may delay the wakeup of a sleeping thread.
+// Threads and processes inherit it from the thread that creates them.
 //
-// The monitor thread of the Go runtime sleeps 20 µs at a time while anything happens,
-// which makes dozens of context switches for each short job. Slack makes it sleep longer.
-// The price is that timers are late by as much, and that a goroutine may wait as long for
+// The monitor thread of the Go runtime sleeps 20 µs at a time while anything happens. That
+// costs dozens of context switches per short job. A larger slack makes it sleep longer.
+// The price is that timers fire later by as much, and that a goroutine may wait as long for
 // a processor that another one holds in a system call.
 const (
 	supervisorSlack = 20 * time.Millisecond
@@ -133,14 +131,14 @@ const (
 	jobSlack        = 50 * time.Microsecond // the kernel's default
 )
 
-// relaxTimers sets the timer slack of all threads of this process. In a program that is
-// linked with C, which the Go runtime does not let do this, it does nothing.
+// relaxTimers sets the timer slack of all threads of this process. It has no effect in a
+// program that is linked with C, where the Go runtime does not support it.
 func relaxTimers(d time.Duration) {
 	syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, uintptr(d), 0)
 }
 
-// withDefaultSlack gives the calling thread the kernel's default, for a process that is started
-// from it. The function that it returns takes that back.
+// withDefaultSlack gives the calling thread the kernel's default slack, for a process that
+// the thread is about to start. The returned function undoes that.
 func withDefaultSlack() (relax func()) {
 	runtime.LockOSThread()
 	set := func(d time.Duration) { unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d), 0, 0, 0) }

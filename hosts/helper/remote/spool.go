@@ -23,8 +23,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// spool names the files of a host's spool. Its format is part of what old
-// supervisors and new helpers share; a change of it needs a new controlMagic.
+// spool names the files of a host's spool. Old supervisors and new helpers share its
+// format, so a change needs a new controlMagic.
 type spool struct{ dir string }
 
 func (s spool) path(parts ...string) string {
@@ -32,21 +32,21 @@ func (s spool) path(parts ...string) string {
 }
 
 const (
-	dirIn       = "in"       // specs that wait: GENERATION-ATTEMPT
+	dirIn       = "in"       // waiting specs: GENERATION-ATTEMPT
 	dirTaken    = "taken"    // specs that a supervisor has taken: ATTEMPT@SLOT.PID.START
-	dirFree     = "free"     // files of specs that are done with, to be used again
-	dirStop     = "stop"     // ATTEMPT: the supervisor shall end it and say "stopped"
-	dirDone     = "done"     // status files of ended attempts that could not be written where they belong
+	dirFree     = "free"     // files of finished specs, for reuse
+	dirStop     = "stop"     // ATTEMPT: requests that the supervisor ends it as "stopped"
+	dirDone     = "done"     // status files of ended attempts that could not be written to their place
 	dirProgress = "progress" // ATTEMPT: what the job wrote to DCS_PROGRESS; ATTEMPT.report: to DCS_REPORT
 	dirScript   = "script"   // commands too long for an argument
 	dirLog      = "log"      // standard error of supervisors
-	dirHelpers  = "helpers"  // helpers that serve it, or did: GENERATION.PID.START
-	fileControl = "control"  // the page they all share
-	fileReports = "reports"  // FIFO: supervisors to the helper
-	fileBoot    = "boot"     // the boot id under which the spool was last used
+	dirHelpers  = "helpers"  // helpers that serve the spool, or did: GENERATION.PID.START
+	fileControl = "control"  // the control page
+	fileReports = "reports"  // FIFO from the supervisors to the helper
+	fileBoot    = "boot"     // id of the boot in which the spool was last used
 )
 
-// makeSpool makes (or finds) base/runs/run/host, each level ours alone.
+// makeSpool creates base/runs/run/host unless it exists. Nobody else may enter any level.
 func makeSpool(base, run, host string) (spool, error) {
 	dir := base
 	for _, part := range []string{"runs", run, host} {
@@ -67,8 +67,8 @@ func makeSpool(base, run, host string) (spool, error) {
 	return s, nil
 }
 
-// ownDir makes dir with mode 0700, or checks that it is a directory of ours
-// that nobody else may enter: it may stand in /tmp.
+// ownDir creates dir with mode 0700, or checks that it is our directory and closes it to
+// others: dir may be below /tmp.
 func ownDir(dir string) error {
 	err := mkdir(dir, 0o700)
 	if err == nil || !errors.Is(err, fs.ErrExist) {
@@ -81,7 +81,7 @@ func ownDir(dir string) error {
 	return err
 }
 
-// checkOurs checks that dir is a directory of ours, and returns its mode.
+// checkOurs checks that dir is a directory of our user, and returns its mode.
 func checkOurs(dir string) (mode uint32, err error) {
 	var st unix.Stat_t
 	if err := statat(unix.AT_FDCWD, dir, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -96,8 +96,8 @@ func checkOurs(dir string) (mode uint32, err error) {
 	return st.Mode, nil
 }
 
-// checkOwner returns an error if a directory, possibly behind a symbolic link, belongs
-// to another user than us or root: that user could replace what we create there.
+// checkOwner returns an error if dir, possibly behind a symbolic link, belongs neither to us
+// nor to root: its owner could replace what we create in it.
 func checkOwner(dir string) error {
 	st, err := stat(dir)
 	if err == nil && st.Uid != 0 && int(st.Uid) != os.Getuid() {
@@ -106,8 +106,8 @@ func checkOwner(dir string) error {
 	return err
 }
 
-// specName is the name of a waiting spec. The generation is in it so that a
-// new helper, by renaming, takes it away from the tickets of the old one.
+// specName is the name of a waiting spec. It contains the generation, so that a new helper
+// can invalidate the tokens of an older one by renaming the spec.
 func specName(generation int64, id jobs.AttemptID) string {
 	b := strconv.AppendInt(make([]byte, 0, 40), generation, 10)
 	return string(id.Append(append(b, '-')))
@@ -122,7 +122,7 @@ func parseSpecName(name string) (jobs.AttemptID, bool) {
 	return id, err == nil
 }
 
-// holder describes which supervisor holds an attempt: its slot and its process.
+// holder identifies the supervisor that holds an attempt: its slot and its process.
 type holder struct {
 	Slot  int
 	PID   int
@@ -143,7 +143,7 @@ func parseHolder(s string) (h holder, ok bool) {
 	return h, err1 == nil && err2 == nil && err3 == nil && h.PID > 0
 }
 
-// alive reports whether that very process still exists.
+// alive reports whether that process still exists.
 func (h holder) alive() bool {
 	p, ok := readProc(h.PID)
 	return ok && p.start == h.Start && p.state != 'Z' && p.state != 'X'
@@ -159,7 +159,7 @@ func parseTakenName(name string) (jobs.AttemptID, holder, bool) {
 	return id, h, ok && ok2 && err == nil
 }
 
-// list reads the names in one of the spool's directories.
+// list returns the names in one of the spool's directories.
 func (s spool) list(dir string) ([]string, error) {
 	names, err := list(s.path(dir))
 	if err != nil {
@@ -168,7 +168,7 @@ func (s spool) list(dir string) ([]string, error) {
 	return names, nil
 }
 
-// taken lists who holds what.
+// taken returns the holder of each taken attempt.
 func (s spool) taken() (map[jobs.AttemptID]holder, error) {
 	names, err := s.list(dirTaken)
 	if err != nil {
@@ -183,8 +183,8 @@ func (s spool) taken() (map[jobs.AttemptID]holder, error) {
 	return m, nil
 }
 
-// checkName refuses what cannot be one component of a path, or would not fit
-// into a sentinel beside the outcome.
+// checkName returns an error unless s can be one component of a path and fits into a
+// sentinel beside the outcome.
 func checkName(what, s string) error {
 	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/"\<>&`, r) }
 	if s == "" || s == "." || s == ".." || len(s) > 64 || !utf8.ValidString(s) || strings.ContainsFunc(s, odd) {
@@ -193,10 +193,10 @@ func checkName(what, s string) error {
 	return nil
 }
 
-// Sealed files hold one value, encoded as in messages: a magic that names kind and
-// version, CRC-32C and length of what follows (4 bytes each, little-endian), and the value.
-// Any bytes survive. What follows it means nothing: files are reused, and may have been
-// longer.
+// A sealed file holds one value in the encoding of messages: a magic for kind and version,
+// the CRC-32C and the length of the value (4 bytes each, little-endian), and the value. It
+// keeps any bytes. Bytes after the value are ignored: files are reused, and the earlier
+// content may have been longer.
 const sealHeader = 12
 
 var (
@@ -216,7 +216,8 @@ func appendSealed(b []byte, magic string, v any) []byte {
 	return b
 }
 
-// unseal reads what appendSealed wrote into *v, which is zero. Anything else is errSeal.
+// unseal decodes what appendSealed wrote into *v, which must be zero. It returns errSeal for
+// anything else.
 func unseal[T any](b []byte, magic string, v *T) error {
 	if len(b) < sealHeader || string(b[:len(magic)]) != magic {
 		return fmt.Errorf("%w: %d bytes, no header", errSeal, len(b))
@@ -234,12 +235,12 @@ func unseal[T any](b []byte, magic string, v *T) error {
 	return nil
 }
 
-// specMagic is that of a spec file, which holds a hosts.LaunchJob.
+// specMagic is the magic of a spec file, which holds a hosts.LaunchJob.
 const specMagic = "DCS5"
 
 func appendSpec(b []byte, j *hosts.LaunchJob) []byte { return appendSealed(b, specMagic, *j) }
 
-// parseSpec reads what appendSpec wrote; anything else is errSpec.
+// parseSpec decodes what appendSpec wrote. It returns errSpec for anything else.
 func parseSpec(b []byte) (*hosts.LaunchJob, error) {
 	j := &hosts.LaunchJob{}
 	if err := unseal(b, specMagic, j); err != nil {
@@ -248,16 +249,16 @@ func parseSpec(b []byte) (*hosts.LaunchJob, error) {
 	return j, nil
 }
 
-// slotConfig is what all supervisors of one helper are told. It stands in a file
-// of the spool (0600), not in arguments or environment: values of variables may
-// be secrets.
+// slotConfig configures all supervisors of one helper. It is passed in a file of the spool
+// with mode 0600, not in arguments or the environment, because values of variables may be
+// secrets.
 type slotConfig struct {
 	Run     string // uid
-	RunName string // what jobs see; "": the uid
+	RunName string // what jobs see instead of the uid, unless ""
 	Host    string
-	Dir     string // holds attempts/
+	Dir     string // the directory that holds attempts/
 	Boot    string
-	Network bool // Dir is on NFS or the like
+	Network bool // Dir is on a network file system
 	Cwd     string
 	Shell   []string
 	Setup   string
@@ -265,20 +266,19 @@ type slotConfig struct {
 	Nice    int
 	Grace   time.Duration
 
-	Signal     int           // warns a job of its end; 0: none does
-	WarnBefore time.Duration // how long before its timeout
+	Signal     int // sent to a job WarnBefore its timeout; 0: none
+	WarnBefore time.Duration
 
-	ShareDir string // holds the locks of GPUs
+	ShareDir string // holds the locks of slots and GPUs
 	GPUs     []int  // numbers of the devices, as CUDA counts them from 0
 	RunDir   string // "" if this host does not see it
 
 	Files     string // directory of the store of files
 	Sends     bool   // every job gets files
-	KeepFiles bool   // directories of jobs stay
+	KeepFiles bool   // the directories of jobs are kept
 }
 
-// configMagic is that of the file. It is sealed like a spec, so that values which are no
-// UTF-8 arrive as they are.
+// configMagic is the magic of the file of a slotConfig.
 const configMagic = "DCG6"
 
 func configName(generation int64) string { return "config." + strconv.FormatInt(generation, 10) }
@@ -302,12 +302,12 @@ func (s spool) readConfig(generation int64) (*slotConfig, error) {
 	return c, nil
 }
 
-// temps names what a process writes beside the attempts.
+// temps returns the names of temporary files beside the attempts.
 func (c *slotConfig) temps(by holder) temps {
 	return temps{filepath.Join(c.Dir, "attempts"), c.Host, by}
 }
 
-// claimTemp is the file as which a process first writes a status file, "" where it needs none.
+// claimTemp returns the temp argument of makeClaim.
 func (c *slotConfig) claimTemp(by holder) string {
 	if !c.Network {
 		return ""
@@ -315,18 +315,17 @@ func (c *slotConfig) claimTemp(by holder) string {
 	return c.temps(by).path()
 }
 
-// cookie is the mark of an attempt's processes; without an attempt, the common
-// beginning of all cookies of this run on this host.
+// cookie returns the mark of an attempt's processes or, for attempt "", the common prefix of
+// the marks of this run on this host.
 func cookie(run, host, attempt string) string { return run + "/" + host + "/" + attempt }
 
-// The wake pipe: a helper writes a token for each spec, and all its supervisors read.
+// The wake pipe: the helper writes a token per spec, and all its supervisors read.
 
-// tokenBytes is the size of a token. It divides PIPE_BUF, so that a write of
-// several is never torn and a read of one is always whole.
+// tokenBytes is the size of a token. It divides PIPE_BUF, so that tokens are never torn.
 const tokenBytes = 32
 
-// A token wakes one supervisor: one spec waits. Job 0 asks the one that reads
-// it to leave.
+// A token wakes one supervisor for one waiting spec. A token of job 0 asks the supervisor
+// that reads it to leave.
 func appendToken(b []byte, generation int64, id jobs.AttemptID) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(generation))
 	b = binary.LittleEndian.AppendUint64(b, uint64(id.Job))
@@ -341,7 +340,7 @@ func parseToken(b []byte) (generation int64, id jobs.AttemptID) {
 	}
 }
 
-// wakePipe is the helper's end of the pipe. It is guarded by helper.mu.
+// wakePipe is the helper's end of the pipe, guarded by helper.mu.
 type wakePipe struct {
 	read, write int
 	generation  int64
@@ -354,18 +353,18 @@ func (p *wakePipe) open(generation int64) error {
 		return fmt.Errorf("making the wake pipe: %w", err)
 	}
 	p.read, p.write, p.generation = fds[0], fds[1], generation
-	unix.SetNonblock(p.write, true)                           // ours alone: supervisors wait on the other end
-	unix.FcntlInt(uintptr(p.write), unix.F_SETPIPE_SZ, 1<<20) // as much as is allowed
+	unix.SetNonblock(p.write, true)                           // not inherited: supervisors block on the other end
+	unix.FcntlInt(uintptr(p.write), unix.F_SETPIPE_SZ, 1<<20) // fails if less is allowed
 	return nil
 }
 
-// add puts a token into the queue; send writes it.
+// add queues a token for send.
 func (p *wakePipe) add(id jobs.AttemptID) { p.unsent = appendToken(p.unsent, p.generation, id) }
 
-// send writes as many tokens as fit; the rest wait for the next call.
+// send writes as many tokens as fit. The others wait for the next call.
 func (p *wakePipe) send() {
 	for len(p.unsent) > 0 {
-		// At most PIPE_BUF a write, so that it is all or nothing.
+		// At most PIPE_BUF bytes, so that the write is all or nothing.
 		n, err := unix.Write(p.write, p.unsent[:min(len(p.unsent), 4096)])
 		if err == unix.EINTR {
 			continue
@@ -378,8 +377,8 @@ func (p *wakePipe) send() {
 	p.unsent = nil
 }
 
-// again sends a token for everything that waits if no token is left: one was lost with
-// a supervisor that died or left. A token too many does no harm.
+// again sends tokens for everything that waits if no token is left: a token is lost when the
+// supervisor that read it dies or leaves. A surplus token is harmless.
 func (p *wakePipe) again(waiting map[jobs.AttemptID]bool) {
 	if n, err := unix.IoctlGetInt(p.read, unix.TIOCINQ); err == nil && n == 0 && len(p.unsent) == 0 {
 		for id := range waiting {
@@ -403,16 +402,15 @@ func (p *wakePipe) close() {
 	p.write, p.read = -1, -1
 }
 
-// tokens is a supervisor's end of the wake pipe. All of a helper's supervisors read the
-// same one, so that a token which is seen there
-// may be gone when it is read.
+// tokens is a supervisor's end of the wake pipe. All supervisors of a helper read the same
+// pipe, so a token that poll has shown may be gone when it is read.
 type tokens struct {
 	fd    int
-	quick int // the same pipe, read without waiting; -1: cannot be had
+	quick int // the same pipe, opened non-blocking; -1: not available
 }
 
-// openTokens opens the pipe behind fd once more: whether reading waits is a
-// property of the open file, which the others share with us.
+// openTokens opens the pipe behind fd a second time, because O_NONBLOCK belongs to the open
+// file, which the other supervisors share.
 func openTokens(fd int) tokens {
 	quick, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -421,8 +419,8 @@ func openTokens(fd int) tokens {
 	return tokens{fd, quick}
 }
 
-// nextToken waits for a token. Pending reports are sent before it waits. It
-// returns false when no token will come.
+// nextToken waits for a token. It sends the pending report before it waits. It returns false
+// when no token will come.
 func (s *slot) nextToken() (generation int64, id jobs.AttemptID, ok bool) {
 	var b [tokenBytes]byte
 	n, err := -1, error(unix.EAGAIN)
@@ -449,18 +447,18 @@ func readToken(fd int, b []byte) (int, error) {
 	}
 }
 
-// The kinds of report, a supervisor's lines to the helper.
+// The kinds of report.
 const (
 	repStarted = 'S' // the attempt runs: Job, At
-	repExited  = 'E' // it is over: Outcome
+	repExited  = 'E' // it has ended: Outcome
 	repLapsed  = 'L' // it never started: the lease had run out
-	repRefused = 'R' // it never started and never will; carries Why, and the GPUs that others use
-	repKnown   = 'K' // it was claimed before: not run again
+	repRefused = 'R' // it never started and never will: Why, and the GPUs that others use
+	repKnown   = 'K' // it was claimed before and is not run again
 	repTrouble = 'T' // something a person should know: Why
 )
 
-// report is one line: the encoding of the report in base64. It is a sign, not a fact on
-// record: it may be lost.
+// report is one line from a supervisor to the helper, in base64. It is only a hint, because
+// it may be lost.
 type report struct {
 	Kind    byte
 	Attempt jobs.AttemptID
@@ -472,13 +470,13 @@ type report struct {
 	GPUs    []int // devices of the refused attempt that others use
 }
 
-// maxReport keeps a line below PIPE_BUF, so that it is written whole or not at all.
+// maxReport keeps a line below PIPE_BUF, so that it is written completely or not at all.
 const maxReport = 4096
 
-// append appends the line. Texts are cut.
+// append appends the line, with long texts cut.
 func (r *report) append(b []byte) []byte {
 	short := *r
-	short.Why = cut(r.Why, 900) // paths can be long, and the reason follows them
+	short.Why = cut(r.Why, 900) // long enough for a long path and the reason after it
 	short.Outcome.Error, short.Outcome.LastLine = cut(r.Outcome.Error, 400), cut(r.Outcome.LastLine, maxLastLine)
 	return append(base64.StdEncoding.AppendEncode(b, wire.Append(nil, short)), '\n')
 }
@@ -487,7 +485,7 @@ func cut(s string, n int) string { return s[:min(len(s), n)] }
 
 var errReport = errors.New("not a supervisor's report")
 
-// parseReport reads a line without its newline.
+// parseReport decodes a line without its newline.
 func parseReport(line []byte) (r report, err error) {
 	b, err := base64.StdEncoding.Strict().AppendDecode(nil, line)
 	if err == nil {
