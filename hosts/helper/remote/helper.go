@@ -20,8 +20,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// drainTimeout is how long what the dispatcher sent before the link broke has to
-// reach us: the order to end the run may be among it.
+// drainTimeout bounds the wait for messages that were sent before the link broke. The Bye
+// that ends the run may be among them.
 const drainTimeout = time.Second
 
 var (
@@ -29,81 +29,80 @@ var (
 	errEndLate    = errors.New("cleaning up after the run took too long")
 )
 
-// helper is one `__host` process: it serves one channel.
+// helper is one `__host` process. It serves one channel.
 type helper struct {
 	open       *hosts.Open
 	dir        string // holds attempts/
-	workDir    string // of this run: epoch files, attempts unless shared
+	workDir    string // the run's directory below work_dir: epoch files, and attempts unless they are shared
 	runDir     string // "" if this host does not see it
-	checked    string // what a check removes at its end, "" for a run
+	checked    string // what a check removes at its end; "" for a run
 	spool      spool
 	ctl        *control
 	cfg        slotConfig
 	generation int64
-	slots      int // by the rule
-	in, taken  int // descriptors of the spool's directories
+	slots      int // as configured
+	in, taken  int // descriptors of directories in the spool
 	free       int
 	out        *outbox
-	probes     *worker // probes and what else reads attempt files
-	reads      *worker // output for people: may wait behind nothing else
+	probes     *worker // probes, and other tasks that read attempt files
+	reads      *worker // output for people, which waits for nothing else
 	looks      questions[*hosts.Look]
 	lists      questions[*hosts.List]
-	disk       rundir.Disk // that looks read; nil: the real one
+	disk       rundir.Disk // read by looks; nil: the real one
 	pings      atomic.Int64
 	fencedBy   atomic.Int64
 	lim        limits
 	self       proc          // this process
-	parent     bool          // of nothing but supervisors and their orphans
-	ending     atomic.Bool   // endRun has begun: nothing but a successor stops it
-	endDone    chan struct{} // closed when it has ended
+	parent     bool          // all our children are supervisors or their orphans
+	ending     atomic.Bool   // endRun has begun; only a successor stops it
+	endDone    chan struct{} // closed when endRun has returned
 	fs         fsState
 	files      *receiver
 	sharing    sharing
 	progress   atomic.Pointer[map[string]string]
 	owners     *owners
-	owner      atomic.Pointer[hosts.Owner]       // as owners last saw it
+	owner      atomic.Pointer[hosts.Owner]       // latest result of owners.look
 	ownerKnown chan struct{}                     // closed after the first look
-	reports    atomic.Pointer[map[string]string] // that no beat has taken yet
-	reportEnds map[string]int64                  // offsets behind what was read, by attempt; owned by maintain
+	reports    atomic.Pointer[map[string]string] // for the next heartbeat
+	reportEnds map[string]int64                  // by attempt: offset behind what was read; used by maintain only
 
 	mu            sync.Mutex
-	waiting       map[jobs.AttemptID]bool // sent to a host, not known to have been taken
+	waiting       map[jobs.AttemptID]bool // in the spool, not known to have been taken
 	running       map[jobs.AttemptID]*run
-	started       []newStart          // in the order in which they were reported
-	sups          map[int]*supervisor // ours, by pid
+	started       []newStart          // in the order of their reports
+	sups          map[int]*supervisor // children of ours, by pid
 	limit         int
 	wakePipe      wakePipe
 	closing       bool
-	crashes       int // supervisors in a row that died young
+	crashes       int // supervisors in a row that died soon after their start
 	resolved      map[jobs.AttemptID]bool
 	unused        []string // names in free/
-	requeueFailed bool     // specs that an earlier helper left are still to be taken over
-	lapsed        bool     // and they must not start any more
+	requeueFailed bool     // some specs of an earlier helper must still be taken over
+	lapsed        bool     // those specs must not start any more
 
 	suspender int        // pid of the last one
-	found     chan []int // the numbers of its GPUs
+	found     chan []int // receives the GPU numbers of this host
 	gpus      gpuUse     // when last checked
-	askers    single     // ask which processes use them
+	askers    single     // runs askGPUs
 }
 
-// run is an attempt that a supervisor holds.
-// The fields but over change under the helper's lock.
+// run is an attempt that a supervisor holds. All fields but over are guarded by helper.mu.
 type run struct {
 	by   holder
-	job  pgroup // of its shell
+	job  pgroup // process group of its shell
 	at   jobs.Stamp
 	over chan struct{} // closed when it has ended
 }
 
-// hostMain serves one channel: Open, Hello, then messages until the channel ends,
-// the run ends here, or nothing was heard for too long.
+// hostMain serves one channel: it receives Open, sends Hello, and handles messages until
+// the channel ends, the run ends, or nothing is received for too long.
 func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	keepDescriptors()
 	relaxTimers(helperSlack)
 	if exe, err := os.Executable(); err == nil {
-		_ = os.Chtimes(exe, time.Now(), time.Now()) // versions that nobody has used for a month are removed
+		_ = os.Chtimes(exe, time.Now(), time.Now()) // the bootstrap removes versions that were not used for a month
 	}
-	// A link that breaks shall be seen as an error, not kill us with a signal.
+	// A broken link must cause an error, not a fatal signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
 	in := wire.NewReader(stdin)
 	first, err := firstMessage(in, lim.silence)
@@ -130,14 +129,14 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	h.out = out
 	defer h.removeTraces()
 	h.adoptOrphans() // before the first supervisor is started
-	// Before the hello: what is over by then is requested, what ends later is reported.
+	// Open it before the hello: the dispatcher asks for what ended earlier.
 	reports, err := h.openReports()
 	if err != nil {
 		return err
 	}
 	out.send(hello)
 	err = h.serve(in, reports)
-	// Last of all, so that an older dispatcher learns why it is left alone.
+	// Tell an older dispatcher last of all why it is left alone.
 	if by := h.fence(open.Epoch); by != 0 {
 		h.refuseFenced(nil, by)
 	}
@@ -146,8 +145,8 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	return err
 }
 
-// firstMessage reads what the dispatcher begins with. A link that was cut in silence
-// before it came would keep us here for hours, and nobody knows of us yet.
+// firstMessage reads the first message. A link that was cut silently before it would keep
+// this process for hours, and nobody knows about it yet.
 func firstMessage(in *wire.Reader, limit time.Duration) (m hosts.Message, err error) {
 	read := make(chan struct{})
 	go func() {
@@ -171,7 +170,7 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	signal.Notify(term, unix.SIGTERM)
 	go func() { <-term; ended <- errTerminated }()
 	go func() { ended <- h.collect(reports) }()
-	// Asked for before the first supervisor is started: it may die at once.
+	// Register before the first supervisor is started, because it may die at once.
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	go h.reap(children)
@@ -190,7 +189,7 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	var heard error // set before orders is closed
 	go func() {
 		defer close(orders)
-		heard = h.hear(in, orders, silence, ended)
+		heard = h.receiveMessages(in, orders, silence, ended)
 	}()
 	go func() {
 		for m := range orders {
@@ -204,13 +203,13 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	return h.untilEnd(ended)
 }
 
-// maxQueuedMessages is the maximum number of messages that wait to be handled.
+// maxQueuedMessages is the number of messages that may wait for their handling.
 const maxQueuedMessages = 256
 
-// hear reads messages until the channel ends or a Bye comes. It handles none itself:
-// while the handling of a message hangs on a file system, heartbeats of the dispatcher
-// must still be received.
-func (h *helper) hear(in *wire.Reader, orders chan<- hosts.Message, silence *time.Timer, ended chan<- error) error {
+// receiveMessages reads messages until the channel ends or a Bye comes. It does not handle them:
+// heartbeats of the dispatcher must be received even if the handling of a message hangs on
+// a file system.
+func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, silence *time.Timer, ended chan<- error) error {
 	for {
 		m, err := in.Read()
 		if errors.Is(err, io.EOF) {
@@ -224,7 +223,7 @@ func (h *helper) hear(in *wire.Reader, orders chan<- hosts.Message, silence *tim
 		switch m := m.(type) {
 		case *hosts.Ping:
 			h.pings.Store(m.Seq)
-		case *hosts.Piece: // of which there are many; it waits for no order
+		case *hosts.Piece: // there are many; they overtake other messages
 			h.files.answer(m)
 			continue
 		case *hosts.Bye:
@@ -240,8 +239,8 @@ func (h *helper) hear(in *wire.Reader, orders chan<- hosts.Message, silence *tim
 	}
 }
 
-// untilEnd waits for the first reason to leave. A run whose end has begun is
-// ended first, whatever has become of the link.
+// untilEnd waits for the first reason to leave. If the end of the run has begun, it is
+// completed first, whatever happens to the link.
 func (h *helper) untilEnd(ended <-chan error) error {
 	var why error
 	select {
@@ -269,14 +268,14 @@ func (h *helper) untilEnd(ended <-chan error) error {
 	return why
 }
 
-// isImmediate reports whether a reason to leave does not even wait for the end of the run:
-// it is another's to end now, or cannot be ended.
+// isImmediate reports whether a reason to leave applies even during the end of the run,
+// because another helper must end it or it cannot be ended.
 func isImmediate(why error) bool {
 	var fenced *hosts.FencedError
 	return errors.Is(why, errSuperseded) || errors.Is(why, errTerminated) || errors.Is(why, errEndLate) || errors.As(why, &fenced)
 }
 
-// handle does what one message asks; true ends the helper.
+// handle handles one message. It returns true to end the helper.
 func (h *helper) handle(m hosts.Message) bool {
 	switch m := m.(type) {
 	case *hosts.Ping:

@@ -18,9 +18,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// adopt takes over what an earlier helper left in the spool: what waits is fed
-// again under our generation or, if it has lapsed, taken back; what runs is ours
-// to report on.
+// adopt takes over what an earlier helper left in the spool. Waiting specs are queued again
+// under our generation or, if their lease has run out, withdrawn. Running attempts are
+// reported.
 func (h *helper) adopt() {
 	h.mu.Lock()
 	ended := h.ctl.at(ctlEnd).Swap(0) != 0
@@ -29,13 +29,12 @@ func (h *helper) adopt() {
 		h.ctl.at(ctlAllowed).Store(0)
 	}
 	if n := h.ctl.at(ctlAllowed).Load(); n > 0 {
-		// It counts until the dispatcher says what it allows now: what waits here would start
-		// at once.
+		// Keep the earlier limit until the dispatcher sets one: waiting specs could start at once.
 		h.limit = int(min(n-1, maxSlots))
 	}
 	lapsed := rebooted || uptime() > h.ctl.lease()
 	if rebooted {
-		h.ctl.at(ctlLease).Store(0) // it was counted in the clock of another boot
+		h.ctl.at(ctlLease).Store(0) // these times belong to the clock of another boot
 		h.ctl.at(ctlBeat).Store(0)
 		h.ctl.at(ctlSuspendTo).Store(0)
 	}
@@ -57,11 +56,11 @@ func (h *helper) adopt() {
 	}
 }
 
-// wasRebooted notes the boot in the spool and reports whether the machine was
-// rebooted since the spool was last used.
+// wasRebooted records the boot in the spool and reports whether the machine was rebooted
+// since the spool was last used.
 func (h *helper) wasRebooted() (rebooted bool) {
 	was, err := readFile(h.spool.path(fileBoot))
-	// What cannot be read may be of another boot.
+	// An unreadable file may be of another boot.
 	rebooted = !errors.Is(err, fs.ErrNotExist) && strings.TrimSpace(string(was)) != h.cfg.Boot
 	if err != nil || rebooted {
 		if err := writeFile(h.spool.path(fileBoot), []byte(h.cfg.Boot+"\n")); err != nil {
@@ -71,9 +70,9 @@ func (h *helper) wasRebooted() (rebooted bool) {
 	return rebooted
 }
 
-// requeueLocked renames waiting specs into our generation, which takes them away
-// from old tokens, and sends tokens for them in the order of their ids. What has lapsed or
-// is not whole is withdrawn.
+// requeueLocked renames waiting specs into our generation, which invalidates older tokens,
+// and sends tokens for them in the order of their ids. It withdraws specs that have lapsed
+// or are incomplete.
 func (h *helper) requeueLocked() {
 	names, err := h.spool.list(dirIn)
 	if err != nil {
@@ -101,7 +100,7 @@ func (h *helper) requeueLocked() {
 	for _, s := range specs {
 		job, err := h.wholeSpec(s.name, s.id)
 		switch {
-		case err == nil && (h.lapsed || job == nil): // torn: its helper died writing it, no token was sent
+		case err == nil && (h.lapsed || job == nil): // an incomplete spec never had a token
 			if err = unlinkat(h.in, s.name, 0); err == nil {
 				gone = append(gone, s.id)
 			}
@@ -125,7 +124,7 @@ func (h *helper) requeueLocked() {
 	}
 }
 
-// wholeSpec reads a waiting spec; nil: it is not whole.
+// wholeSpec reads a waiting spec. It returns nil if the spec is incomplete.
 func (h *helper) wholeSpec(name string, id jobs.AttemptID) (*hosts.LaunchJob, error) {
 	b, err := readFile(h.spool.path(dirIn, name))
 	if err != nil {
@@ -138,14 +137,13 @@ func (h *helper) wholeSpec(name string, id jobs.AttemptID) (*hosts.LaunchJob, er
 	return j, nil
 }
 
-// reconcileTakenLocked brings what we believe to run into line with taken/: attempts of
-// living supervisors run, those of dead ones are looked into. So are those of one
-// that holds several: it runs one at a time, so the others are over, though it
-// has not come to say so.
+// reconcileTakenLocked brings running into line with taken/. Attempts of living supervisors
+// run; those of dead ones are examined. So are attempts of a supervisor that holds several:
+// it runs one at a time, so the others have ended, though it has not reported that yet.
 func (h *helper) reconcileTakenLocked() {
 	taken, err := h.spool.taken()
 	if err != nil {
-		if !h.hasEnded() { // then the spool is being removed
+		if !h.hasEnded() { // otherwise the spool is being removed
 			h.trouble("%v", err)
 		}
 		return
@@ -174,12 +172,12 @@ func (h *helper) reconcileTakenLocked() {
 	}
 	for id, r := range h.running {
 		if _, ok := taken[id]; !ok {
-			h.resolveLocked(id, r.by, r.job) // it has ended and its report was lost
+			h.resolveLocked(id, r.by, r.job) // it has ended, and its report was lost
 		}
 	}
 }
 
-// takenAt returns when a spec was taken: renaming sets the change time.
+// takenAt returns the time at which a spec was taken: renaming sets the change time.
 func (h *helper) takenAt(id jobs.AttemptID, by holder) jobs.Stamp {
 	var st unix.Stat_t
 	if statat(h.taken, takenName(id, by), &st, 0) != nil {
@@ -188,8 +186,8 @@ func (h *helper) takenAt(id jobs.AttemptID, by holder) jobs.Stamp {
 	return jobs.Stamp(st.Ctim.Nano())
 }
 
-// resolveLocked finds out, apart from all else, what happened to an attempt whose
-// supervisor holds it no more or is dead.
+// resolveLocked examines, in its own goroutine, an attempt whose supervisor has released it
+// or died.
 func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 	if h.resolved[id] {
 		return
@@ -208,22 +206,21 @@ func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 	}()
 }
 
-// Each helper notes itself in the spool: helpers/GENERATION.PID.START. One that
-// is stopped, or stuck, hears of no successor and would stay for ever; so the
-// successor ends it.
+// Each helper registers in the spool as helpers/GENERATION.PID.START. A stopped or stuck
+// helper would never notice its successor, so the successor ends it.
 
-// olderTimeout is how long an earlier helper has to leave by itself, in which it can
-// still tell its dispatcher why.
+// olderTimeout is the time in which an earlier helper can leave by itself and tell its
+// dispatcher why.
 const olderTimeout = time.Second
 
 func (h *helper) noteName() string {
 	return fmt.Sprintf("%d.%d.%d", h.generation, h.self.pid, h.self.start)
 }
 
-// holder is this process, where a supervisor would stand.
+// holder identifies this process where a supervisor would be named.
 func (h *helper) holder() holder { return holder{0, h.self.pid, h.self.start} }
 
-// register notes this helper in the spool.
+// register records this helper in the spool.
 func (h *helper) register() error {
 	if err := writeFile(h.spool.path(dirHelpers, h.noteName()), nil); err != nil {
 		return fmt.Errorf("spool: %w", err)
@@ -233,14 +230,13 @@ func (h *helper) register() error {
 
 func (h *helper) deregister() { remove(h.spool.path(dirHelpers, h.noteName())) }
 
-// endOlder ends the helpers of this spool that are older than we, and returns
-// those that do not die. With grace 0 they are not woken first. It takes a few
-// seconds at most.
+// endOlder ends the earlier helpers of this spool and returns those that do not die. With
+// grace 0 they get no SIGTERM and SIGCONT first. It takes a few seconds at most.
 func (h *helper) endOlder(grace time.Duration) (left []proc) {
 	names, _ := h.spool.list(dirHelpers)
 	old := map[int]uint64{} // pid: start
 	for _, n := range names {
-		by, ok := parseHolder(n) // the generation stands where a slot would
+		by, ok := parseHolder(n) // with the generation in place of the slot
 		if !ok || int64(by.Slot) >= h.generation {
 			continue
 		}
@@ -262,29 +258,29 @@ func (h *helper) endOlder(grace time.Duration) (left []proc) {
 		return out
 	}
 	if !withTimeout(3*olderTimeout, func() { endAll(there, grace) }) {
-		left = there(scan(nil)) // stuck in the kernel; the KILL is on its way
+		left = there(scan(nil)) // stuck in the kernel; SIGKILL is pending
 	}
 	return left
 }
 
-// isHelper reports whether a process is a helper, by its command line: start times
-// repeat from one boot to the next.
+// isHelper reports whether a process is a helper, by its command line: after a reboot
+// another process may have the same pid and start time.
 func isHelper(pid int) bool {
 	words := bytes.Split(procFile(pid, "cmdline"), []byte{0})
 	return len(words) > 1 && string(words[1]) == wordHost
 }
 
-// maxTries bounds how often the spool is made again because an earlier helper
-// removed it under us: it was ending the run.
+// maxTries bounds how often the spool is created again because an earlier helper that was
+// ending the run removed it.
 const maxTries = 5
 
-// takeSpool makes the spool ours: no earlier helper is at work in it afterwards.
-// It returns a higher epoch that has it already, else 0.
+// takeSpool takes the spool over: when it returns, no earlier helper works in it. If a
+// dispatcher of a higher epoch owns the spool, it returns that epoch.
 func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error) {
 	for range maxTries {
 		h.spool, err = makeSpool(base, h.open.Run, h.open.Host)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // whoever leaves has removed a directory above it
+			continue // a leaving helper has removed a parent directory
 		}
 		if err != nil {
 			return 0, "", fmt.Errorf("making the spool: %w", err)
@@ -301,7 +297,7 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 				warning = "an earlier helper of this run could not be ended: " + name(left)
 			}
 			if h.ctl.inPlace(h.spool.dir) {
-				// Once more, for what an earlier one had removed when it was ended.
+				// Create again what an earlier helper removed before it was ended.
 				if h.spool, err = makeSpool(base, h.open.Run, h.open.Host); err == nil {
 					return 0, warning, h.register()
 				}

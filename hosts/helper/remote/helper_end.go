@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// kill ends attempts, each apart from the others.
+// kill ends attempts, each in its own goroutine.
 func (h *helper) kill(m *hosts.Kill) {
 	if h.fenced(m.Epoch, m.Attempts) {
 		return
@@ -45,11 +45,11 @@ func (h *helper) kill(m *hosts.Kill) {
 	h.sendWithdrawn(gone, m.Why)
 }
 
-// end stops one attempt that is not in the spool any more.
+// end ends one attempt that is not waiting in the spool.
 func (h *helper) end(id jobs.AttemptID) {
 	r, by := h.heldBy(id)
 	if r == nil {
-		// Over, or never here. What it left behind ends too.
+		// It has ended or never started. End what it left behind.
 		if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
 			h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, name(left))
 		}
@@ -61,10 +61,10 @@ func (h *helper) end(id jobs.AttemptID) {
 		h.sendResults([]hosts.ProbedJob{p})
 		return
 	}
-	// The supervisor ends the tree: it alone knows all of it, and says in the
-	// sentinel that we did it. The request stands before the signal. Where there is
-	// no room for it, we end what we see of the tree.
-	patience := h.cfg.Grace + 12*time.Second // its own attempts may take as long, and a little
+	// The supervisor ends the tree: only it knows all of the tree, and it records the request
+	// in the sentinel. The request must exist before the signal. If it cannot be written, we
+	// end what we see of the tree.
+	patience := h.cfg.Grace + 12*time.Second // more than the supervisor's own tries take
 	if err := again(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
 		h.troubleOf(id, "spool: %v", err)
 		patience = 0
@@ -79,14 +79,14 @@ func (h *helper) end(id jobs.AttemptID) {
 	case <-late.C:
 	}
 	h.mu.Lock()
-	group := r.job // known since the job's start was reported
+	group := r.job
 	h.mu.Unlock()
 	if left := endAll(h.under(id, by, group), h.cfg.Grace); len(left) > 0 {
 		h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, name(left))
 	}
 }
 
-// warn tells a running attempt that its end is near.
+// warn sends the warning signal to a running attempt.
 func (h *helper) warn(id jobs.AttemptID) {
 	if r, by := h.heldBy(id); r != nil && h.cfg.Signal > 0 {
 		h.mu.Lock()
@@ -96,8 +96,8 @@ func (h *helper) warn(id jobs.AttemptID) {
 	}
 }
 
-// warn sends a signal to those processes that have a handler for it. It would end the
-// others, such as the shell around a program that writes checkpoints.
+// warn sends a signal to those processes that have a handler for it. It would end others,
+// such as the shell around a program that writes checkpoints.
 func warn(pick choose, signal int) {
 	ready := slices.DeleteFunc(pick(scan(nil)), func(p proc) bool { return !handles(p.pid, signal) })
 	signalAll(ready, unix.Signal(signal))
@@ -114,9 +114,9 @@ func handles(pid, signal int) bool {
 	return false
 }
 
-// under chooses the processes of an attempt that a living supervisor holds: what is below
-// that one and carries no cookie of another attempt is of this one, unless children that
-// earlier jobs left are to be kept.
+// under chooses the processes of an attempt that a living supervisor holds: every process
+// below the supervisor without the cookie of another attempt, unless children that earlier
+// jobs left behind are to be kept.
 func (h *helper) under(id jobs.AttemptID, by holder, job pgroup) choose {
 	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
 	return jobTree(mine, job, nil, func(p proc) bool {
@@ -128,9 +128,8 @@ func (h *helper) under(id jobs.AttemptID, by holder, job pgroup) choose {
 	})
 }
 
-// heldBy returns the run of an attempt that a living supervisor holds, and that
-// supervisor; nil if there is none. It looks into taken/: the report may still be
-// under way.
+// heldBy returns the run of an attempt and its living supervisor, or nil. It looks into
+// taken/, because the report of the start may not have arrived yet.
 func (h *helper) heldBy(id jobs.AttemptID) (*run, holder) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,20 +142,19 @@ func (h *helper) heldBy(id jobs.AttemptID) (*run, holder) {
 	return nil, holder{}
 }
 
-// nudge makes a supervisor look into stop/, though it may have been stopped.
+// nudge makes a supervisor look into stop/, even if it has been stopped.
 func (h *helper) nudge(by holder) {
 	if p, ok := readProc(by.PID); ok && p.start == by.Start {
 		signalAll([]proc{p}, unix.SIGUSR1, unix.SIGCONT)
 	}
 }
 
-// What a supervisor was the parent of falls to the helper that started it when it
-// is killed: the helper is a subreaper too. So also that is found which carries no
-// cookie any more.
+// When a supervisor is killed, the helper that started it becomes the parent of its
+// children, because the helper is a subreaper, too. This finds processes without a cookie.
 
-// adoptOrphans makes this process a subreaper. It does not touch what it had as
-// children already: a login shell may have started something before it became us.
-// With such children we cannot tell what comes of them from what comes of jobs.
+// adoptOrphans makes this process a subreaper. If it has children already, which a login
+// shell may have started, orphans of jobs cannot be told from their descendants, and parent
+// stays false.
 func (h *helper) adoptOrphans() {
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return
@@ -169,8 +167,7 @@ func (h *helper) adoptOrphans() {
 	h.parent = true
 }
 
-// isOrphan reports for a process whether it is the orphan of a supervisor that died, and
-// carries no cookie that tells whose it is.
+// isOrphan reports whether a process is an orphan of a dead supervisor and has no cookie.
 func (h *helper) isOrphan(p proc) bool {
 	if !h.parent || h.open.KeepChildren || p.ppid != os.Getpid() || !endable(p) {
 		return false
@@ -183,7 +180,7 @@ func (h *helper) isOrphan(p proc) bool {
 	return h.sups[p.pid] == nil && p.pid != h.suspender
 }
 
-// orphans chooses them and all below them.
+// orphans chooses the orphans and everything below them.
 func (h *helper) orphans(t table) []proc {
 	var roots []int
 	for pid, p := range t {
@@ -194,18 +191,18 @@ func (h *helper) orphans(t table) []proc {
 	return t.pick(append(t.under(roots...), roots...), nil)
 }
 
-// leaveTimeout is how long supervisors have to leave at the end of a run.
+// leaveTimeout is the time that supervisors have to leave at the end of a run.
 const leaveTimeout = 2 * time.Second
 
-// filesTimeout is how long the end of a run waits for a file system that hangs.
+// filesTimeout is how long the end of a run waits for a hung file system.
 const filesTimeout = 10 * time.Second
 
-// endLimit bounds endRun: all that its steps may take, and a little.
+// endLimit bounds the duration of endRun.
 func (h *helper) endLimit() time.Duration { return 2*h.cfg.Grace + 90*time.Second }
 
-// endRun cleans this host up: nothing of the run is alive afterwards (unless
-// children are to be kept), and the spool is gone. Outputs and sentinels stay.
-// Nothing in it waits for the link, nor without bound for a file system.
+// endRun cleans this host up. Afterwards no process of the run is alive, except for children
+// that are to be kept, and the spool is removed. Outputs and sentinels stay. It waits for
+// the link never, and for file systems within limits.
 func (h *helper) endRun() {
 	if h.isShutOut() {
 		h.reportTakenOver()
@@ -222,12 +219,12 @@ func (h *helper) endRun() {
 	h.mu.Unlock()
 	h.endSuspender()
 	withTimeout(h.cfg.Grace+30*time.Second, func() { h.endRunning(busy) })
-	// Before the look at all processes: one that wakes up may start supervisors.
+	// End them before scanning the processes: one that wakes up may start supervisors.
 	older := h.endOlder(0)
 	if len(older) > 0 {
 		h.trouble("an earlier helper of this run could not be ended: %s", name(older))
 	}
-	var onlyOwn atomic.Bool // only supervisors of this helper were alive
+	var onlyOwn atomic.Bool // all supervisors alive were started by this helper
 	withTimeout(h.cfg.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
 	if h.isShutOut() {
 		h.reportTakenOver()
@@ -241,7 +238,7 @@ func (h *helper) endRun() {
 	if !h.awaitOwn() || !onlyOwn.Load() {
 		h.dismissAll()
 	}
-	// What the supervisors could not end has fallen to us, as our children.
+	// We are now the parent of what the supervisors could not end.
 	if !hasNoChildren() {
 		if left := endChasing(h.orphans, h.isOrphan, 0); len(left) > 0 {
 			h.trouble("these processes of the run could not be ended: %s", name(left))
@@ -256,18 +253,17 @@ func (h *helper) endRun() {
 	h.removeSpool()
 }
 
-// hasEnded reports whether nothing of the run is alive here any more but the helper that
-// removes its traces.
+// hasEnded reports whether the run has ended on this host. Only the helper that removes its
+// traces is left.
 func (h *helper) hasEnded() bool { return h.ctl.at(ctlEnd).Load() != 0 }
 
-// reportTakenOver records why the run is not ended by us. A newer dispatcher is named
-// when we leave.
+// reportTakenOver reports why this helper does not end the run.
 func (h *helper) reportTakenOver() {
 	h.trouble("another helper has taken over on this host; it must end the run")
 }
 
-// endRunning ends attempts that still run when the run is over: copies that lost
-// the race, jobs that were given up.
+// endRunning ends attempts that still run at the end of the run, such as copies that lost
+// the race and jobs that were given up.
 func (h *helper) endRunning(busy []jobs.AttemptID) {
 	done := make(chan struct{}, len(busy))
 	for _, id := range busy {
@@ -281,9 +277,9 @@ func (h *helper) endRunning(busy []jobs.AttemptID) {
 	}
 }
 
-// endChildren ends what jobs have left behind: all that carries a cookie of
-// this run and host, all below our supervisors, and the strays of those that died.
-// It reports whether it looked at all processes and saw no supervisor of another helper.
+// endChildren ends what jobs have left behind: all processes with a cookie of this run and
+// host, everything below our supervisors, and orphans. It reports whether it scanned the
+// processes and saw no supervisor of another helper.
 func (h *helper) endChildren() (onlyOwn bool) {
 	if h.open.KeepChildren {
 		return false
@@ -305,14 +301,13 @@ func (h *helper) endChildren() (onlyOwn bool) {
 	return onlyOwn
 }
 
-// isSupervisor reports whether a process is a supervisor of this spool, by its
-// command line: those of earlier helpers are found too. Each leads a session.
+// isSupervisor reports whether a process is a supervisor of this spool, of any helper, by
+// its command line. Each supervisor leads a session.
 func (s spool) isSupervisor(p proc) bool {
 	return p.group == p.pid && strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+s.dir+"\x00")
 }
 
-// dismissAll waits for the supervisors to leave, also those of earlier helpers, and ends
-// those that do not.
+// dismissAll waits for all supervisors of the spool to leave, and kills those that do not.
 func (h *helper) dismissAll() {
 	all := func() (left []proc, none bool) {
 		for _, p := range scan(nil) {
@@ -335,8 +330,8 @@ func (h *helper) dismissAll() {
 	}
 }
 
-// awaitOwn waits for the supervisors that this helper has started to leave, without a
-// look at all processes, and reports whether all did.
+// awaitOwn waits for the supervisors that this helper has started to leave, and reports
+// whether all did. It does not scan all processes.
 func (h *helper) awaitOwn() bool {
 	return awaitLeave(func() (left []proc, none bool) {
 		h.mu.Lock()
@@ -350,8 +345,8 @@ func (h *helper) awaitOwn() bool {
 	})
 }
 
-// awaitLeave waits until there are no supervisors, not longer than leaveTimeout. look returns
-// those that are alive, and whether there are none, which need not be so if all are dead.
+// awaitLeave waits at most leaveTimeout until no supervisor is left. look returns those that
+// are alive, and whether there are none. Dead ones that were not reaped count as neither.
 func awaitLeave(look func() (left []proc, none bool)) bool {
 	for deadline, told := uptime()+leaveTimeout, time.Duration(0); ; {
 		left, none := look()
@@ -359,7 +354,7 @@ func awaitLeave(look func() (left []proc, none bool)) bool {
 		if none || now >= deadline {
 			return none
 		}
-		if now-told >= 100*time.Millisecond { // those that stay with kept children look up
+		if now-told >= 100*time.Millisecond { // wakes those that wait for kept children
 			told = now
 			signalAll(left, unix.SIGUSR1)
 		}
@@ -367,7 +362,7 @@ func awaitLeave(look func() (left []proc, none bool)) bool {
 			time.Sleep(time.Millisecond) // until they have been reaped
 			continue
 		}
-		waitAny(left[:1], min(deadline-now, 100*time.Millisecond)) // the others leave meanwhile
+		waitAny(left[:1], min(deadline-now, 100*time.Millisecond)) // the others leave at the same time
 	}
 }
 
@@ -381,7 +376,7 @@ func hasNoChildren() bool {
 	}
 }
 
-// removeSpool removes this host's directory and, if it was the last one, the run's.
+// removeSpool removes the spool and, if it was the last one of the run, its parent.
 func (h *helper) removeSpool() {
 	withTimeout(filesTimeout, func() {
 		err := again(func() error { return remove(attempts.BeatFile(h.dir, h.cfg.Host)) })
@@ -406,5 +401,5 @@ func (h *helper) removeSpool() {
 	if err := again(func() error { return removeTree(h.spool.dir) }); err != nil {
 		h.trouble("removing the spool: %v", err)
 	}
-	unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR) // fails while other hosts' spools are there
+	unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR) // fails if other hosts' spools are left
 }

@@ -15,13 +15,13 @@ import (
 	"dcs-tui/jobs"
 )
 
-// firstHeartbeatDelay is how soon after the hello the first beat is sent: a host with a floor
+// firstHeartbeatDelay is the time from the hello to the first heartbeat. A host with a limit
 // (max_load, min_mem_free, min_disk_free) starts nothing before it.
 const firstHeartbeatDelay = 150 * time.Millisecond
 
-// sendHeartbeats sends a heartbeat with measurements every lim.beat, the first one at once. It
-// touches no file system but /proc, and waits for no lock that is held across other
-// file I/O: a hung NFS must not make the host look dead.
+// sendHeartbeats sends a heartbeat with measurements every lim.beat, and the first one soon.
+// It reads no file system but /proc, and does not wait for locks that are held during file
+// I/O: a hung NFS must not make the host look dead.
 func (h *helper) sendHeartbeats() {
 	m := &meter{}
 	m.measure(nil)
@@ -37,26 +37,25 @@ func (h *helper) sendHeartbeats() {
 			h.out.send(h.beat(m, c))
 		case <-h.files.kick:
 			b := h.beat(m, c)
-			b.Early = true // the time since the last one may be short
+			b.Early = true // it may follow the last one closely
 			h.out.send(b)
 		}
 	}
 }
 
-// census is what a heartbeat reports of attempts and supervisors.
+// census holds the numbers of attempts and supervisors for a heartbeat.
 type census struct {
 	running, buffered int
 	gpus              gpuUse
 	roots             map[int]bool           // pids of supervisors
-	attempts          map[int]jobs.AttemptID // what they run
+	attempts          map[int]jobs.AttemptID // by pid of the supervisor
 }
 
-// censusTimeout is how long a heartbeat waits for the helper's lock. The lock is held
-// across I/O in the spool, which hangs if the spool is below a hung work_dir.
+// censusTimeout is how long a heartbeat waits for helper.mu, which is held during I/O in the
+// spool. That I/O hangs if the spool is below a hung work_dir.
 const censusTimeout = 100 * time.Millisecond
 
-// update counts again. It leaves c unchanged if the lock is not free within
-// censusTimeout.
+// update counts again. It leaves c unchanged if the lock is not free within censusTimeout.
 func (c *census) update(h *helper) {
 	for until := uptime() + censusTimeout; !h.mu.TryLock(); time.Sleep(time.Millisecond) {
 		if uptime() > until {
@@ -74,8 +73,8 @@ func (c *census) update(h *helper) {
 	}
 }
 
-// minManyCores is how many cores an attempt uses at least that a heartbeat names. Nearly all
-// jobs use one, and that is what their slot is charged anyway.
+// minManyCores is the number of cores from which on a heartbeat names an attempt. Nearly all
+// jobs use one core, which their slot accounts for.
 const minManyCores = 1.1
 
 func (h *helper) beat(m *meter, c *census) *hosts.Beat {
@@ -106,15 +105,15 @@ func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	return b
 }
 
-// fsState is what the file-system watch found last, and since when it is stuck.
+// fsState is the latest result of watchFiles.
 type fsState struct {
-	asked atomic.Int64 // boot clock, ns: when the present question was put; 0: none is open
+	asked atomic.Int64 // boot clock, ns: start of the present check; 0: none is under way
 	free  atomic.Int64 // bytes
-	delay atomic.Int64 // ns the last answer took
+	delay atomic.Int64 // ns that the last check took
 }
 
-// now returns free bytes (-1: not known in time) and the delay, which grows
-// while an answer is outstanding.
+// now returns the free bytes (-1: unknown) and the delay, which includes a check that is
+// under way.
 func (f *fsState) now() (free int64, delay time.Duration) {
 	free, delay = f.free.Load(), time.Duration(f.delay.Load())
 	if asked := f.asked.Load(); asked != 0 {
@@ -125,9 +124,9 @@ func (f *fsState) now() (free int64, delay time.Duration) {
 	return free, delay
 }
 
-// watchFiles checks that the file systems of the attempts, of work_dir and of the spool
-// respond, and looks for newer epochs in work_dir. It may hang; heartbeats report that.
-// It returns when a newer dispatcher owns the run.
+// watchFiles checks that the file systems of the attempts, work_dir, and the spool respond,
+// and looks for newer epochs in work_dir. It may hang, which heartbeats report. It returns
+// when a newer dispatcher owns the run.
 func (h *helper) watchFiles() error {
 	h.fs.free.Store(-1)
 	for {
@@ -152,26 +151,26 @@ func (h *helper) watchFiles() error {
 	}
 }
 
-// meter measures CPU between calls.
+// meter measures the CPU use between calls of measure.
 type meter struct {
 	at      time.Duration
-	busy    uint64          // ticks all cores were busy since boot
+	busy    uint64          // ticks that all cores have been busy since boot
 	scanned time.Duration   // when trees were last measured
-	ours    map[int]uint64  // by supervisor: ticks of its whole tree, dead members included
-	cores   float64         // ours, as it was last returned
-	rates   map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: not known
-	kernel  map[int]bool    // pids of kernel threads: not worth reading each time
+	ours    map[int]uint64  // by supervisor: ticks of its tree, including dead members
+	cores   float64         // ours, as last returned
+	rates   map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: unknown
+	kernel  map[int]bool    // pids of kernel threads, which need not be read each time
 	scans   int
 }
 
 const (
-	kernelRescan = 20  // after so many scans kernel threads are looked at again
-	quietCores   = 0.5 // cores; with fewer busy it does not matter whose they are
+	kernelRescan = 20  // scans after which kernel threads are listed again
+	quietCores   = 0.5 // with fewer busy cores it does not matter who uses them
 )
 
-// measure returns how many cores were busy since the last call, with all and
-// with the trees of the given supervisors. On a quiet host, where looking at all
-// processes would be most of what the helper does, the second number is an estimate.
+// measure returns the number of cores that were busy since the last call, in all and in the
+// trees of the given supervisors. On a quiet host the second number is an estimate, because
+// scanning all processes would be most of the helper's work.
 func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	now, ticks := uptime(), busyTicks()
 	span := (now - m.at).Seconds() * userHZ
@@ -187,11 +186,11 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	trees := m.trees(roots)
 	switch {
 	case first || span <= 0:
-	case m.scanned != last: // not measured when this span began
+	case m.scanned != last: // the trees were not measured when this span began
 		ours = busy
 	default:
 		for root, t := range trees {
-			// What a tree had used before it was first seen is counted from its birth.
+			// A new tree counts from its birth.
 			m.rates[root] = float64(t-min(m.ours[root], t)) / span
 			ours += m.rates[root]
 		}
@@ -200,8 +199,8 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	return busy, ours
 }
 
-// trees sums the CPU time of each supervisor's tree. The dead are in their
-// parent's sum, so the total only grows.
+// trees sums the CPU time of each supervisor's tree. A parent's time includes that of its
+// dead children, so the sums only grow.
 func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	sums := make(map[int]uint64, len(roots))
 	if len(roots) == 0 {
@@ -241,14 +240,14 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	return sums
 }
 
-// busyTicks reads the first line of /proc/stat: all but idle and waiting for I/O.
+// busyTicks sums the first line of /proc/stat without idle and iowait.
 func busyTicks() (n uint64) {
 	var buf [256]byte
 	k, _ := procStart("/proc/stat", buf[:])
 	line, _, _ := bytes.Cut(buf[:k], []byte{'\n'})
 	for i, w := range bytes.Fields(line) {
 		switch i {
-		case 0, 4, 5, 9, 10: // name, idle, iowait; guest times are in user and nice already
+		case 0, 4, 5, 9, 10: // name, idle, iowait; user and nice include guest times
 		default:
 			n += number(w)
 		}

@@ -29,8 +29,8 @@ import (
 // defaultGrace is the time between TERM and KILL unless Open says otherwise.
 const defaultGrace = 5 * time.Second
 
-// newHelper looks at the host and makes everything ready. Without a helper the
-// hello says why: Error, or FencedBy.
+// newHelper examines the host and prepares everything. If it returns no helper, Error or
+// FencedBy in the hello says why.
 func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 	hello := newHello()
 	hello.Cores, hello.MemBytes = runtime.NumCPU(), memory().total
@@ -64,13 +64,13 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 	return h, hello
 }
 
-// newHello returns what every hello says.
+// newHello returns the common fields of every hello.
 func newHello() *hosts.Hello {
 	return &hosts.Hello{Version: hosts.ProtocolVersion, BootID: bootID(), Uptime: uptime(),
 		OS: runtime.GOOS, Arch: runtime.GOARCH, PID: os.Getpid(), WallClock: wall()}
 }
 
-// checkOpen returns an error if a helper can do nothing for who has sent o.
+// checkOpen returns an error if no helper can serve o.
 func checkOpen(o *hosts.Open) error {
 	return cmp.Or(checkVersion(o), checkName("the run's uid", o.Run), checkName("the host's name", o.Host))
 }
@@ -82,7 +82,7 @@ func checkVersion(o *hosts.Open) error {
 	return nil
 }
 
-// prepare finds or makes the directories, passes the fence, and takes the spool.
+// prepare finds or creates the directories, passes the fence, and takes the spool over.
 func (h *helper) prepare(hello *hosts.Hello) error {
 	o := h.open
 	var ok bool
@@ -148,7 +148,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	return nil
 }
 
-// setConfig makes what supervisors are told.
+// setConfig sets the configuration of supervisors.
 func (h *helper) setConfig(hello *hosts.Hello) {
 	o := h.open
 	shell := strings.Fields(o.Shell)
@@ -156,7 +156,7 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 		shell = []string{"/bin/sh"}
 	}
 	if path, err := exec.LookPath(shell[0]); err == nil {
-		shell[0] = path // otherwise each job says that there is no such shell
+		shell[0] = path // otherwise each job reports that the shell is missing
 	}
 	grace := time.Duration(o.GraceSeconds * float64(time.Second))
 	if grace <= 0 {
@@ -176,10 +176,10 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	}
 }
 
-// shareDir returns the directory of the locks of this host's GPUs.
+// shareDir returns the directory through which runs and users share this host.
 func (h *helper) shareDir() string { return cmp.Or(h.open.ShareDir, defaultShareDir) }
 
-// workPath is where work_dir is on this host; "" is the default.
+// workPath returns the absolute path of work_dir on this host. "" is the default.
 func workPath(work string) (string, error) {
 	home, herr := os.UserHomeDir()
 	switch {
@@ -198,7 +198,7 @@ func workPath(work string) (string, error) {
 	return work, nil
 }
 
-// findDirs makes the directories in which attempts are written.
+// findDirs finds or creates the directories of the run and of its attempts.
 func (h *helper) findDirs(hello *hosts.Hello) error {
 	work, err := workPath(h.open.WorkDir)
 	if err != nil {
@@ -228,7 +228,7 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 }
 
 func checkCwd(cwd string) error {
-	list(filepath.Dir(cwd)) // so that NFS looks anew
+	list(filepath.Dir(cwd)) // makes NFS refresh its cache
 	st, err := stat(cwd)
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		err = fmt.Errorf("%s is not a directory", cwd)
@@ -236,15 +236,14 @@ func checkCwd(cwd string) error {
 	return err
 }
 
-// fileMachine and the host's name is the file that holds the random part of the id of this
-// machine in a run.
+// fileMachine plus the host's name is the file with the random part of machineID.
 const fileMachine = "machine."
 
-// machineID returns what tells this machine from others that the dispatcher may find under
-// the same name. The random part, which is kept in work_dir, tells clones of a machine
-// apart; the system's own id tells machines apart that share work_dir. The spool, which is
-// elsewhere on the machine, has a copy: a machine that has lost its directory of the run
-// still has the processes of its attempts.
+// machineID identifies this machine among those that the dispatcher may find under the same
+// name. It has a random part, kept in work_dir, which differs between clones of a machine,
+// and the system's own id, which differs between machines that share work_dir. The spool,
+// elsewhere on the machine, has a copy of the random part: a machine that has lost work_dir
+// may still run attempts.
 func (h *helper) machineID() (string, error) {
 	if h.open.Check {
 		return "", nil
@@ -261,7 +260,7 @@ func (h *helper) machineID() (string, error) {
 			err = replace(temps{h.workDir, h.open.Host, h.holder()}.path(), note, b)
 		}
 		if err == nil {
-			b, err = readFile(note) // another helper may have been faster
+			b, err = readFile(note) // another helper may have written it first
 		}
 	}
 	if err == nil {
@@ -276,19 +275,19 @@ func (h *helper) machineID() (string, error) {
 	return fmt.Sprintf("%s-%08x", b, crc32.ChecksumIEEE(system)), nil
 }
 
-// The place of a host's attempts is decided once in a run, and noted in work_dir. A
-// helper that cannot see the shared directory for a moment, or sees a copy of it, would
-// not find the claims there, and would take attempts that have run for never started.
+// The place of a host's attempts is chosen once per run and recorded in work_dir. Otherwise
+// a helper that does not see the shared directory for a moment, or sees a copy of it, would
+// miss the claims there and report that attempts never started.
 const (
-	filePlace   = "place." // and the host's name
+	filePlace   = "place." // plus the host's name
 	placeShared = "run directory"
 	placeOwn    = "work_dir"
 )
 
-// sharedPlace returns the note of a host whose attempts are in the run directory dir.
+// sharedPlace returns the record of a host whose attempts are in the run directory dir.
 func sharedPlace(dir string) string { return placeShared + " " + dir }
 
-// cutPlace splits a note into the place and, for a run directory, its path.
+// cutPlace splits a record into the place and the path of the run directory, if any.
 func cutPlace(note []byte) (place, dir string) {
 	text := strings.TrimSuffix(string(note), "\n")
 	if dir, ok := strings.CutPrefix(text, placeShared+" "); ok {
@@ -297,11 +296,11 @@ func cutPlace(note []byte) (place, dir string) {
 	return text, ""
 }
 
-// errUnseen may heal by itself: file servers come back, automounters are slow.
+// errUnseen is transient: file servers come back, and automounters are slow.
 var errUnseen = errors.New("the run directory")
 
-// findPlace sets where attempts are written: the run directory if this host sees
-// its nonce, else the run's own directory below work_dir.
+// findPlace chooses where attempts are written: the run directory if this host sees its
+// nonce, otherwise the run's directory below work_dir.
 func (h *helper) findPlace(hello *hosts.Hello) error {
 	note := filepath.Join(h.workDir, filePlace+h.open.Host)
 	var was []byte
@@ -317,7 +316,7 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 		h.runDir = h.open.RunDir
 	}
 	place, noted := cutPlace(was)
-	other := false // the attempts are in the directory that RunDir is a copy of
+	other := false // RunDir is a copy of the directory with the attempts
 	if err == nil && sees && place == placeShared && noted != h.open.RunDir {
 		other, err = h.isOther(noted)
 	}
@@ -352,8 +351,8 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 	return nil
 }
 
-// isOther reports whether the noted run directory still exists and is another directory
-// than RunDir. A run directory that was moved is not another one.
+// isOther reports whether the recorded run directory still exists and is not RunDir. A run
+// directory that was moved is not another one.
 func (h *helper) isOther(noted string) (bool, error) {
 	sees, err := seesNonce(noted, h.open.Nonce)
 	if err != nil || !sees {
@@ -371,9 +370,9 @@ func (h *helper) notePlace(note, place string) error {
 	return replace(temps{h.workDir, h.open.Host, h.holder()}.path(), note, []byte(place+"\n"))
 }
 
-// seesNonce lists the directory first: only what a listing shows is looked at,
-// because a name asked for too early can stay invisible for long on NFS. An error
-// means that it is not known.
+// seesNonce reports whether dir contains the nonce. It lists dir before it opens the file,
+// because NFS may hide a name for long that was asked for too early. An error means that the
+// answer is unknown.
 func seesNonce(dir, nonce string) (bool, error) {
 	if dir == "" || nonce == "" || !filepath.IsAbs(dir) {
 		return false, nil
@@ -392,7 +391,7 @@ func seesNonce(dir, nonce string) (bool, error) {
 	return string(bytes.TrimSpace(b)) == strings.TrimSpace(nonce), nil
 }
 
-// isAbsent reports whether an error proves that there is nothing for us at that path.
+// isAbsent reports whether an error proves that nothing for us is at that path.
 func isAbsent(err error) bool {
 	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP, unix.ENAMETOOLONG} {
 		if errors.Is(err, e) {
@@ -402,8 +401,8 @@ func isAbsent(err error) bool {
 	return false
 }
 
-// tryWrite makes dir and writes a status file's worth of bytes there for good, so
-// that a directory that is read-only or full is found now, not by the first job.
+// tryWrite creates dir and writes and fsyncs a file of the size of a status file, so that a
+// read-only or full directory is found before the first job.
 func tryWrite(t temps) error {
 	if err := makeDirs(t.dir); err != nil {
 		return err
@@ -417,13 +416,13 @@ func tryWrite(t temps) error {
 		err = again(func() error { return remove(temp) })
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was there: the reply to its removal was lost
+		return nil // the reply to an earlier removal was lost
 	}
 	return err
 }
 
-// isTransient reports whether trouble with a file system may be over by itself: the host is
-// tried again, where for other trouble a person must act.
+// isTransient reports whether a file system error may go away without a person's help. The
+// host is then tried again.
 func isTransient(err error) bool {
 	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen} {
 		if errors.Is(err, e) {
@@ -433,19 +432,18 @@ func isTransient(err error) bool {
 	return false
 }
 
-// A check leaves nothing on a host but the program. The uid that it sends in place of
-// that of a run is unique, so everything below a directory of that name is its own.
+// A check leaves only the program on a host. The uid that it sends instead of a run's is
+// unique, so everything below a directory of that name belongs to the check.
 
-// checkedDir returns the directory that a check creates below dir, and the path that it
-// must remove at its end. If dir does not exist yet, the check uses a directory of its
-// own in its place: another host with the same work_dir, or a run that begins there,
-// could not tell who must remove dir.
+// checkedDir returns the directory that a check creates below dir, and the path that it must
+// remove at its end. If dir does not exist, the check uses a directory beside it: other
+// hosts with the same work_dir, or a run that begins, could not tell who must remove dir.
 func checkedDir(dir, uid string) (own, remove string) {
 	missing := ""
 	for d := dir; filepath.Dir(d) != d; d = filepath.Dir(d) {
 		var st unix.Stat_t
-		// What is not known counts as existing, and a link to nothing does exist: a run
-		// would fail there, so the check must not try another directory.
+		// Treat an unknown error as existing: a run would fail there, too. A dangling link
+		// exists.
 		if err := statat(unix.AT_FDCWD, d, &st, unix.AT_SYMLINK_NOFOLLOW); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -469,7 +467,7 @@ func (h *helper) removeTraces() {
 			removeTree(h.spool.dir)
 			run := filepath.Dir(h.spool.dir)
 			for _, dir := range []string{run, filepath.Dir(run)} {
-				unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR) // fails while it is in use by others
+				unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR) // fails while others use it
 			}
 		}
 		if h.checked != "" {

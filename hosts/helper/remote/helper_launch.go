@@ -15,7 +15,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// launch takes a batch over into the spool, or refuses it.
+// launch writes a batch of specs into the spool, or refuses it.
 func (h *helper) launch(m *hosts.Launch) {
 	ids := make([]jobs.AttemptID, len(m.Jobs))
 	for i := range m.Jobs {
@@ -63,7 +63,7 @@ func (h *helper) launch(m *hosts.Launch) {
 		if !h.holdLocked(job) {
 			h.wakePipe.add(job.Attempt)
 		}
-		// The first are rung at once, so that they start while the rest is written.
+		// Wake supervisors early, so that the first jobs start while the rest is written.
 		if i < 4 || i%16 == 15 {
 			h.startSupervisorsLocked()
 			h.wakePipe.send()
@@ -77,7 +77,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	h.sendProbed(known)
 }
 
-// refusals collects what is refused of a launch: one message for each reason.
+// refusals collects the refused attempts of a launch, in one message per reason.
 type refusals []*hosts.Refused
 
 func (r *refusals) add(id jobs.AttemptID, why string) {
@@ -90,8 +90,8 @@ func (r *refusals) add(id jobs.AttemptID, why string) {
 	*r = append(*r, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why})
 }
 
-// refuseLate refuses what came too late. Of a repeat, which came in time once, it says
-// where that stands.
+// refuseLate refuses a launch that came too late. For attempts that an earlier copy of the
+// launch has brought, it reports their state instead.
 func (h *helper) refuseLate(ids []jobs.AttemptID, late time.Duration) {
 	known, refused := h.splitKnown(ids)
 	h.sendRefused(refused, fmt.Sprintf("the launch came %v too late", late))
@@ -112,7 +112,7 @@ func (h *helper) splitKnown(ids []jobs.AttemptID) (known []hosts.ProbedJob, othe
 	return known, others
 }
 
-// knownLocked returns where an attempt stands that is in our hands already.
+// knownLocked returns the state of an attempt that waits or runs here.
 func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	if r := h.running[id]; r != nil {
 		return hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning, Slot: r.by.Slot, Started: r.at}, true
@@ -123,10 +123,9 @@ func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	return hosts.ProbedJob{}, false
 }
 
-// spoolSpec writes a spec, into a file that has served before if there is one:
-// making files costs more than all the rest, on some file systems very much more.
-// A new one is written under its final name: nobody looks there before the token
-// has rung, and a torn one has a wrong checksum.
+// spoolSpec writes a spec. It reuses a file if there is one, because creating files is the
+// most expensive step, especially on ext4 after deletions. A new file gets its final name at
+// once: nobody opens it before the token is sent, and the checksum detects a torn one.
 func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 	name := specName(h.generation, id)
 	for len(h.unused) > 0 {
@@ -147,14 +146,14 @@ func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 	return finish(fd, name, b)
 }
 
-// unspool removes a spec that could not be written. False: perhaps it is there all the
-// same, and whoever takes it decides.
+// unspool removes a spec that could not be written. It returns false if the spec may still
+// exist; then the supervisor that takes it decides.
 func (h *helper) unspool(id jobs.AttemptID) bool {
 	err := again(func() error { return unlinkat(h.in, specName(h.generation, id), 0) })
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// takeBackLocked removes a waiting spec. True means that it will never start.
+// takeBackLocked removes a waiting spec. It returns true if the attempt will never start.
 func (h *helper) takeBackLocked(id jobs.AttemptID) bool {
 	if !h.waiting[id] || unlinkat(h.in, specName(h.generation, id), 0) != nil {
 		return false
@@ -163,7 +162,7 @@ func (h *helper) takeBackLocked(id jobs.AttemptID) bool {
 	return true
 }
 
-// takeBackAll withdraws everything that waits and says so.
+// takeBackAll withdraws everything that waits, and reports that.
 func (h *helper) takeBackAll(why string) {
 	h.mu.Lock()
 	gone := h.takeAllBackLocked()
@@ -171,7 +170,7 @@ func (h *helper) takeBackAll(why string) {
 	h.sendWithdrawn(gone, why)
 }
 
-// takeAllBackLocked removes all waiting specs, and returns those that will never start.
+// takeAllBackLocked removes all waiting specs and returns those that will never start.
 func (h *helper) takeAllBackLocked() (gone []jobs.AttemptID) {
 	for id := range h.waiting {
 		if h.takeBackLocked(id) {
@@ -189,11 +188,11 @@ func compareAttempts(a, b jobs.AttemptID) int {
 	return a.N - b.N
 }
 
-// whyLapsed is said of attempts that waited longer than they may.
+// whyLapsed is the reason for attempts whose lease ran out.
 const whyLapsed = "its lease ran out before a slot was free"
 
-// extend gives what waits more time. What has lapsed already is taken back
-// first: the dispatcher may have queued it elsewhere.
+// extend extends the lease of what waits. It first withdraws what has lapsed, because the
+// dispatcher may have queued that elsewhere.
 func (h *helper) extend(to time.Duration) {
 	if h.isSuperseded() {
 		return
@@ -204,8 +203,7 @@ func (h *helper) extend(to time.Duration) {
 	h.ctl.extend(to)
 }
 
-// withdraw takes buffered attempts back. What cannot be, is answered with what
-// has become of it.
+// withdraw takes waiting attempts back. For the others it reports their state.
 func (h *helper) withdraw(m *hosts.Withdraw) {
 	if h.fenced(m.Epoch, m.Attempts) {
 		return
@@ -216,7 +214,7 @@ func (h *helper) withdraw(m *hosts.Withdraw) {
 		if h.takeBackLocked(id) {
 			gone = append(gone, id)
 		} else {
-			delete(h.waiting, id) // taken: it runs, or has run
+			delete(h.waiting, id) // taken: it runs or has run
 			rest = append(rest, id)
 		}
 	}
