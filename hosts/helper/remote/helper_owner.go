@@ -22,41 +22,41 @@ import (
 	"dcs-tui/hosts"
 )
 
-// The files by which people ask that a host is left alone, in the home directory of a user
-// who is logged in at the console, or in /var/tmp.
+// The files by which people ask that a host is left alone. They are in the home directory of
+// a user at the console, or in /var/tmp.
 const (
 	busyFile    = ".dcs-busy"    // no job is started
-	suspendFile = ".dcs-suspend" // and running jobs are suspended
+	suspendFile = ".dcs-suspend" // no job is started, and running jobs are suspended
 )
 
-// site is the machine on which people are looked for. Tests make their own.
+// site describes the machine on which owners are looked for. Tests use made-up machines.
 type site struct {
-	root  string // before each path; "" on a host
+	root  string // prefix of all paths; "" on a real host
 	admin int    // uid whose files in /var/tmp count
-	self  int    // uid whose terminals do not count, except at the console
+	self  int    // uid whose terminals are ignored, except at the console
 }
 
 // owners finds out who uses the machine. It is owned by the goroutine that calls look.
 type owners struct {
 	site
 	mode     string
-	idle     time.Duration // how long a terminal may be unused before its user counts as gone
+	idle     time.Duration // a user whose terminal is unused for so long counts as gone
 	used     map[string]use
-	accounts map[string]account // by name or uid
+	accounts map[string]account // cache, by name or uid
 }
 
-// use is when a terminal or a session was last used.
+// use records the last use of a terminal or a session.
 type use struct {
-	mark int64         // changes with each use
+	mark int64         // changes with each use; 0 at first
 	at   time.Duration // boot clock
 }
 
-// login is a user who is logged in at the console.
+// login is a login of a user at the console.
 type login struct {
 	account
 	tty     string // "tty2"; "" for a graphical session
-	session string // logind's name of a graphical session; "" if logind does not run
-	shown   bool   // the graphical session is the one on the screen
+	session string // logind's name of a graphical session; "" without logind
+	shown   bool   // the graphical session is on the screen
 }
 
 type account struct {
@@ -69,7 +69,7 @@ func newOwners(o *hosts.Open, s site) *owners {
 	return &owners{site: s, mode: o.Owner, idle: cmp.Or(o.OwnerIdle, hosts.DefaultOwnerIdle), accounts: map[string]account{}}
 }
 
-// look returns who or what holds the host back now. A request to suspend outweighs others.
+// look returns who or what holds the host back. A request to suspend takes precedence.
 func (o *owners) look() hosts.Owner {
 	var held hosts.Owner
 	logins := o.logins()
@@ -88,7 +88,7 @@ func (o *owners) look() hosts.Owner {
 	return held
 }
 
-// asks returns the path of a file of that name that counts, "" if there is none.
+// asks returns the path of a file of that name that counts, or "".
 func (o *owners) asks(name string, logins []login) string {
 	by := func(path string, uids ...int) bool {
 		var st unix.Stat_t
@@ -107,7 +107,7 @@ func (o *owners) asks(name string, logins []login) string {
 		return common
 	}
 	for _, l := range logins {
-		if by(common, l.uid) { // for those whose home directory is closed to others
+		if by(common, l.uid) { // for users whose home directory is closed to us
 			return common
 		}
 		if own := filepath.Join(l.home, name); l.home != "" && by(own, l.uid, o.admin) {
@@ -117,7 +117,7 @@ func (o *owners) asks(name string, logins []login) string {
 	return ""
 }
 
-// present describes who has used the machine within the idle time: the last one, "" if nobody has.
+// present describes the latest use of the machine within the idle time, or returns "".
 func (o *owners) present(logins []login) string {
 	who, least := "", o.idle
 	now, wall := uptime(), time.Now()
@@ -128,8 +128,8 @@ func (o *owners) present(logins []login) string {
 			who, least = user()+" uses "+where, age
 		}
 	}
-	// Reading what was typed sets the time of access of a terminal. It is compared with the clock
-	// only when a terminal is first seen: clocks jump.
+	// Reading input sets the access time of a terminal. Compare it with the clock only when the
+	// terminal is first seen, because clocks jump.
 	terminal := func(name string, spare int) {
 		var st unix.Stat_t
 		if unix.Stat(filepath.Join(o.root, "dev", name), &st) != nil || int(st.Uid) == spare {

@@ -15,15 +15,15 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// probe answers what is known of attempts.
+// probe reports the state of attempts.
 func (h *helper) probe(m *hosts.Probe) {
 	if !h.fenced(m.Epoch, m.Attempts) {
 		h.answer(m.Attempts)
 	}
 }
 
-// answer reports for each attempt where it stands, looking into the attempt files
-// for those that are not in our hands. It does not wait for file systems.
+// answer reports the state of each attempt. Those that neither wait nor run here are
+// examined in another goroutine, because file systems may hang.
 func (h *helper) answer(ids []jobs.AttemptID) {
 	known, rest := h.splitKnown(ids)
 	h.sendProbed(known)
@@ -46,7 +46,7 @@ func (h *helper) answer(ids []jobs.AttemptID) {
 	}
 }
 
-// sendResults sends answers; outcomes go as exits.
+// sendResults reports the results of examinations. Outcomes are also sent as Exits.
 func (h *helper) sendResults(found []hosts.ProbedJob) {
 	var exits []hosts.ExitedJob
 	for _, p := range found {
@@ -60,19 +60,19 @@ func (h *helper) sendResults(found []hosts.ProbedJob) {
 	h.sendProbed(found)
 }
 
-// examine finds out what happened to an attempt from the files alone: a sentinel,
-// held by a living supervisor, a claim. "Never started" it says only after it
-// has created the status file itself; "dead" only when nothing of the attempt is left.
-// job is its process group, as far as it is known.
+// examine finds out what happened to an attempt from its files: a sentinel, a living
+// supervisor, or a claim. It returns "never started" only after it has created the status
+// file itself, and "dead" only when no process of the attempt is left. job is the attempt's
+// process group, as far as it is known.
 func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
 	return h.inspect(id, job, true)
 }
 
-// inspect is examine. Unless it may settle the matter by a tombstone, what was not
-// claimed stays unknown.
+// inspect is examine that creates a tombstone only if settle is true. Otherwise an attempt
+// without a claim stays unknown.
 func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.ProbedJob {
 	p := hosts.ProbedJob{Attempt: id}
-	// In this order: what is not held any more has its sentinel by now.
+	// Read taken/ first: what is not held any more has its sentinel by then.
 	taken, err := h.spool.taken()
 	if err != nil {
 		p.Why = err.Error()
@@ -82,7 +82,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	held := holds && by.alive()
 	f, err := h.fate(id)
 	switch {
-	case f.State == attempts.Finished: // held or not: its supervisor may be busy with the next before it says so
+	case f.State == attempts.Finished: // its supervisor may not have reported that yet
 		p.Answer, p.Slot, p.Started, p.Outcome = hosts.HasExited, f.Slot, f.Outcome.Started, &f.Outcome
 		return p
 	case held:
@@ -92,8 +92,8 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 		p.Why = err.Error()
 		return p
 	}
-	// A job can remove its status file. What shows that it was started is looked for
-	// before a tombstone is made, and outweighs it ever after.
+	// A job can remove its status file. Look for other evidence of a start before making a
+	// tombstone. Such evidence outweighs any tombstone.
 	started := job.id != 0
 	if !started {
 		if started, err = h.leftFiles(id); err != nil {
@@ -116,7 +116,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 		p.Why = "it was not claimed"
 		return p
 	case f.State == attempts.NeverStarts && (!started || f.Claim.Tombstone && !byProber(f.Claim)):
-		if holds { // a supervisor held it, and nothing shows that it was started
+		if holds { // a dead supervisor held it, and there is no evidence of a start
 			if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
 				p.Why = notEnded + name(left)
 				return p
@@ -128,13 +128,13 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	return h.confirmDead(p, f, job)
 }
 
-// byProber reports whether a tombstone was made by someone who found no claim, not by the
-// supervisor that had claimed the attempt and could not start it.
+// byProber reports whether a tombstone was made by a prober that found no claim, and not by
+// the supervisor that had claimed the attempt and could not start it.
 func byProber(c attempts.Claim) bool { return strings.HasPrefix(c.By, "0.") }
 
 const notEnded = "processes of it could not be ended: "
 
-// leftFiles reports whether the attempt has files that are made after the claim.
+// leftFiles reports whether the attempt has files that are created after the claim.
 func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
 	for _, f := range []jobs.File{jobs.FileOut, jobs.FileErr} {
 		if _, err := stat(jobs.AttemptFile(h.dir, id, f)); !errors.Is(err, fs.ErrNotExist) {
@@ -144,8 +144,8 @@ func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
 	return false, nil
 }
 
-// confirmDead decides about an attempt that was claimed, is held by nobody, and has
-// no sentinel: it is dead once none of its processes is left.
+// confirmDead handles an attempt that was claimed, is held by nobody, and has no sentinel.
+// It is dead once none of its processes is left.
 func (h *helper) confirmDead(p hosts.ProbedJob, f attempts.Fate, job pgroup) hosts.ProbedJob {
 	c := f.Claim
 	if c.Host != "" && c.Host != h.cfg.Host {
@@ -177,17 +177,16 @@ func (h *helper) confirmDead(p hosts.ProbedJob, f attempts.Fate, job pgroup) hos
 	return p
 }
 
-// endAttempt ends every process that carries the attempt's cookie or is in its
-// process group, and the strays of supervisors that died: it may have been theirs.
-// It returns what could not be ended.
+// endAttempt ends every process with the attempt's cookie or in its process group, and all
+// orphans, because they may belong to it. It returns what could not be ended.
 func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
 	return endChasing(jobTree(mine, job, nil, h.isOrphan), h.isOrphan, min(h.cfg.Grace, 2*time.Second))
 }
 
-// fate reads what an attempt's status file says, or a copy in the spool that could not be
-// put in its place. The copy is read first: it goes when it has been put there. An error
-// is one of reading the status file.
+// fate reads the status file of an attempt, or the copy that the spool keeps if the file
+// could not be written. The copy is read first, because it is removed after the file has
+// been written. An error is from reading the status file.
 func (h *helper) fate(id jobs.AttemptID) (f attempts.Fate, err error) {
 	for _, path := range []string{h.spool.path(dirDone, id.String()), jobs.AttemptFile(h.dir, id, jobs.FileStatus)} {
 		var b []byte
@@ -217,7 +216,7 @@ func lastLineOf(path string) string {
 	return lastLine(fd, path)
 }
 
-// tombstone creates the status file of an attempt that can then never start.
+// tombstone creates the status file of an attempt, which then can never start.
 func (h *helper) tombstone(id jobs.AttemptID) error {
 	dir := filepath.Dir(jobs.AttemptFile(h.dir, id, jobs.FileStatus))
 	if err := makeDirs(dir); err != nil {
@@ -238,11 +237,11 @@ func (h *helper) tombstone(id jobs.AttemptID) error {
 	return closeFile(status, dir)
 }
 
-// listPiece is how many attempts one Listed holds: a run may have a million.
+// listPiece is the number of attempts in one Listed. A run may have a million attempts.
 const listPiece = 500
 
-// list answers with every attempt that this host has anything of: after damage
-// to the journal the dispatcher knows of some by nothing else.
+// list reports every attempt of which this host has anything. After damage to the journal
+// the dispatcher may not know of some.
 func (h *helper) list(m *hosts.List) {
 	if !h.fenced(m.Epoch, nil) {
 		h.lists.add("", m, 0, h.listAll)
@@ -251,7 +250,7 @@ func (h *helper) list(m *hosts.List) {
 
 var errListFenced = errors.New("a newer dispatcher owns this run")
 
-// listAll sends one list, in pieces.
+// listAll sends one list in pieces.
 func (h *helper) listAll(m *hosts.List) {
 	piece := &hosts.Listed{}
 	add := func(p hosts.ProbedJob) {
@@ -293,8 +292,8 @@ func (h *helper) listAll(m *hosts.List) {
 	h.out.send(piece)
 }
 
-// listed reports for an attempt that is not in the spool what its files say, looking
-// closer where they leave it open.
+// listed returns the state of an attempt that is not in the spool, from its status file if
+// that is sufficient.
 func (h *helper) listed(f attempts.Fate) hosts.ProbedJob {
 	switch f.State {
 	case attempts.Finished:
@@ -305,12 +304,12 @@ func (h *helper) listed(f attempts.Fate) hosts.ProbedJob {
 	return h.inspect(f.Attempt, pgroup{}, false)
 }
 
-// listSpooled returns the attempts of which the spool has something: handed over,
-// held, or ended with an outcome that could not be put where it belongs.
+// listSpooled returns the attempts of which the spool has something: waiting, held, or ended
+// with an outcome that could not be written to its place.
 func (h *helper) listSpooled() ([]jobs.AttemptID, error) {
 	var ids []jobs.AttemptID
-	var first error // a message is one line
-	// Look in the order in which an attempt moves, so that one that moves meanwhile is not missed.
+	var first error
+	// Read the directories in the order in which attempts move, so that none is missed.
 	for _, dir := range []string{dirIn, dirTaken, dirDone} {
 		names, err := h.spool.list(dir)
 		if first == nil {
@@ -335,19 +334,18 @@ func (h *helper) listSpooled() ([]jobs.AttemptID, error) {
 }
 
 const (
-	looksHang = 5 * time.Second // a look that takes longer makes others be refused
+	looksHang = 5 * time.Second // while a look takes longer, others are refused
 	whyHangs  = "the file system does not answer"
 )
 
-// look reads for the dispatcher what the shared directory shows of a host that cannot be
-// asked.
+// look reads what the shared directory shows of another host that cannot be reached.
 func (h *helper) look(m *hosts.Look) {
 	if !h.looks.add(m.Host, m, looksHang, func(m *hosts.Look) { h.out.send(h.looked(m)) }) {
 		h.out.send(&hosts.Looked{Host: m.Host, Why: whyHangs})
 	}
 }
 
-// looked answers one question.
+// looked answers one Look.
 func (h *helper) looked(m *hosts.Look) *hosts.Looked {
 	disk := h.disk
 	if disk == nil {

@@ -18,9 +18,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// serveReads is a helper that gives pieces of outputs and does nothing else
-// (hosts.Open.Reads): it makes no file, passes no fence, touches no spool, and so may
-// serve beside the helper of a dispatcher.
+// serveReads serves a channel that only reads outputs (hosts.Open.Reads). It creates no file
+// and touches neither the fence nor the spool, so it can run beside a dispatcher's helper.
 func serveReads(in *wire.Reader, stdout io.Writer, o *hosts.Open, lim limits) error {
 	hello := newHello()
 	h := &helper{open: o, out: newOutbox(wire.NewWriter(stdout)), reads: newWorker()}
@@ -67,8 +66,8 @@ func (h *helper) asks(in *wire.Reader, heard func()) error {
 	}
 }
 
-// findOutputs finds the directory in which this host keeps what its attempts wrote,
-// by the uid of the run alone.
+// findOutputs sets the directory in which this host keeps the outputs of the run. It knows
+// only the uid of the run.
 func (h *helper) findOutputs() error {
 	o := h.open
 	if err := checkOpen(o); err != nil {
@@ -88,7 +87,7 @@ func (h *helper) findOutputs() error {
 		return fmt.Errorf("nothing of the run is in %s: %w; it was removed, or work_dir was another", work, err)
 	}
 	if err == nil {
-		_, err = checkOurs(h.dir) // work_dir may stand in /tmp
+		_, err = checkOurs(h.dir) // work_dir may be below /tmp
 	}
 	if err != nil {
 		return err
@@ -103,16 +102,15 @@ func (h *helper) findOutputs() error {
 	return nil
 }
 
-// read answers with a piece of an output file, from a goroutine that may hang
-// with its file system.
+// read sends a piece of an output file. The file is read in a goroutine that may hang.
 func (h *helper) read(m *hosts.Read) {
 	if !h.reads.do(func() { h.out.send(h.chunk(m)) }) {
 		h.out.send(&hosts.Chunk{ID: m.ID, Size: -1, Why: whyHangs})
 	}
 }
 
-// chunk reads a piece of one of an attempt's outputs, of a file that it returns, or (no
-// path) of the list of these.
+// chunk reads a piece of an output of an attempt, of a file that it returns, or, without a
+// path, of the list of these files.
 func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 	if m.File == hosts.FileReturned {
 		store, id := files.Store{Dir: filesDir(h.workDir, h.open.Host)}, m.Attempt.String()
@@ -148,8 +146,8 @@ func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 	return piece(m, f, size, err, false)
 }
 
-// piece reads what m asks for of a file. Its answer says why if that is not possible, and
-// with none that there is no such file.
+// piece reads the part of f that m asks for. If err is not nil, the answer reports it, and
+// none means that there is no such file.
 func piece(m *hosts.Read, f io.ReaderAt, size int64, err error, none bool) *hosts.Chunk {
 	if err != nil {
 		return &hosts.Chunk{ID: m.ID, Size: -1, Why: err.Error(), None: none}

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	pieceBytes   = 32 << 10 // of a content, asked for at once
-	pieceAhead   = 32       // pieces of one content that are requested before they are needed
-	minWindow    = 1        // pieces under way in all
+	pieceBytes   = 32 << 10 // size of the pieces of a content
+	pieceAhead   = 32       // pieces of one content that are requested ahead
+	minWindow    = 1        // requested pieces in all
 	maxWindow    = 64
 	maxQueued    = 200 * time.Microsecond // see window
 	ownAtOnce    = 4                      // attempts whose own files are received at once
@@ -26,35 +26,35 @@ const (
 	receiveRetry = 2 * time.Second
 )
 
-// receiver brings the files of jobs to this host: those that every job gets, again after
-// each Resend, and those of single attempts. A launch whose files are not here is in the
-// spool, without a token.
+// receiver brings files of jobs to this host: those that every job gets, again after each
+// Resend, and those of single attempts. While the files of an attempt are missing, its spec
+// waits in the spool without a token.
 type receiver struct {
 	store   files.Store
 	window  *window
-	own     chan struct{} // a token for each attempt whose own files are being received
+	own     chan struct{} // semaphore of receiveOwn
 	lastID  atomic.Int64
-	kick    chan struct{} // room for one: send a heartbeat now
-	total   atomic.Int64  // bytes to receive in what is under way
+	kick    chan struct{} // capacity 1: send a heartbeat now
+	total   atomic.Int64  // bytes of the transfers under way
 	got     atomic.Int64
-	since   atomic.Int64 // boot clock, ns: when the first of these was asked for; 0: none is
+	since   atomic.Int64 // boot clock, ns: start of the transfers under way; 0: there are none
 	problem atomic.Pointer[string]
-	ready   atomic.Bool // what every job gets is here
+	ready   atomic.Bool // the files that every job gets are here
 
 	mu      sync.Mutex
 	answers map[int64]asked
 
-	// The fields below are guarded by the helper's lock.
-	wanted, have int // versions of what every job gets; counted by Resends
+	// The fields below are guarded by helper.mu.
+	wanted, have int // versions of the files that every job gets; each Resend asks for a new one
 	syncing      bool
-	opened       bool // the store is
+	opened       bool // the store is open
 	held         map[jobs.AttemptID]heldLaunch
 }
 
-// heldLaunch is what a launch waits for.
+// heldLaunch records which files an attempt waits for.
 type heldLaunch struct {
-	version int  // of what every job gets
-	own     bool // files of its own
+	version int  // of the files that every job gets
+	own     bool // its own files
 }
 
 func filesDir(workDir, host string) string { return filepath.Join(workDir, "files."+host) }
@@ -64,11 +64,11 @@ func newReceiver(dir string) *receiver {
 		store: files.Store{Dir: dir}, window: newWindow(), own: make(chan struct{}, ownAtOnce), kick: make(chan struct{}, 1),
 		answers: map[int64]asked{}, held: map[jobs.AttemptID]heldLaunch{},
 	}
-	r.lastID.Store(time.Now().UnixNano()) // an answer to an earlier helper is not taken for ours
+	r.lastID.Store(time.Now().UnixNano()) // differs from the ids of an earlier helper
 	return r
 }
 
-// openFilesLocked makes the store. Runs whose jobs get and return nothing have none.
+// openFilesLocked opens the store. Runs without files of jobs have none.
 func (h *helper) openFilesLocked() error {
 	if h.files.opened {
 		return nil
@@ -78,7 +78,7 @@ func (h *helper) openFilesLocked() error {
 	return err
 }
 
-// receives says for a heartbeat what is being received, and whether no job can start.
+// receives describes the transfers for a heartbeat, and whether they keep all jobs waiting.
 func (h *helper) receives() (text string, first bool) {
 	r := h.files
 	first = h.open.Sends && !r.ready.Load()
@@ -92,13 +92,13 @@ func (h *helper) receives() (text string, first bool) {
 	return "receives files: " + files.Progress(r.got.Load(), r.total.Load(), uptime()-time.Duration(since)), first
 }
 
-// begun adds to the number of bytes to be received.
+// begun records that so many bytes are to be received.
 func (r *receiver) begun(bytes int64) {
 	r.since.CompareAndSwap(0, int64(uptime()))
 	r.total.Add(bytes)
 }
 
-// ended forgets them; what was received does not count any more when nothing is under way.
+// ended records that a transfer of so many bytes has ended.
 func (r *receiver) ended(bytes int64) {
 	if r.total.Add(-bytes) <= 0 {
 		r.got.Store(0)
@@ -108,7 +108,7 @@ func (r *receiver) ended(bytes int64) {
 	}
 }
 
-// resend has what every job gets looked at again.
+// resend requests the latest version of the files that every job gets.
 func (h *helper) resend() {
 	if !h.open.Sends {
 		return
@@ -122,7 +122,7 @@ func (h *helper) resend() {
 	}
 }
 
-// receiveAll receives what every job gets until it is what was last asked for.
+// receiveAll receives the files that every job gets until it has the wanted version.
 func (h *helper) receiveAll() {
 	r := h.files
 	for {
@@ -156,7 +156,7 @@ func (h *helper) receiveAll() {
 	}
 }
 
-// beatNow asks for a heartbeat out of turn.
+// beatNow requests a heartbeat out of turn.
 func (r *receiver) beatNow() {
 	select {
 	case r.kick <- struct{}{}:
@@ -164,7 +164,7 @@ func (r *receiver) beatNow() {
 	}
 }
 
-// cannotReceive records why files cannot be received now, once.
+// cannotReceive reports a problem with receiving files, once.
 func (h *helper) cannotReceive(what string, err error) {
 	text := fmt.Sprintf("%s: %v; it is tried again", what, err)
 	if files.NoSpace(err) {
@@ -175,7 +175,7 @@ func (h *helper) cannotReceive(what string, err error) {
 	}
 }
 
-// holdLocked reports whether an attempt must wait for files, and sees to them.
+// holdLocked reports whether an attempt must wait for files, and requests these.
 func (h *helper) holdLocked(job *hosts.LaunchJob) bool {
 	r := h.files
 	if job.Files == nil {
@@ -224,8 +224,8 @@ func (h *helper) readyLocked() map[jobs.AttemptID]bool {
 	return list
 }
 
-// receiveOwn receives the files that one attempt gets. What our side cannot send is the
-// job's failure, which its supervisor finds.
+// receiveOwn receives the files of one attempt. If the dispatcher cannot send them, the job
+// fails, which its supervisor finds out.
 func (h *helper) receiveOwn(id jobs.AttemptID) {
 	r := h.files
 	r.own <- struct{}{}
@@ -234,7 +234,7 @@ func (h *helper) receiveOwn(id jobs.AttemptID) {
 		h.mu.Lock()
 		wanted := h.waiting[id]
 		h.mu.Unlock()
-		if !wanted { // withdrawn, or lapsed
+		if !wanted { // withdrawn or lapsed
 			break
 		}
 		m, err := h.receiveManifest(id)
@@ -260,7 +260,7 @@ func (h *helper) receiveOwn(id jobs.AttemptID) {
 	}
 }
 
-// receiveManifest receives a manifest, and the contents in it that are not here.
+// receiveManifest receives a manifest and those of its contents that are not here.
 func (h *helper) receiveManifest(id jobs.AttemptID) (files.Manifest, error) {
 	r := h.files
 	var text []byte
@@ -315,8 +315,8 @@ func (h *helper) receiveManifest(id jobs.AttemptID) (files.Manifest, error) {
 	return m, err
 }
 
-// reader returns a function that gives the pieces of a content in order. It asks for some
-// ahead.
+// reader returns a function that returns the pieces of a content in order. It requests some
+// pieces ahead.
 func (r *receiver) reader(h *helper, e *files.Entry) func(int64, int) ([]byte, error) {
 	var ahead []chan *hosts.Piece
 	next := int64(0)
@@ -336,7 +336,7 @@ func (r *receiver) reader(h *helper, e *files.Entry) func(int64, int) ([]byte, e
 	}
 }
 
-// ask sends a Want when the window has room. The channel gives the answer.
+// ask sends a Want when the window allows it. The answer arrives on the channel.
 func (r *receiver) ask(h *helper, m hosts.Want) chan *hosts.Piece {
 	r.window.enter()
 	m.ID = r.lastID.Add(1)
@@ -348,7 +348,7 @@ func (r *receiver) ask(h *helper, m hosts.Want) chan *hosts.Piece {
 	return answer
 }
 
-// answer passes a piece on. It never waits.
+// answer passes a piece on. It does not block.
 func (r *receiver) answer(p *hosts.Piece) {
 	r.mu.Lock()
 	a, ok := r.answers[p.ID]
@@ -360,21 +360,21 @@ func (r *receiver) answer(p *hosts.Piece) {
 	}
 }
 
-// asked is a piece that was requested and has not arrived yet.
+// asked is a requested piece that has not arrived yet.
 type asked struct {
 	answer chan *hosts.Piece
 	at     time.Duration // boot clock
 }
 
-// window bounds the pieces under way. What is under way beyond what the link holds waits in
-// queues, and launches and heartbeats wait behind it. So the window shrinks when pieces take
-// much longer than the fastest one did, and grows when they do not.
+// window bounds the number of requested pieces. More pieces than the link holds would queue,
+// and launches and heartbeats would wait behind them. So the window shrinks when pieces take
+// much longer than the fastest one did, and grows otherwise.
 type window struct {
 	mu      sync.Mutex
 	cond    *sync.Cond
 	flying  int
 	limit   float64
-	fastest time.Duration // grows a little with each piece: the link may have become slower
+	fastest time.Duration // grows slowly, because the link may have become slower
 }
 
 func newWindow() *window {

@@ -17,12 +17,12 @@ import (
 	wire "dcs-tui/hosts/helper"
 )
 
-// standbyTimeout bounds the start of a standby dispatcher. It is less than what the
-// dispatcher waits for the hello.
+// standbyTimeout bounds the start of a standby dispatcher. It is less than the time for
+// which the dispatcher waits for the hello.
 const standbyTimeout = 15 * time.Second
 
-// serveStandby starts a standby dispatcher (hosts.Open.Standby) and says in the hello
-// whether it watches. It touches nothing else on this host.
+// serveStandby starts a standby dispatcher (hosts.Open.Standby). The hello reports whether
+// that dispatcher watches the run.
 func serveStandby(stdout io.Writer, o *hosts.Open) error {
 	hello := newHello()
 	if err := startStandby(o); err != nil {

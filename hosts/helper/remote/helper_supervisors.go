@@ -15,7 +15,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// supervisor is one that this helper started and that has not ended.
+// supervisor is a running supervisor that this helper has started.
 type supervisor struct {
 	slot int
 	pid  int
@@ -23,18 +23,18 @@ type supervisor struct {
 	log  string // its standard error
 }
 
-// warmSupervisors is how many supervisors wait for work while a helper is there, so that a
-// job on an idle host starts without the making of a process.
+// warmSupervisors is the number of idle supervisors to keep, so that the first job on an idle
+// host need not wait for a process.
 const warmSupervisors = 1
 
-// maxCrashes is how many supervisors in a row may die young before what waits is
-// given back: something is wrong with this host.
+// maxCrashes is the number of supervisors in a row that may die within a second. Then this
+// host cannot run jobs, and what waits is refused.
 const maxCrashes = 3
 
-// startSupervisorsLocked starts supervisors until there is one for each job that waits or
-// runs, within the limit. Those of earlier helpers count while they are busy.
+// startSupervisorsLocked starts supervisors until there is one for each waiting or running
+// attempt, within the limit. Busy supervisors of earlier helpers count.
 func (h *helper) startSupervisorsLocked() {
-	if h.closing || h.open.Check || h.isSuperseded() { // a check is given no job
+	if h.closing || h.open.Check || h.isSuperseded() {
 		return
 	}
 	serving, used := 0, map[int]bool{}
@@ -67,16 +67,16 @@ func (h *helper) startSupervisorsLocked() {
 	}
 }
 
-// spawn starts this program with descriptors and arguments, in a session of its own. It is
-// the running file itself: its name may be gone by now.
+// spawn starts this program in a session of its own. It executes the running file, whose name
+// may be gone.
 func spawn(files []uintptr, args ...string) (pid int, err error) {
 	return syscall.ForkExec("/proc/self/exe", append([]string{"dcs-tui"}, args...), &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 }
 
-// startSupervisor is `nohup dcs-tui __slot … &`: a session of its own, no
-// descriptor of ours but the tokens.
+// startSupervisor starts a supervisor that survives this helper. It inherits no descriptor of
+// ours but the wake pipe.
 func (h *helper) startSupervisor(slot int) error {
 	null, err := openat(unix.AT_FDCWD, os.DevNull, unix.O_RDWR, 0)
 	if err != nil {
@@ -125,14 +125,14 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	}
 	delete(h.sups, pid)
 	h.ctl.serving(s.slot).CompareAndSwap(int64(pid), 0)
-	crashed := (ws.Signaled() || ws.ExitStatus() != 0) && !h.closing // in the end we hurry them
+	crashed := (ws.Signaled() || ws.ExitStatus() != 0) && !h.closing // the end of the run kills some
 	if crashed {
 		how := fmt.Sprintf("exit %d", ws.ExitStatus())
 		if ws.Signaled() {
 			how = jobs.SignalName(int(ws.Signal()))
 		}
 		h.trouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, lastWords(s.log))
-		h.reconcileTakenLocked() // what it held, though it may have died before it said so
+		h.reconcileTakenLocked() // it may not have reported what it held
 		h.probes.do(func() { h.cfg.temps(h.holder()).sweep() })
 	}
 	if crashed && uptime()-s.born < time.Second {
@@ -151,12 +151,12 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	}
 }
 
-// giveBackLocked refuses all that waits: this host cannot run it.
+// giveBackLocked refuses everything that waits.
 func (h *helper) giveBackLocked(why string) {
 	h.sendRefused(h.takeAllBackLocked(), why)
 }
 
-// lastWords returns what a log tells, on one line.
+// lastWords returns the beginning of a log on one line.
 func lastWords(path string) string {
 	if text, err := firstText(path); err == nil && text != "" {
 		return text
@@ -164,12 +164,12 @@ func lastWords(path string) string {
 	return "none"
 }
 
-// maxIdleLooks is how many looks in a row must find supervisors idle before all but
-// the warm ones are sent away: about 10 s.
+// maxIdleLooks is the number of looks in a row that must find idle supervisors before these
+// are dismissed, which takes about 10 s.
 const maxIdleLooks = 4
 
-// maintain looks after the spool every few seconds: what no report said, what
-// has lapsed, what could not be written before, what jobs say of their progress.
+// maintain reconciles the spool every few seconds: lost reports, expired leases, outcomes
+// that could not be written, and the progress of jobs.
 func (h *helper) maintain() error {
 	idle := 0
 	for range time.Tick(h.lim.beat) {
@@ -191,7 +191,7 @@ func (h *helper) maintain() error {
 	return nil
 }
 
-// reconcile compares what we believe with what the spool shows.
+// reconcile compares our state with the spool.
 func (h *helper) reconcile() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,9 +212,9 @@ func (h *helper) reconcile() {
 				lost = append(lost, id)
 			}
 		}
-		h.reconcileTakenLocked() // removes from waiting what runs
+		h.reconcileTakenLocked() // removes running attempts from waiting
 		for _, id := range lost {
-			if h.waiting[id] { // neither waits nor runs: over, or lapsed, and the report was lost
+			if h.waiting[id] { // it has ended or lapsed, and the report was lost
 				delete(h.waiting, id)
 				h.resolveLocked(id, holder{}, pgroup{})
 			}
@@ -224,8 +224,8 @@ func (h *helper) reconcile() {
 	h.wakePipe.again(h.readyLocked())
 }
 
-// dismissIdle dismisses supervisors that have been idle for a while. looks is how
-// often in a row there were some; the new count is returned.
+// dismissIdle dismisses supervisors that have been idle for maxIdleLooks looks. looks is the
+// number of looks in a row so far that found some; it returns the new number.
 func (h *helper) dismissIdle(looks int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -250,18 +250,18 @@ func (h *helper) dismissIdle(looks int) int {
 	return 0
 }
 
-// maxProgress is how much of a progress file goes into a heartbeat, in bytes.
+// maxProgress is the number of bytes of a progress file that a heartbeat carries.
 const maxProgress = 64
 
 const (
 	reportSuffix  = ".report"
-	maxReportFile = 4 << 10  // bytes of one report file that go into a heartbeat
-	maxReports    = 64 << 10 // bytes of all
+	maxReportFile = 4 << 10  // bytes of one report file that a heartbeat carries
+	maxReports    = 64 << 10 // bytes of all report files
 )
 
-// readProgress publishes what jobs wrote to DCS_PROGRESS and DCS_REPORT, and removes what jobs
-// that are over have left. A report is published to its end before it is removed: the job may
-// have ended while nobody dispatched.
+// readProgress publishes what jobs wrote to DCS_PROGRESS and DCS_REPORT, and removes the files of
+// jobs that have ended. It removes a report only after its end was published: the job may have
+// ended while there was no dispatcher.
 func (h *helper) readProgress() {
 	names, err := h.spool.list(dirProgress)
 	if err != nil {
@@ -269,7 +269,7 @@ func (h *helper) readProgress() {
 	}
 	var taken map[jobs.AttemptID]holder
 	if len(names) > 0 {
-		// An attempt that has started is in taken/, even if its start has not been reported.
+		// A started attempt is in taken/ even before its start is reported.
 		if taken, err = h.spool.taken(); err != nil {
 			return
 		}
@@ -309,9 +309,9 @@ func (h *helper) readProgress() {
 	}
 }
 
-// readReport adds the lines that a report file has got since the last look to the reports, as
-// far as they are within its last maxReportFile bytes and the reports have space. It returns
-// the offset behind the lines that were read so far, and whether earlier looks have read all.
+// readReport adds the new lines of a report file to reports, if there is space for them, and only
+// from the last maxReportFile bytes. It returns the offset behind the lines that were read so far,
+// and whether earlier calls have read all lines.
 func (h *helper) readReport(attempt string, reports map[string]string) (end int64, published bool) {
 	had, path := h.reportEnds[attempt], h.spool.path(dirProgress, attempt+reportSuffix)
 	size := 0
@@ -346,7 +346,7 @@ func (h *helper) readReport(attempt string, reports map[string]string) (end int6
 	text := string(b[:n])
 	text = text[:strings.LastIndexByte(text, '\n')+1]
 	end = start + int64(len(text))
-	if cut { // the first line has lost its beginning
+	if cut { // the first line is incomplete
 		_, text, _ = strings.Cut(text, "\n")
 	}
 	if text == "" {
@@ -356,12 +356,12 @@ func (h *helper) readReport(attempt string, reports map[string]string) (end int6
 	return end, false
 }
 
-// stoppedInterval is how often stopped supervisors are looked for.
+// stoppedInterval is the interval of looks for stopped supervisors.
 const stoppedInterval = 3 * time.Second
 
-// wake lets supervisors continue that were stopped, by a job or by a person: a stopped
-// one sees neither its job's end nor its timeout, nor that it shall be ended. To
-// hold a job up, the job is what is to be stopped.
+// wake continues supervisors that were stopped by a job or a person: a stopped one notices
+// neither the end nor the timeout of its job, nor a request to end it. To hold a job up, stop
+// the job itself.
 func (h *helper) wake() {
 	told := map[int]bool{}
 	for range time.Tick(stoppedInterval) {
@@ -370,7 +370,7 @@ func (h *helper) wake() {
 		for _, r := range h.running {
 			supervisors[r.by.PID] = r.by
 		}
-		for pid, s := range h.sups { // idle ones too: the next token may be theirs
+		for pid, s := range h.sups { // also idle ones, because one may read the next token
 			if _, known := supervisors[pid]; known {
 				continue
 			}
@@ -399,8 +399,8 @@ func continueStopped(by holder) bool {
 	return true
 }
 
-// forwardLogsLocked passes on what supervisors of earlier helpers have left in their
-// logs, once.
+// forwardLogsLocked reports what supervisors of earlier helpers have left in their logs, and
+// removes the logs.
 func (h *helper) forwardLogsLocked() {
 	names, err := h.spool.list(dirLog)
 	if err != nil {
@@ -425,8 +425,8 @@ func (h *helper) forwardLogsLocked() {
 	}
 }
 
-// firstText returns the beginning of a log on one line: a crash says what happened
-// first.
+// firstText returns the beginning of a log on one line, because a crash first says what
+// happened.
 func firstText(path string) (string, error) {
 	buf := make([]byte, 2048)
 	n, err := readInto(unix.AT_FDCWD, path, buf)
