@@ -21,23 +21,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// GPUs are shared with other runs and other users of the host. For each device, every
-// user has a file gpu<DEVICE>.<UID> in a sticky directory on the host's local disk.
-// Anyone who uses the device holds an OFD write lock on his own file. A device is taken if
-// any of its files is locked. A supervisor first locks its own file, then looks at the
-// others, and gives way if one of them is locked. If two users do that at the same
-// instant, both may give way. They try again at different times, because the
-// dispatcher's delays are random.
+// GPUs are shared with other runs and users of the host. For each device, every user has a file
+// gpu<DEVICE>.<UID> in a sticky directory on the host's local disk. Whoever uses the device holds an
+// OFD write lock on his own file, and a device is in use if any of its files is locked. A
+// supervisor locks its own file first and then looks at the others. If one of them is locked, it
+// releases its own. If two users do that at the same instant, both may fail. They try again at
+// different times, because the dispatcher's delays are random.
 //
-// A device has two halves, which are two ranges of each file. A job with half of a device
-// takes the first half that nobody uses; others take both halves. Programs that know no
-// halves lock the whole file.
+// A device has two halves, which are two ranges of each file. A job with half of a device takes
+// the first free half, other jobs take both. Programs that do not know halves lock the whole file.
 //
-// The job inherits the descriptor, so the lock lasts as long as the job even if the
-// supervisor is killed.
+// The job inherits the descriptor, so the lock lasts as long as the job even if the supervisor is
+// killed.
 
-// jobLockFD is the first descriptor of the locks that a job inherits. It is above those
-// that shell scripts choose for themselves.
+// jobLockFD is the first descriptor of a lock in a job, above those that shell scripts use.
 const jobLockFD = 30
 
 // gpuLock is a device that we have locked.
@@ -49,7 +46,7 @@ type gpuLock struct {
 // takenError lists the devices of an attempt that others use.
 type takenError struct {
 	devices []int
-	busy    bool // processes that belong to no job use them
+	busy    bool // they are used by processes that belong to no job
 }
 
 func (e *takenError) Error() string {
@@ -70,13 +67,13 @@ func joinInts(list []int) string {
 	return strings.Join(words, ",")
 }
 
-// part is a range of bytes of a file of a device; n is 0 for one without an end.
+// part is a range of bytes of a file of a device; n is 0 for all bytes.
 type part struct{ from, n int64 }
 
 var halfGPUs = []part{{0, 1}, {1, 1}}
 
-// lockGPUs locks all of the devices, or half of each, or none. The error is a *takenError
-// if others use some of them.
+// lockGPUs locks all of the devices, or half of each, or none. It returns a *takenError if others
+// use some of them.
 func lockGPUs(dir string, devices []int, half bool) (locks []gpuLock, err error) {
 	parts := []part{{}}
 	if half {
@@ -109,8 +106,8 @@ func lockGPUs(dir string, devices []int, half bool) (locks []gpuLock, err error)
 	return locks, nil
 }
 
-// unlockGPUs releases the devices, even if processes that a job has left behind still
-// have the descriptors: the job is over when its shell has exited.
+// unlockGPUs releases the devices, even if processes that the job has left behind still have the
+// descriptors.
 func unlockGPUs(locks []gpuLock) {
 	for _, l := range locks {
 		unlockRange(l.fd, l.path, 0, 0)
@@ -158,8 +155,7 @@ func lockIn(dirfd int, dir string, device int, p part) (gpuLock, error) {
 
 func lockPrefix(device int) string { return "gpu" + strconv.Itoa(device) + "." }
 
-// lockedByOthers returns EAGAIN if that part of a file of the device other than ours is
-// locked.
+// lockedByOthers returns EAGAIN if that part of a file of the device other than ours is locked.
 func lockedByOthers(dirfd int, dir string, device int, p part, ours *unix.Stat_t) error {
 	names, err := shareNames(dirfd, dir, lockPrefix(device))
 	if err != nil {
@@ -177,15 +173,15 @@ func lockedByOthers(dirfd int, dir string, device int, p part, ours *unix.Stat_t
 	return nil
 }
 
-// gpuUse holds devices that are in use, by us or by others.
+// gpuUse holds the devices that are in use by us or others.
 type gpuUse struct {
 	whole []int
-	half  []int // one half is free
+	half  []int // one half is in use
 }
 
 func (u *gpuUse) has(n int) bool { return slices.Contains(u.whole, n) || slices.Contains(u.half, n) }
 
-// gpuFiles returns the files of devices in the shared directory, and the numbers of these.
+// gpuFiles returns the files of devices in the shared directory, with the numbers of the devices.
 func gpuFiles(dirfd int, dir string) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		names, _ := shareNames(dirfd, dir, "gpu")
@@ -225,27 +221,27 @@ func lockedGPUs(dir string) (use gpuUse) {
 	return use
 }
 
-// A device on which a process computes that belongs to no job is left alone. A supervisor
-// asks the vendor's tool before a job with GPUs starts, and keeps the answer in the spool
-// for the others. The helper asks again only while such processes are known.
+// A device is not used while a process computes on it that belongs to no job. A supervisor asks
+// the vendor's tool before a job with GPUs starts, and keeps the answer in the spool for the others.
+// The helper asks again only while such processes are known.
 
-// gpuFresh is how old an answer may be when a job starts. The helper asks when one is
-// three times as old. Tests shorten it.
+// gpuFresh is the maximum age of an answer when a job starts. The helper asks again when an answer
+// is three times as old. Tests shorten it.
 var gpuFresh = 10 * time.Second
 
 const (
-	gpuTimeout = 5 * time.Second // for an answer
-	gpuSilence = 5 * time.Minute // a tool that did not answer is not asked for so long
+	gpuTimeout = 5 * time.Second // of a tool
+	gpuSilence = 5 * time.Minute // after which a tool that did not answer is asked again
 )
 
-const fileGPUs = "gpus" // boot clock in ns until which it counts, then numbers of devices
+const fileGPUs = "gpus" // boot clock in ns at which the answer expires, then numbers of devices
 
-var devDir = "/dev" // tests put another directory there
+var devDir = "/dev" // tests replace it
 
-// findGPUs returns the numbers of this host's devices: as the NVIDIA tool counts them,
-// and else as their files in /dev are called, of which a container may have only some.
+// findGPUs returns the numbers of this host's devices as the NVIDIA tool counts them or, without
+// it, of their files in /dev. A container may have only some.
 func findGPUs() (numbers []int) {
-	out, _ := vendorTool("nvidia-smi", "--query-gpu=index", "--format=csv,noheader")
+	out, _ := runTool("nvidia-smi", "--query-gpu=index", "--format=csv,noheader")
 	for line := range strings.Lines(out) {
 		numbers = appendGPU(numbers, strings.TrimSpace(line))
 	}
@@ -268,9 +264,9 @@ func appendGPU(numbers []int, digits string) []int {
 	return numbers
 }
 
-// vendorTool returns what a program prints. It does not wait for one that hangs in the
-// kernel; such a child is collected like those that jobs leave behind.
-func vendorTool(name string, args ...string) (string, error) {
+// runTool returns what a program prints within gpuTimeout. It does not wait for a program that
+// hangs in the kernel.
+func runTool(name string, args ...string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", err
@@ -287,7 +283,7 @@ func vendorTool(name string, args ...string) (string, error) {
 		cmd.WaitDelay = time.Second
 		out, err := cmd.Output()
 		if errors.Is(err, unix.ECHILD) {
-			err = nil // the helper collects all its children: how this one ended is not known
+			err = nil // reap has collected the child
 		}
 		got <- answer{out, err}
 	}()
@@ -302,21 +298,21 @@ func vendorTool(name string, args ...string) (string, error) {
 // gpuProcs returns the processes that compute on each device, by its number.
 func gpuProcs() (map[int][]int, error) {
 	procs := map[int][]int{}
-	if out, err := vendorTool("rocm-smi", "--showpidgpus"); err == nil {
+	if out, err := runTool("rocm-smi", "--showpidgpus"); err == nil {
 		parseROCm(out, procs)
 	}
-	index, err := vendorTool("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader")
+	index, err := runTool("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader")
 	if err != nil {
 		return procs, ignoreMissing(err)
 	}
-	apps, err := vendorTool("nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader")
+	apps, err := runTool("nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader")
 	if err == nil {
 		parseNVIDIA(index, apps, procs)
 	}
 	return procs, err
 }
 
-// ignoreMissing removes the error that there is no such program.
+// ignoreMissing returns nil for the error that a program does not exist.
 func ignoreMissing(err error) error {
 	if execErr := (*exec.Error)(nil); errors.As(err, &execErr) {
 		return nil
@@ -360,9 +356,9 @@ func parseROCm(out string, procs map[int][]int) {
 	}
 }
 
-// askGPUs asks on which devices processes compute that belong to no job, and keeps the
-// answer in the spool. In a container the tool may name processes that we do not see:
-// they belong to the job that has locked the device, if there is one.
+// askGPUs returns the devices on which processes compute that belong to no job, and keeps the
+// answer in the spool. In a container the tool may name processes that we do not see. These belong
+// to the job that has locked the device, if there is one.
 func askGPUs(s spool, shareDir string) (busy []int) {
 	before := lockedGPUs(shareDir)
 	procs, err := gpuProcs()
@@ -390,7 +386,7 @@ func askGPUs(s spool, shareDir string) (busy []int) {
 	return busy
 }
 
-// keptGPUs returns the last answer, and until when it counts.
+// keptGPUs returns the last answer and the time at which it expires.
 func keptGPUs(s spool) (busy []int, until time.Duration) {
 	b, _ := readFile(s.path(fileGPUs))
 	for i, w := range bytes.Fields(b) {
@@ -409,8 +405,8 @@ func keptGPUs(s spool) (busy []int, until time.Duration) {
 // maxAncestors bounds the search for a supervisor above a process.
 const maxAncestors = 64
 
-// ofJob reports whether a process belongs to a job of any run and user, or serves several
-// processes that do. unseen is the answer for a process that is not in /proc.
+// ofJob reports whether a process belongs to a job of any run and user, or is a server for such
+// processes. unseen is the answer for a process that is not in /proc.
 func ofJob(pid int, unseen bool) bool {
 	if _, ok := readProc(pid); !ok {
 		return unseen
@@ -432,7 +428,7 @@ func ofJob(pid int, unseen bool) bool {
 	return false
 }
 
-// busyGPUs returns those of the devices on which processes compute that belong to no job.
+// busyGPUs returns those devices on which processes compute that belong to no job.
 func (s *slot) busyGPUs(devices []int) []int {
 	busy, until := keptGPUs(s.spool)
 	if uptime() > until {
@@ -441,12 +437,12 @@ func (s *slot) busyGPUs(devices []int) []int {
 	return slices.DeleteFunc(busy, func(n int) bool { return !slices.Contains(devices, n) })
 }
 
-// takeGPUs locks the devices of a job. The error is a *takenError if others use some.
+// takeGPUs locks the devices of a job. It returns a *takenError if others use some.
 func (s *slot) takeGPUs(a *attempt, job *hosts.LaunchJob) (err error) {
 	if len(job.GPUs) == 0 {
 		return nil
 	}
-	// Asked before: what computes on a device is not ours as long as we have not locked it.
+	// Ask before locking: until then, nothing of ours computes on the devices.
 	if busy := s.busyGPUs(job.GPUs); len(busy) > 0 {
 		return &takenError{busy, true}
 	}
@@ -454,7 +450,7 @@ func (s *slot) takeGPUs(a *attempt, job *hosts.LaunchJob) (err error) {
 	return err
 }
 
-// watchGPUs updates what is in use by anybody. Heartbeats carry it.
+// watchGPUs updates the devices in use, for heartbeats.
 func (h *helper) watchGPUs() {
 	use := lockedGPUs(h.cfg.ShareDir)
 	busy, until := keptGPUs(h.spool)

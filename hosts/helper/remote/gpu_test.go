@@ -375,7 +375,7 @@ func TestVendorToolCollectedByOthers(t *testing.T) {
 		}
 	})
 	for range 20 {
-		if out, err := vendorTool("nvidia-smi"); out != "7\n" || err != nil {
+		if out, err := runTool("nvidia-smi"); out != "7\n" || err != nil {
 			t.Errorf("got %q, %v; want 7 and no error", out, err)
 		}
 	}

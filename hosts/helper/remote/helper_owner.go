@@ -5,12 +5,8 @@ package remote
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
-	"errors"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -174,19 +170,8 @@ func idleSession(session string) bool {
 	if session == "" {
 		return false
 	}
-	text := output("loginctl", "show-session", session, "-p", "IdleHint", "-p", "LockedHint")
-	return bytes.Contains(text, []byte("IdleHint=yes")) || bytes.Contains(text, []byte("LockedHint=yes"))
-}
-
-// output returns what a program prints. The helper collects every child of its own, so how
-// the program ended is not known.
-func output(argv ...string) []byte {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	c.WaitDelay = time.Second
-	text, _ := c.Output()
-	return text
+	text, _ := runTool("loginctl", "show-session", session, "-p", "IdleHint", "-p", "LockedHint")
+	return strings.Contains(text, "IdleHint=yes") || strings.Contains(text, "LockedHint=yes")
 }
 
 // logins lists who is logged in at the console: as logind knows, or without it as utmp does.
@@ -267,8 +252,8 @@ func (o *owners) account(key string) account {
 	if uid, err := strconv.Atoi(key); err == nil {
 		a = account{name: "user " + key, uid: uid}
 	}
-	parse := func(text []byte) bool {
-		for line := range strings.Lines(string(text)) {
+	parse := func(text string) bool {
+		for line := range strings.Lines(text) {
 			if f := strings.Split(strings.TrimSpace(line), ":"); len(f) == 7 && (f[0] == key || f[2] == key) {
 				uid, err := strconv.Atoi(f[2])
 				if err == nil && filepath.IsAbs(f[5]) {
@@ -279,170 +264,20 @@ func (o *owners) account(key string) account {
 		}
 		return false
 	}
-	if text, _ := os.ReadFile(o.root + "/etc/passwd"); !parse(text) && key != "" && key[0] != '-' {
-		parse(output("getent", "passwd", key))
+	passwd, _ := os.ReadFile(o.root + "/etc/passwd")
+	if !parse(string(passwd)) && key != "" && key[0] != '-' {
+		text, _ := runTool("getent", "passwd", key)
+		parse(text)
 	}
 	o.accounts[key] = a
 	return a
 }
 
-// Jobs are suspended by a process of its own, the suspender, which the helper starts while an
-// owner of the machine wants that. It stops the trees of all jobs and says so in the control
-// page, for a short time that it prolongs. Whatever dies, something that is left continues the
-// trees:
-//
-//   - the helper, and with it the dispatcher: the suspender reads the end of its input, and
-//     continues them;
-//   - the suspender: the helper starts another, or continues them itself;
-//   - both: supervisors see that the time in the control page has passed, and continue them;
-//   - a supervisor: the helper ends its tree; without a helper the suspender continues it;
-//   - all three: the kernel sends SIGHUP and SIGCONT to the stopped process groups, because each
-//     is orphaned by the death of its supervisor.
-
-const (
-	suspendLease         = 10 * time.Second      // how long the control page is believed
-	suspendInterval      = 3 * time.Second       // between two looks for processes that are not stopped
-	suspendShortInterval = 50 * time.Millisecond // the same, after some have been found
-	maxShortIntervals    = 20                    // so many looks in a row are soon
-)
-
-// suspend records that jobs are suspended until then, unless it is prolonged.
-func (c *control) suspend(to time.Duration) {
-	was := max(time.Duration(c.at(ctlSuspendTo).Load()), uptime())
-	c.at(ctlSuspended).Add(int64(to - was)) // first, so that nobody counts too little in between
-	c.at(ctlSuspendTo).Store(int64(to))
-}
-
-// markResumed records that jobs continue.
-func (c *control) markResumed() {
-	if to := c.at(ctlSuspendTo).Swap(0); to != 0 {
-		c.at(ctlSuspended).Add(int64(uptime()) - to) // less what was left, or more by what it took to notice
-	}
-}
-
-// suspended returns for how long jobs have been suspended on this host in all, and until when
-// they are; 0: they are not.
-func (c *control) suspended() (total, to time.Duration) {
-	to = time.Duration(c.at(ctlSuspendTo).Load())
-	total = time.Duration(c.at(ctlSuspended).Load())
-	if to != 0 {
-		total += min(0, uptime()-to)
-	}
-	return total, to
-}
-
-// isSuspendOverdue reports whether jobs are still marked as suspended after the time for that.
-func (c *control) isSuspendOverdue() bool {
-	_, to := c.suspended()
-	return to != 0 && uptime() > to
-}
-
-// trees returns the processes of all jobs of a run on this host, and the supervisors: what
-// carries a cookie with the prefix, and what is below a supervisor.
-func (s spool) trees(t table, prefix string) (members []proc, supervisors map[int]bool) {
-	supervisors = map[int]bool{}
-	var below []int
-	for pid, p := range t {
-		if endable(p) && s.isSupervisor(p) {
-			supervisors[pid] = true
-			below = append(below, t.under(pid)...)
-		}
-	}
-	for _, p := range withCookie(func(c string) bool { return strings.HasPrefix(c, prefix) }, pgroup{}, nil)(t) {
-		below = append(below, p.pid)
-	}
-	return t.pick(below, supervisors), supervisors
-}
-
-// resume continues the trees of all jobs.
-func (s spool) resume(c *control, prefix string) {
-	members, _ := s.trees(scan(nil), prefix)
-	signalAll(members, unix.SIGCONT)
-	c.markResumed()
-}
-
-// stopper stops trees. Each process is stopped once: one that was continued since is being
-// ended, and so are its children.
-type stopper struct {
-	spool  spool
-	prefix string
-	told   map[int]uint64 // start of processes that were stopped, by pid
-}
-
-// round stops what has not been stopped, and reports whether there was anything.
-func (s *stopper) round() bool {
-	t := scan(nil)
-	members, _ := s.spool.trees(t, s.prefix)
-	var fresh []proc
-	for _, p := range members {
-		up, known := t[p.ppid]
-		if s.told[p.pid] == p.start || known && s.told[up.pid] == up.start && up.state != 'T' && up.state != 'D' {
-			continue
-		}
-		s.told[p.pid] = p.start
-		fresh = append(fresh, p)
-	}
-	signalAll(fresh, unix.SIGSTOP)
-	return len(fresh) > 0
-}
-
-// suspendMain is `__suspend SPOOL GENERATION`: the suspender. It ends when its input does, when
-// it has heard nothing for suspendLease, or when another helper serves the spool, which then
-// sees to the jobs.
-func suspendMain(args []string) error {
-	if len(args) != 2 {
-		return errors.New("this is started by the helper, not by people")
-	}
-	generation, err := strconv.ParseInt(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
-	keepDescriptors()
-	relaxTimers(helperSlack)
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
-	s := spool{args[0]}
-	cfg, err := s.readConfig(generation)
-	if err != nil {
-		return err
-	}
-	ctl, err := openControl(s.dir)
-	if err != nil {
-		return err
-	}
-	st := stopper{s, cookie(cfg.Run, cfg.Host, ""), map[int]uint64{}}
-	heard, hurry := uptime(), 0
-	for uptime()-heard < suspendLease && ctl.at(ctlEnd).Load() == 0 {
-		if ctl.at(ctlGeneration).Load() != generation {
-			return nil
-		}
-		if _, to := ctl.suspended(); to == 0 {
-			clear(st.told) // at first, or somebody has continued everything
-		}
-		ctl.suspend(uptime() + suspendLease)
-		wait := suspendInterval
-		if hurry++; !st.round() {
-			hurry = 0
-		} else if hurry < maxShortIntervals {
-			wait = suspendShortInterval
-		}
-		input := []unix.PollFd{{Fd: 0, Events: unix.POLLIN}}
-		if n, _ := unix.Poll(input, int(wait/time.Millisecond)); n > 0 {
-			var b [64]byte
-			if n, err := unix.Read(0, b[:]); n == 0 || err != nil && err != unix.EINTR {
-				break
-			}
-			heard = uptime()
-		}
-	}
-	s.resume(ctl, st.prefix)
-	return nil
-}
-
-// watchOwner looks for owners of the machine, and suspends and continues jobs. It may hang
-// with the home directory of a user; then the suspender hears nothing and continues the jobs.
+// watchOwner looks for owners of the machine, and suspends and continues jobs. It may hang with
+// the home directory of a user. The suspender then receives nothing and continues the jobs.
 func (h *helper) watchOwner() {
 	<-h.ownerKnown
-	pipe := -1 // to the suspender; -1: there is none
+	pipe := -1 // to the suspender, if there is one
 	for ; ; time.Sleep(h.lim.beat) {
 		held := h.owners.look()
 		if was := h.owner.Swap(&held); *was != held {
@@ -458,7 +293,7 @@ func (h *helper) watchOwner() {
 			}
 		}
 		if pipe < 0 {
-			if _, to := h.ctl.suspended(); to != 0 && !wanted { // left by one that was killed
+			if _, to := h.ctl.suspended(); to != 0 && !wanted { // left by a suspender that was killed
 				h.spool.resume(h.ctl, cookie(h.cfg.Run, h.cfg.Host, ""))
 			}
 			continue
@@ -470,11 +305,11 @@ func (h *helper) watchOwner() {
 	}
 }
 
-// firstOwnerTimeout bounds how long the hello waits for the first look at the owners.
+// firstOwnerTimeout bounds the first look at the owners, before the hello.
 const firstOwnerTimeout = time.Second
 
-// firstOwner looks for owners before the hello, so that nothing is started on a host that is
-// to be left alone.
+// firstOwner looks for owners before the hello, so that nothing is started on a host that is to
+// be left alone.
 func (h *helper) firstOwner() hosts.Owner {
 	h.owner.Store(&hosts.Owner{})
 	withTimeout(firstOwnerTimeout, func() {
@@ -483,39 +318,4 @@ func (h *helper) firstOwner() hosts.Owner {
 		close(h.ownerKnown)
 	})
 	return *h.owner.Load()
-}
-
-// startSuspender starts a suspender, and returns the descriptor of its input.
-func (h *helper) startSuspender() (int, error) {
-	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return -1, err
-	}
-	defer unix.Close(p[0])
-	h.mu.Lock() // so that it is not taken for a stray
-	defer h.mu.Unlock()
-	if h.closing {
-		unix.Close(p[1])
-		return -1, nil
-	}
-	pid, err := spawn([]uintptr{uintptr(p[0]), 2, 2}, wordSuspend, h.spool.dir, strconv.FormatInt(h.generation, 10))
-	if err != nil {
-		unix.Close(p[1])
-		return -1, err
-	}
-	h.suspender = pid
-	return p[1], nil
-}
-
-// endSuspender ends the suspender at the end of the run. Nothing stays suspended.
-func (h *helper) endSuspender() {
-	h.mu.Lock()
-	pid := h.suspender
-	h.mu.Unlock()
-	if p, ok := readProc(pid); ok && p.ppid == h.self.pid {
-		signalAll([]proc{p}, unix.SIGKILL)
-	}
-	if _, to := h.ctl.suspended(); to != 0 {
-		h.spool.resume(h.ctl, cookie(h.cfg.Run, h.cfg.Host, ""))
-	}
 }

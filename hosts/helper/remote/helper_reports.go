@@ -16,15 +16,15 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Under load, reports are read at intervals instead of one by one. Each reading wakes
-// this helper, sshd, and the dispatcher.
+// Under load, reports are read at intervals, because each reading wakes this helper, sshd, and
+// the dispatcher.
 const (
 	shortGather = 5 * time.Millisecond
 	longGather  = 20 * time.Millisecond
 )
 
-// gatherLocked returns how long reports may wait for each other: the longer, the more
-// jobs are buffered here for each slot. No slot waits for the dispatcher in the meantime.
+// gatherLocked returns how long to gather reports. It grows with the number of waiting
+// attempts per slot: while some wait, no slot needs the dispatcher.
 func (h *helper) gatherLocked() time.Duration {
 	switch n := len(h.waiting); {
 	case n <= h.limit:
@@ -35,27 +35,27 @@ func (h *helper) gatherLocked() time.Duration {
 	return longGather
 }
 
-// reportPipe is the reading end of the supervisors' reports. It does not wait in the
-// runtime's poller, which would be woken by each report.
+// reportPipe is the reading end of the supervisors' reports. It avoids the runtime's poller,
+// which would be woken by each report.
 type reportPipe struct {
 	fd   int
 	path string
 }
 
-// openReports opens the pipe of the supervisors' reports, for reading and writing:
-// it then never ends when supervisors come and go.
+// openReports opens the pipe of reports for reading and writing, so that it does not end when
+// the last supervisor leaves.
 func (h *helper) openReports() (reportPipe, error) {
 	p := reportPipe{path: h.spool.path(fileReports)}
 	var err error
 	if p.fd, err = openat(unix.AT_FDCWD, p.path, unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
 		return p, fmt.Errorf("spool: %w", err)
 	}
-	unix.FcntlInt(uintptr(p.fd), unix.F_SETPIPE_SZ, 1<<20) // as much as is allowed
+	unix.FcntlInt(uintptr(p.fd), unix.F_SETPIPE_SZ, 1<<20) // fails if less is allowed
 	return p, nil
 }
 
-// read waits until there is something to read, and reads it. Before it waits it calls
-// idle, which returns for how long not to call it again, 0 for ever.
+// read waits for reports and reads them. Before it waits it calls idle, which returns after
+// what time to call it again (0: never).
 func (p reportPipe) read(b []byte, idle func() time.Duration) (int, error) {
 	for {
 		n, err := unix.Read(p.fd, b)
@@ -76,7 +76,7 @@ func (p reportPipe) read(b []byte, idle func() time.Duration) (int, error) {
 	}
 }
 
-// collect reads the supervisors' reports and passes them on in batches.
+// collect reads the supervisors' reports and forwards them in batches.
 func (h *helper) collect(p reportPipe) error {
 	buf := make([]byte, 64<<10)
 	have := 0
@@ -86,12 +86,12 @@ func (h *helper) collect(p reportPipe) error {
 			return fmt.Errorf("spool: reading reports: %w", err)
 		}
 		if h.isSuperseded() {
-			return errSuperseded // these lines were for another; it looks after itself
+			return errSuperseded // the next helper finds out what these reports say
 		}
 		have += n
 		end := bytes.LastIndexByte(buf[:have], '\n') + 1
 		if end == 0 && have == len(buf) {
-			end = have // no line of ours is that long
+			end = have // too long for a report; it is discarded with an error
 		}
 		gather := h.reported(buf[:end])
 		have = copy(buf, buf[end:have])
@@ -101,8 +101,8 @@ func (h *helper) collect(p reportPipe) error {
 	}
 }
 
-// reported handles whole lines and sends what they come to. It returns how long to wait
-// before the next are read.
+// reported handles complete lines and sends the resulting messages. It returns how long to
+// wait before the next reading.
 func (h *helper) reported(lines []byte) time.Duration {
 	b := &batch{}
 	var reports []report
@@ -120,7 +120,7 @@ func (h *helper) reported(lines []byte) time.Duration {
 	}
 	h.mu.Lock()
 	for i := range reports {
-		// A start whose exit is here too is left out: the exit says it all.
+		// Omit a start whose exit was read, too.
 		if r := &reports[i]; r.Kind != repStarted || !over[r.Attempt] {
 			h.reportLocked(r, b)
 		}
@@ -137,7 +137,7 @@ func (h *helper) reported(lines []byte) time.Duration {
 	return gather
 }
 
-// batch gathers what lines say into few messages.
+// batch gathers the contents of reports into few messages.
 type batch struct {
 	started []hosts.StartedJob
 	exits   []hosts.ExitedJob
@@ -151,7 +151,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 	switch r.Kind {
 	case repStarted:
 		delete(h.waiting, id)
-		// The number of the job's group; learnGroups adds what proves whose it is.
+		// Only the number of the group is known; learnGroups adds its leader.
 		group := pgroup{id: r.Job, since: r.By.Start}
 		if old := h.running[id]; old != nil {
 			old.by, old.job, old.at = r.By, group, r.At
@@ -169,10 +169,10 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		b.lapsed = append(b.lapsed, id)
 	case repRefused:
 		h.overLocked(id)
-		if h.open.Sends { // a job may have changed what is sent, which is then removed
+		if h.open.Sends { // a job may have changed files that every job gets
 			go h.resend()
 		}
-		h.gpus.whole = union(h.gpus.whole, r.GPUs) // until watchGPUs looks at the locks again
+		h.gpus.whole = union(h.gpus.whole, r.GPUs) // until the next watchGPUs
 		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.Why, GPUs: r.GPUs})
 	case repKnown:
 		delete(h.waiting, id)
@@ -188,19 +188,19 @@ func (h *helper) reportLocked(r *report, b *batch) {
 	}
 }
 
-// newStart is the report of a job's start whose process group has not been looked at.
+// newStart is a reported start whose process group has not been looked at.
 type newStart struct {
 	id jobs.AttemptID
 	at time.Duration // boot clock
 }
 
-// groupDelay is how long after the report of its start the process group of a job is
-// looked at. A short job costs nothing then. Until then, and for ever if the shell has
-// ended by then, less proves what belongs to the group.
+// groupDelay is the time from the report of a start to the look at the process group of the
+// job. Short jobs therefore cost nothing. If the shell has ended by then, there is less
+// evidence of what belongs to the group.
 const groupDelay = 100 * time.Millisecond
 
-// learnGroups looks at the process groups of jobs that started at least groupDelay ago.
-// It returns when it is to be called again, 0 if it need not be.
+// learnGroups looks at the process groups of jobs that started at least groupDelay ago. It
+// returns after what time to call it again (0: never).
 func (h *helper) learnGroups() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -217,14 +217,14 @@ func (h *helper) learnGroups() time.Duration {
 	return 0
 }
 
-// union returns the numbers that are in either list, sorted.
+// union returns the sorted numbers that are in either list.
 func union(a, b []int) []int {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// maxUnused is how many files wait to be used again.
+// maxUnused bounds the number of files kept for reuse.
 const maxUnused = 1024
 
 // reuseLocked records that a supervisor has put the file of a spec into free/.
@@ -234,7 +234,7 @@ func (h *helper) reuseLocked(id jobs.AttemptID) {
 	}
 }
 
-// overLocked forgets an attempt that is over and wakes those who wait for it.
+// overLocked removes an attempt that has ended, and wakes those who wait for that.
 func (h *helper) overLocked(id jobs.AttemptID) {
 	delete(h.waiting, id)
 	if r := h.running[id]; r != nil {
@@ -243,7 +243,7 @@ func (h *helper) overLocked(id jobs.AttemptID) {
 	}
 }
 
-// messages makes messages of a batch.
+// messages returns the messages of a batch.
 func (b *batch) messages() []hosts.Message {
 	var out []hosts.Message
 	if len(b.started) > 0 {
@@ -258,16 +258,16 @@ func (b *batch) messages() []hosts.Message {
 	return append(out, b.other...)
 }
 
-// outbox sends messages in order without making anybody wait: a link may be
-// slow. What gathers while one write is under way goes out together in the next.
+// outbox sends messages in order. Senders do not block. Messages that gather while a write is
+// under way are written together by the next one.
 type outbox struct {
 	w      *wire.Writer
-	broken chan error // gets the first error
+	broken chan error // receives the first error
 
 	mu      sync.Mutex
 	cond    *sync.Cond
 	queue   []hosts.Message
-	beats   int  // beats in the queue: a newer one makes an older useless
+	beats   int  // heartbeats in the queue; only one is queued
 	writing bool // a write is under way
 	failed  bool
 }
@@ -317,10 +317,10 @@ func (o *outbox) run() {
 	}
 }
 
-// flushTimeout bounds how long the end of a helper waits for a link that is stuck.
+// flushTimeout bounds the wait for a stuck link when a helper ends.
 const flushTimeout = 5 * time.Second
 
-// flush waits until everything is written or the link has failed, not for ever.
+// flush waits until everything is written or the link has failed, at most flushTimeout.
 func (o *outbox) flush() {
 	late := false
 	timer := time.AfterFunc(flushTimeout, func() {

@@ -24,27 +24,27 @@ import (
 	"dcs-tui/hosts"
 )
 
-// sharing is the helper's part in sharing the host with other runs and users: it states
-// what the run wants, and works out how many slots that leaves to it. mu guards all
-// but wish, now and changed.
+// sharing is the helper's part in sharing the host with other runs and users. It publishes what
+// the run wants and computes how many slots the run may use. mu guards all fields but wish, now,
+// and changed.
 type sharing struct {
-	mu sync.Mutex // held while it looks
+	mu sync.Mutex // held during I/O in the shared directory
 	claimFile
 	written claimText
-	since   time.Duration // boot clock: since when the user wants slots and has none; 0: not so
-	last    bool          // and it may therefore use one
-	left    bool          // the run is over here
+	since   time.Duration // boot clock: since when the user wants slots and has none; 0: does not apply
+	last    bool          // the run may therefore use one slot
+	left    bool          // the claim was removed at the end of the run
 	told    map[string]bool
 
-	wish    atomic.Pointer[hosts.Share]   // of the dispatcher; nil: it shares nothing
-	now     atomic.Pointer[hosts.Sharing] // nil: nobody else is here
-	changed chan struct{}                 // room for one: look now
+	wish    atomic.Pointer[hosts.Share]   // from the dispatcher; nil: it shares nothing
+	now     atomic.Pointer[hosts.Sharing] // nil: nobody else uses the host
+	changed chan struct{}                 // capacity 1: wish has changed
 }
 
-// maxReportedClaims bounds the complaints about files of others.
+// maxReportedClaims bounds the reports about files of others.
 const maxReportedClaims = 8
 
-// setShare handles what the run wants.
+// setShare records what the run wants.
 func (h *helper) setShare(m *hosts.Share) {
 	m.Slots, m.Want = min(max(m.Slots, 1), maxSlots), min(max(m.Want, 0), maxSlots)
 	h.sharing.wish.Store(m)
@@ -52,14 +52,14 @@ func (h *helper) setShare(m *hosts.Share) {
 	if m.Weight > 0 {
 		shared = m.Slots
 	}
-	h.ctl.at(ctlShared).Store(int64(shared)) // before any job that comes after it
+	h.ctl.at(ctlShared).Store(int64(shared)) // before the next Launch is handled
 	select {
 	case h.sharing.changed <- struct{}{}:
 	default:
 	}
 }
 
-// watchShare looks at the claims of others again and again. It may hang with the disk.
+// watchShare looks at the claims of others regularly. It may hang with the disk.
 func (h *helper) watchShare() {
 	for {
 		wait := h.lim.beat
@@ -81,8 +81,8 @@ func (h *helper) watchShare() {
 	}
 }
 
-// lookAtShare publishes what the run wants, counts, and works out how many slots it may
-// use. Without a wish it only looks.
+// lookAtShare publishes what the run wants and computes how many slots it may use. Without a
+// wish it only computes.
 func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 	s, dir := &h.sharing, h.cfg.ShareDir
 	s.mu.Lock()
@@ -119,7 +119,7 @@ func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 		slots = wish.Slots
 	}
 	me := slices.IndexFunc(claims, func(c seenClaim) bool { return c.Run == own })
-	if me < 0 { // its part if it came now
+	if me < 0 { // compute the part that the run would get
 		me = len(claims)
 		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: os.Getuid(), Run: own, Weight: 1, Want: slots}})
 	}
@@ -131,7 +131,7 @@ func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 		return
 	}
 	list := plainClaims(claims)
-	list[me].Want = max(list[me].Want, 1) // its part if it wanted something
+	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
 	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
 	if s.starve(list, me, bound, patience); s.last {
 		bound = max(bound, 1)
@@ -141,7 +141,7 @@ func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 		Memory: hosts.HeldMemory(memory().total, list, me), Users: usersOf(claims, gpus)})
 }
 
-// publish writes what the run wants into its claim file.
+// publish writes what the run wants into its claim file. It locks the file first.
 func (s *sharing) publish(dirfd int, h *helper, wish *hosts.Share) error {
 	if s.fd != 0 {
 		st, err := inPlace(s.fd, s.path)
@@ -159,7 +159,7 @@ func (s *sharing) publish(dirfd int, h *helper, wish *hosts.Share) error {
 	}
 	err = lockRange(s.fd, s.path, 0, 1)
 	if errors.Is(err, unix.EAGAIN) {
-		return nil // an earlier helper is about to leave
+		return nil // an earlier helper has not left yet
 	}
 	if err == nil {
 		err = pwrite(s.fd, s.path, text.append(nil), 0)
@@ -170,8 +170,8 @@ func (s *sharing) publish(dirfd int, h *helper, wish *hosts.Share) error {
 	return err
 }
 
-// starve decides whether the run may use one slot though others hold all: the user has
-// wanted one for longer than patience and had none.
+// starve sets last if the user has wanted a slot for longer than patience and had none. The run
+// may then use one slot although others hold all of them.
 func (s *sharing) starve(claims []hosts.SlotClaim, me, bound int, patience time.Duration) {
 	others := 0 // slots of the user's other runs
 	for i, c := range claims {
@@ -189,7 +189,7 @@ func (s *sharing) starve(claims []hosts.SlotClaim, me, bound int, patience time.
 	}
 }
 
-// reportOnce reports what is wrong with a file, once.
+// reportOnce reports a problem with a file, once per name.
 func (h *helper) reportOnce(name, text string) {
 	s := &h.sharing
 	if s.told == nil {
@@ -204,7 +204,7 @@ func (h *helper) reportOnce(name, text string) {
 	h.trouble("%s", text)
 }
 
-// removeClaims removes the claim at the end of the run, also one of an earlier helper.
+// removeClaims removes the claims of the run at its end, also those of earlier helpers.
 func (h *helper) removeClaims() {
 	h.sharing.mu.Lock()
 	defer h.sharing.mu.Unlock()
@@ -216,12 +216,12 @@ func (h *helper) removeClaims() {
 	defer closeFile(dirfd, h.cfg.ShareDir)
 	names, _ := shareNames(dirfd, h.cfg.ShareDir, claimFiles(h.cfg.Run, h.cfg.Host))
 	for _, name := range names {
-		unlinkat(dirfd, name, 0) // the sticky bit keeps the files of others
+		unlinkat(dirfd, name, 0) // fails for files of others because of the sticky bit
 	}
 }
 
-// offset decides who gets the remainders on this host. It is the same for everybody who
-// looks in the same minute, differs between hosts, and moves, so that each gets its turn.
+// offset decides who gets the remainders of the division on this host. It is equal for all who
+// look in the same minute, differs between hosts, and changes, so that everybody gets a turn.
 func offset(dirfd int, dir string) float64 {
 	var st unix.Stat_t
 	fstat(dirfd, dir, &st)
@@ -231,12 +231,11 @@ func offset(dirfd int, dir string) float64 {
 	return f
 }
 
-// weightsFile holds the weights of users: lines of a name or number and a weight. Only
-// root can write it, because everybody would like to have more.
+// weightsFile holds the weights of users, one "USER WEIGHT" per line. Only root may write it.
 const weightsFile = "shares"
 
-// userWeights returns the weights that root has given to the users of claims; nil if the
-// file is missing, is a link, belongs to another user, or can be written by others.
+// userWeights returns the weights that root has given to the users of claims. It returns nil if
+// the file is missing, is a link, does not belong to root, or can be written by others.
 func userWeights(dir string, claims []hosts.SlotClaim) map[int]int {
 	path := dir + "/" + weightsFile
 	fd, err := openPlain(path)
@@ -268,7 +267,7 @@ func userWeights(dir string, claims []hosts.SlotClaim) map[int]int {
 	return weights
 }
 
-// gpuUsers returns the devices that are locked, by user.
+// gpuUsers returns the locked devices by user.
 func gpuUsers(dirfd int, dir string) map[int][]int {
 	users := map[int][]int{}
 	for name, n := range gpuFiles(dirfd, dir) {
@@ -282,7 +281,7 @@ func gpuUsers(dirfd int, dir string) map[int][]int {
 	return users
 }
 
-// usersOf lists for people who uses what, users with the most slots first.
+// usersOf describes who uses what, users with the most slots first.
 func usersOf(claims []seenClaim, gpus map[int][]int) (list []hosts.SharedUser) {
 	at := map[int]int{}
 	user := func(uid int) *hosts.SharedUser {
@@ -294,7 +293,7 @@ func usersOf(claims []seenClaim, gpus map[int][]int) (list []hosts.SharedUser) {
 	}
 	for _, c := range claims {
 		if c.name == "" {
-			continue // us, without a claim
+			continue // our own run, without a claim
 		}
 		u := user(c.User)
 		u.Slots += c.Held

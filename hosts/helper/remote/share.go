@@ -21,22 +21,21 @@ import (
 	"dcs-tui/hosts"
 )
 
-// Runs and users of a host share it through files in a sticky directory on its local
-// disk. A file says something only while its owner holds an OFD write lock on it: nobody
-// can write-lock a file that he cannot open for writing, and F_OFD_GETLK needs only a
-// file that is open for reading. So a held lock proves that the holder lives, the owner
-// of the file proves whose it is, and nothing can go stale.
+// Runs and users of a host share it through files in a sticky directory on its local disk. A
+// file counts only while a process holds an OFD write lock on it. Nobody can lock a file that
+// he cannot open for writing, and F_OFD_GETLK needs only read access. So the lock proves that
+// its holder lives, the owner of the file identifies the user, and nothing can become stale.
 
-// defaultShareDir is the shared directory of hosts without share_dir.
+// defaultShareDir is the shared directory unless share_dir is set.
 const defaultShareDir = "/var/tmp/dcs-share"
 
-// lockTries is how often we open the file again if it was removed in the meantime.
+// lockTries is how often a file is opened again after it was removed in the meantime.
 const lockTries = 5
 
 var errMoved = errors.New("the file was removed while it was being opened")
 
-// openOwnFile opens our file PREFIX<UID>, and creates it if there is none. If somebody
-// else has put something under that name, our file has another name.
+// openOwnFile opens our file PREFIX<UID>, and creates it if it is missing. If somebody else has
+// put something in its place, our file gets another name.
 func openOwnFile(dirfd int, dir, prefix string) (name string, fd int, err error) {
 	const flags = unix.O_RDWR | unix.O_NONBLOCK
 	usual := prefix + strconv.Itoa(os.Getuid())
@@ -46,7 +45,7 @@ func openOwnFile(dirfd int, dir, prefix string) (name string, fd int, err error)
 			return false
 		}
 		if isOwnFile(fd, name) {
-			unix.Fchmod(fd, 0o644) // others may have to read it
+			unix.Fchmod(fd, 0o644) // others must be able to read it
 			return true
 		}
 		closeFile(fd, name)
@@ -71,22 +70,21 @@ func openOwnFile(dirfd int, dir, prefix string) (name string, fd int, err error)
 		err = errMoved // another of our processes created it first
 	}
 	if err == nil {
-		unix.Fchmod(fd, 0o644) // whatever the umask is
+		unix.Fchmod(fd, 0o644) // independent of the umask
 	}
 	return name, fd, err
 }
 
-// isOwnFile reports whether an open file is a regular file that only we can write and
-// that has no other name. Such a file was created by openOwnFile.
+// isOwnFile reports whether an open file is a regular file that only we can write and that has no
+// other name.
 func isOwnFile(fd int, name string) bool {
 	var st unix.Stat_t
 	return fstat(fd, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
 		int(st.Uid) == os.Getuid() && st.Nlink == 1 && st.Mode&0o022 == 0
 }
 
-// inPlace returns the state of an open file, or errMoved if its path does not lead to it
-// any more: cleaners of temporary directories, and owners, may remove files and
-// directories at any time.
+// inPlace returns the state of an open file, or errMoved if path no longer leads to it. Cleaners
+// of temporary directories, and owners, may remove files and directories at any time.
 func inPlace(fd int, path string) (*unix.Stat_t, error) {
 	var ours, there unix.Stat_t
 	err := fstat(fd, path, &ours)
@@ -99,9 +97,9 @@ func inPlace(fd int, path string) (*unix.Stat_t, error) {
 	return &ours, err
 }
 
-// isRangeLocked reports whether somebody holds a write lock on n bytes (0: to the end) from
-// an offset of a regular file other than ours (nil: of any file). Anything else, and a file
-// that we cannot open, holds no lock.
+// isRangeLocked reports whether somebody holds a write lock on n bytes (0: to the end) from an
+// offset of a regular file. The file ours (nil: none), other types of files, and files that
+// cannot be opened do not count.
 func isRangeLocked(dirfd int, name string, ours *unix.Stat_t, from, n int64) (bool, error) {
 	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	for _, harmless := range []error{fs.ErrNotExist, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENXIO, unix.ENODEV, unix.EAGAIN} {
@@ -124,11 +122,10 @@ func isRangeLocked(dirfd int, name string, ours *unix.Stat_t, from, n int64) (bo
 	return n > 0, err
 }
 
-// maxShareNames bounds the files of a prefix that are looked at, because any user can
-// create files there.
+// maxShareNames bounds the number of files with a prefix, because any user can create some.
 const maxShareNames = 4096
 
-// shareNames lists the files whose names begin with prefix, in a fixed order.
+// shareNames returns the sorted names that begin with prefix.
 func shareNames(dirfd int, dir, prefix string) (names []string, err error) {
 	if err := rewind(dirfd, dir); err != nil {
 		return nil, err
@@ -150,8 +147,8 @@ func shareNames(dirfd int, dir, prefix string) (names []string, err error) {
 	return names, nil
 }
 
-// openShare opens the shared directory, and creates it if create is set. It refuses a
-// directory in which others may remove our files.
+// openShare opens the shared directory, and creates it if create is set. It refuses a directory
+// in which others could remove our files.
 func openShare(dir string, create bool) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
 	fd, err := openat(unix.AT_FDCWD, dir, flags, 0)
@@ -161,7 +158,7 @@ func openShare(dir string, create bool) (int, error) {
 			fd, err = openat(unix.AT_FDCWD, dir, flags, 0)
 		}
 		if made == nil && err == nil {
-			unix.Fchmod(fd, 0o1777) // whatever the umask is
+			unix.Fchmod(fd, 0o1777) // independent of the umask
 		}
 	}
 	if err != nil {
@@ -184,18 +181,18 @@ func touchFile(fd int) {
 	unix.Futimes(fd, []unix.Timeval{tv, tv})
 }
 
-// Each run has one claim file on a host. Its text says what the run still wants; the
-// helper writes it and holds a lock on the first byte. A supervisor that uses slots holds
-// a lock on as many bytes behind an offset of its own, so the kernel keeps the count, and
-// a job costs nothing while its supervisor continues. docs/sharing.md describes the file.
+// Each run has one claim file on a host. Its text says what the run still wants. The helper writes
+// it and holds a lock on the first byte. A supervisor that uses n slots holds a lock on n bytes
+// from an offset of its own, so the kernel counts the slots in use, and a job costs nothing while
+// its supervisor keeps the slot. docs/sharing.md describes the file.
 const (
 	claimPrefix  = "run-"
 	claimMagic   = "DSH1"
 	claimBytes   = 512     // the largest text
-	claimSpan    = 1 << 20 // supervisor N locks bytes from N spans on
-	memoryStart  = 1 << 40 // and, from N spans behind this, one for each claimMemory bytes that its job may use
+	claimSpan    = 1 << 20 // the bytes of supervisor N begin at N spans
+	memoryStart  = 1 << 40 // from here and N spans on: one byte per claimMemory that its job may use
 	claimMemory  = 64 << 20
-	claimsOfUser = 64 // files of a user that are looked at
+	claimsOfUser = 64 // files of one user that are read
 	deadClaim    = time.Hour
 )
 
@@ -205,7 +202,7 @@ type claimText struct {
 	want, weight int
 }
 
-// claimFields are the fields as they stand in the file.
+// claimFields are the fields of the file.
 type claimFields struct{ Run, Name, Want, Weight string }
 
 func (c *claimText) append(b []byte) []byte {
@@ -225,21 +222,21 @@ func parseClaim(b []byte) (*claimText, error) {
 	return &claimText{f.Run, f.Name, want, weight}, nil
 }
 
-// claimFiles returns the prefix of the names of a run's claim files.
+// claimFiles returns the prefix of the names of a run's claim files on a host.
 func claimFiles(run, host string) string {
 	return fmt.Sprintf("%s%.8x.", claimPrefix, sha256.Sum256([]byte(run+"/"+host)))
 }
 
-// seenClaim is a claim that was found: Claim.Run is the name of its file.
+// seenClaim is a claim of a live process. Its Run is the name of the file.
 type seenClaim struct {
 	hosts.SlotClaim
 	claimText
-	helper bool // lives
+	helper bool // its helper lives
 }
 
-// readClaims returns the claims in the shared directory that somebody holds, and says of
-// files that are no claims why. The own run's is the file named own, and further files of
-// the same run, which has this machine under several names, are left out.
+// readClaims returns the claims in the shared directory that somebody holds, and the reasons why
+// other files are no claims. Of the files of our own run, only the one named own counts: a run may
+// have this machine under several names.
 func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim, odd map[string]string, err error) {
 	names, err := shareNames(dirfd, dir, claimPrefix)
 	if err != nil {
@@ -260,7 +257,7 @@ func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim,
 	return claims, odd, nil
 }
 
-// readClaim reads one claim; nil: nobody holds it. It counts the files of each user.
+// readClaim reads one claim. It returns nil if nobody holds it. users counts the files per user.
 func readClaim(dirfd int, name string, slots int, users map[int]int) (*seenClaim, error) {
 	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -287,14 +284,14 @@ func readClaim(dirfd int, name string, slots int, users map[int]int) (*seenClaim
 	}
 	helper, held := n > 0, countLocked(fd, name, claimSpan, memoryStart, slots+1)
 	if !helper && held == 0 {
-		// Nobody can take its lock in the meantime without noticing that the file is gone.
+		// Whoever locks the file now notices that it was removed.
 		if uid == os.Getuid() && time.Since(time.Unix(st.Mtim.Unix())) > deadClaim {
 			unlinkat(dirfd, name, 0)
 		}
 		return nil, nil
 	}
-	text := &claimText{weight: 1}                   // as long as the helper has not written it
-	for n := 0; n < lockTries && st.Size > 0; n++ { // it may be being written
+	text := &claimText{weight: 1}                   // until the helper has written it
+	for n := 0; n < lockTries && st.Size > 0; n++ { // it may be written at this moment
 		buf := make([]byte, claimBytes)
 		n, rerr := pread(fd, name, buf, 0)
 		if text, err = parseClaim(buf[:n]); rerr == nil && err == nil {
@@ -314,8 +311,8 @@ func readClaim(dirfd int, name string, slots int, users map[int]int) (*seenClaim
 	return c, nil
 }
 
-// countLocked counts the bytes of a range that supervisors have locked, up to limit. The
-// kernel names any one lock of a range, so what is before and behind it is asked about, too.
+// countLocked counts the locked bytes of a range, up to limit. The kernel returns any one lock of
+// a range, so the parts before and after that are queried, too.
 func countLocked(fd int, name string, from, to int64, limit int) (n int) {
 	type span struct{ from, to int64 }
 	for todo := []span{{from, to}}; len(todo) > 0 && n < limit; {
@@ -337,13 +334,13 @@ func countLocked(fd int, name string, from, to int64, limit int) (n int) {
 	return min(n, limit)
 }
 
-// claimFile is the claim file of a run, opened by one of its processes.
+// claimFile is the claim file of a run, as opened by one process.
 type claimFile struct {
-	fd   int // 0: not open
+	fd   int // 0: closed
 	path string
 }
 
-// open opens the file, or creates it. If it is open it stays so.
+// open opens or creates the file unless it is open.
 func (c *claimFile) open(dirfd int, cfg *slotConfig) (err error) {
 	for try := 0; c.fd == 0 && try < lockTries; try++ {
 		var name string
@@ -369,9 +366,9 @@ type usedSlots struct {
 	memory int64 // units of claimMemory
 }
 
-// hold makes the supervisor hold n slots: it publishes them, then counts, and lets go of
-// all if the host has not so many. If the shared directory cannot be used, the slots of
-// the host are not shared, and hold succeeds; the helper reports that.
+// hold makes the supervisor hold n slots. It publishes them, counts those of others, and releases
+// all if the host does not have so many. If the shared directory cannot be used, slots are not
+// shared and hold succeeds. The helper reports that.
 func (s *slot) hold(n int) bool {
 	u := &s.used
 	slots := int(s.ctl.at(ctlShared).Load())
@@ -394,7 +391,7 @@ func (s *slot) hold(n int) bool {
 	}
 	own := u.path[strings.LastIndexByte(u.path, '/')+1:]
 	if names, err := shareNames(dirfd, dir, claimPrefix); err == nil && slices.Equal(names, []string{own}) {
-		return true // nobody else is here, and our own limit is kept without this
+		return true // nobody else is here; our own limit is enforced elsewhere
 	}
 	claims, _, err := readClaims(dirfd, dir, own, s.cfg.Run, slots)
 	me := slices.IndexFunc(claims, func(c seenClaim) bool { return c.Run == own })
@@ -427,7 +424,7 @@ func (s *slot) publish(dirfd, n int) (err error) {
 
 func (s *slot) span() int64 { return int64(s.by.Slot) * claimSpan }
 
-// releaseSlots gives all slots back.
+// releaseSlots releases all slots.
 func (s *slot) releaseSlots() {
 	if s.used.n > 0 {
 		unlockRange(s.used.fd, s.used.path, s.span(), 0)
@@ -435,8 +432,8 @@ func (s *slot) releaseSlots() {
 	}
 }
 
-// holdMemory publishes how many bytes the job of this supervisor may use; 0: none. It fails
-// without a word, as hold does: the helper reports a shared directory that cannot be used.
+// holdMemory publishes how many bytes the job of this supervisor may use (0: none). Errors are
+// ignored, as in hold.
 func (s *slot) holdMemory(bytes int64) {
 	u := &s.used
 	units := min(bytes/claimMemory, claimSpan)
@@ -449,20 +446,20 @@ func (s *slot) holdMemory(bytes int64) {
 	}
 }
 
-// awaitSlots waits until it holds n slots. It returns false when it should take nothing
-// any more, or at until.
+// awaitSlots waits until it holds n slots. It returns false at the time until, or when the
+// supervisor should take nothing more.
 func (s *slot) awaitSlots(n int, until time.Duration) bool {
 	for !s.hold(n) {
 		if s.isSuperfluous() || uptime() > until {
 			return false
 		}
-		// At random, so that two supervisors which hold each other off do not continue so.
+		// A random time, so that two supervisors do not keep each other waiting.
 		time.Sleep(holdPause/2 + time.Duration(mathrand.Int64N(int64(holdPause))))
 	}
 	return true
 }
 
-// holdPause is the mean time between two tries to hold slots.
+// holdPause is the mean time between two tries of awaitSlots.
 const holdPause = 100 * time.Millisecond
 
 func plainClaims(seen []seenClaim) (claims []hosts.SlotClaim) {
