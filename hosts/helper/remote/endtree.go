@@ -14,12 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// choose picks, from a picture of all processes, those that shall end.
+// choose selects the processes to end from a snapshot of all processes.
 type choose func(t table) []proc
 
-// withCookie chooses every process whose environment carries a cookie that ok
-// accepts, every process of the group, and everything below such a process. It
-// never chooses the caller or the pids in spare.
+// withCookie chooses every process whose environment has a cookie that ok accepts, every process of the group,
+// and everything below these. It never chooses the caller or the pids in spare.
 func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) choose {
 	return func(t table) []proc {
 		var pids, roots []int
@@ -37,8 +36,8 @@ func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) c
 	}
 }
 
-// jobTree chooses what carries a cookie or is in a process group, the processes that also
-// accepts, and everything below them.
+// jobTree chooses the processes with a cookie, those of a process group, those that also accepts, and
+// everything below them.
 func jobTree(mine string, group pgroup, spare map[int]bool, also func(p proc) bool) choose {
 	marked := withCookie(func(s string) bool { return s == mine }, group, spare)
 	return func(t table) []proc {
@@ -55,12 +54,12 @@ func jobTree(mine string, group pgroup, spare map[int]bool, also func(p proc) bo
 	}
 }
 
-// endable leaves out the dead, kernel threads and the caller itself.
+// endable excludes dead processes, kernel threads, and the caller.
 func endable(p proc) bool {
 	return p.state != 'Z' && p.state != 'X' && p.pid > 2 && p.ppid != 2 && p.pid != os.Getpid()
 }
 
-// pick returns the processes behind pids, each once.
+// pick returns the endable processes among pids, each once.
 func (t table) pick(pids []int, spare map[int]bool) []proc {
 	var out []proc
 	seen := map[int]bool{}
@@ -73,27 +72,24 @@ func (t table) pick(pids []int, spare map[int]bool) []proc {
 	return out
 }
 
-// What is still there gets another KILL until both bounds are reached: rounds
-// alone would be over in an instant with processes that start others quickly, and
-// the time alone in a few rounds on a busy host.
+// Surviving processes get SIGKILL until both bounds are reached. Rounds alone would end too early for processes
+// that quickly start others, and time alone would allow too few rounds on a busy host.
 const (
 	killRounds = 20
 	killTime   = 10 * time.Second
 )
 
-// endAll ends what pick chooses: TERM and CONT, up to grace for them to go, then
-// KILL, looked up again each round until nothing is left. It returns what could
-// not be ended (a process stuck in the kernel).
+// endAll ends what pick chooses: SIGTERM and SIGCONT, up to grace to end, and then SIGKILL, with a new snapshot
+// per round, until nothing is left. It returns what could not be ended because it is stuck in the kernel.
 func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, nil, grace) }
 
-// endChasing is endAll for what may include our own children: those that mine
-// accepts are chased, if they do not end at once.
+// endChasing is endAll for processes that may include our own children: those that mine accepts are chased.
 func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 	c := &chaser{mine: mine, dead: map[int]bool{}}
 	gone := func(left []proc, signals ...unix.Signal) bool {
 		return len(left) == 0 && (mine == nil || !c.chase(signals...)) && hungProcs.clear()
 	}
-	told := map[int]uint64{} // pid: start of what has had its TERM
+	told := map[int]uint64{} // pid: start of processes that got SIGTERM
 	var deadline time.Duration
 	for {
 		left := pick(scan(nil))
@@ -102,7 +98,7 @@ func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 		}
 		now := uptime()
 		if deadline == 0 {
-			deadline = now + grace // from here on: the first picture may have taken long
+			deadline = now + grace // not earlier, because the first snapshot may have taken long
 		}
 		if now >= deadline {
 			break
@@ -115,8 +111,7 @@ func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 			}
 		}
 		signalAll(fresh, unix.SIGTERM, unix.SIGCONT)
-		// Woken early by the first that goes; never longer than a while, because
-		// what they start in the meantime must hear of it too.
+		// Look again soon, because processes that start in the meantime must get SIGTERM, too.
 		waitAny(left, min(deadline-now, 250*time.Millisecond))
 	}
 	began := uptime()
@@ -138,15 +133,15 @@ func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 	return left
 }
 
-// parentsFirst orders processes so that none comes before a process above it: a
-// shell that outlives its command for an instant goes on to the next one.
+// parentsFirst orders processes so that parents precede their children: a shell that outlives its command would
+// run the next one.
 func parentsFirst(ps []proc) []proc {
 	parent := make(map[int]int, len(ps))
 	for _, p := range ps {
 		parent[p.pid] = p.ppid
 	}
 	depth := func(pid int) (n int) {
-		for n <= len(ps) { // bounded: a picture taken while pids pass on may have circles
+		for n <= len(ps) { // bounded, because a snapshot with reused pids may have cycles
 			up, ok := parent[pid]
 			if !ok {
 				break
@@ -161,9 +156,8 @@ func parentsFirst(ps []proc) []proc {
 	return ordered
 }
 
-// signalAll sends signals to exactly these processes, parents first: each is
-// held by a pidfd while its start time is compared, so that a recycled pid is
-// never hit.
+// signalAll sends signals to exactly these processes, parents first. A pidfd holds each process while its start
+// time is compared, so that a reused pid is never hit.
 func signalAll(ps []proc, signals ...unix.Signal) {
 	for _, p := range parentsFirst(ps) {
 		fd, err := unix.PidfdOpen(p.pid, 0)
@@ -176,7 +170,7 @@ func signalAll(ps []proc, signals ...unix.Signal) {
 		for _, s := range signals {
 			if err == nil {
 				unix.PidfdSendSignal(fd, s, nil, 0)
-			} else { // a kernel older than 5.3
+			} else { // kernels older than 5.3
 				unix.Kill(p.pid, s)
 			}
 		}
@@ -204,12 +198,12 @@ func waitAny(ps []proc, d time.Duration) {
 		}
 	}
 	if len(fds) == 0 {
-		d = min(d, 10*time.Millisecond) // no pidfds here, or all have gone: look again soon
+		d = min(d, 10*time.Millisecond) // no pidfds are available, or all have ended: look again soon
 	}
 	unix.Poll(fds, int(d/time.Millisecond))
 }
 
-// name lists processes for a message to people.
+// name lists processes for a message.
 func name(ps []proc) string {
 	var b strings.Builder
 	for i, p := range ps {
@@ -222,23 +216,22 @@ func name(ps []proc) string {
 	return strings.TrimSpace(b.String())
 }
 
-// A process that hands over to a child and goes is in no picture of all processes,
-// or gone when the signal comes. But as we are a subreaper its child becomes ours,
-// and our own children can be looked up much faster.
+// A snapshot may miss a process that starts a child and exits, or it is gone when the signal comes. But its child
+// becomes ours, because we are a subreaper, and our children can be listed much faster.
 
 const (
-	chaseTime     = 300 * time.Millisecond // how long one chase lasts at most
-	maxEmptyLooks = 8                      // so many in a row must find nothing
+	chaseTime     = 300 * time.Millisecond // maximum duration of a chase
+	maxEmptyLooks = 8                      // looks in a row that must find nothing
 	chasePause    = 300 * time.Microsecond
 )
 
 // chaser looks for children of ours that mine accepts.
 type chaser struct {
 	mine func(proc) bool
-	dead map[int]bool // children that have ended and were not waited for: they are not looked up again
+	dead map[int]bool // children that have ended and were not collected
 }
 
-// chase ends them with signals, and reports whether it found any, or could not be sure.
+// chase sends signals to them, and reports whether it found any or could not be sure.
 func (c *chaser) chase(signals ...unix.Signal) (found bool) {
 	until := uptime() + chaseTime
 	empty := 0
@@ -259,8 +252,8 @@ func (c *chaser) chase(signals ...unix.Signal) (found bool) {
 	return found || empty == 0
 }
 
-// children lists the children of our first thread, to which orphans fall. Where the
-// kernel does not tell there are none.
+// children returns the children of our first thread, to which orphans fall, or none if the kernel does not
+// report them.
 func children() (pids []int) {
 	for _, w := range bytes.Fields(procFile(os.Getpid(), "task/"+strconv.Itoa(os.Getpid())+"/children")) {
 		pids = append(pids, int(number(w)))
@@ -268,11 +261,11 @@ func children() (pids []int) {
 	return pids
 }
 
-// look returns those of pids, our children, that are ours to end. It is not sure if one of
-// them has ended since they were listed, because that one's children are ours now.
+// look returns those of pids, our children, that mine accepts. It is not sure if one of them has ended since they
+// were listed, because its children are ours now.
 func (c *chaser) look(pids []int) (out []proc, sure bool) {
 	known := c.dead
-	c.dead = map[int]bool{} // a pid that is not listed any more may pass to another child
+	c.dead = map[int]bool{} // without those that are not listed any more: their pids may be reused
 	pids = slices.DeleteFunc(pids, func(pid int) bool {
 		if known[pid] {
 			c.dead[pid] = true
@@ -292,16 +285,15 @@ func (c *chaser) look(pids []int) (out []proc, sure bool) {
 	return out, sure
 }
 
-// pgroup is the process group of a job's shell, remembered from when the shell
-// was there. Its number alone proves nothing later: when the last member has
-// gone the kernel gives the number to somebody else, perhaps of the same user.
+// pgroup is the process group of a job's shell. Its number alone proves nothing later, because the kernel reuses
+// it after the last member has ended, possibly for the same user.
 type pgroup struct {
-	id     int    // pid of the shell; 0: not known
-	leader uint64 // start of the shell; 0: not known, it had gone when we looked
-	since  uint64 // no member is older: start of the shell, or of its supervisor
+	id     int    // pid of the shell; 0: unknown
+	leader uint64 // start of the shell; 0: unknown, because it had ended when we looked
+	since  uint64 // start of the shell or of its supervisor; members are not older
 }
 
-// groupOf looks at a shell while it is, or may still be, its supervisor's child.
+// groupOf returns the process group of a shell that is, or was, a child of a supervisor.
 func groupOf(pid int, by holder) pgroup {
 	g := pgroup{id: pid, since: by.Start}
 	if p, ok := readProc(pid); ok && p.ppid == by.PID && p.start >= by.Start {
@@ -310,10 +302,9 @@ func groupOf(pid int, by holder) pgroup {
 	return g
 }
 
-// has reports whether p, found in t, belongs to the job for no other reason than
-// its group. While the shell itself is there, whether as a zombie, the number
-// cannot have passed on. Without it only such members count as let us see no
-// environment (bare): any other of the job's would show the job's cookie.
+// has reports whether p, found in t, belongs to the job because of its group alone. While the shell exists, even as a
+// zombie, the number cannot be reused. Without it, only members count whose environment cannot be seen (bare): the
+// others would show the job's cookie.
 func (g pgroup) has(t table, p proc, bare bool) bool {
 	if g.id <= 0 || p.group != g.id || p.start < g.since {
 		return false

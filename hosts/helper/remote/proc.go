@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proc is one process as /proc/PID/stat tells of it. A process is known by pid
-// and start (and the boot): a pid alone may have passed to a stranger.
+// proc is a process as described by /proc/PID/stat. pid and start identify it within a boot: a pid alone may be
+// reused.
 type proc struct {
 	pid, ppid, group int
 	state            byte
 	start            uint64 // clock ticks since boot, field 22
-	ticks            uint64 // user and system time, its own and of children it waited for
+	ticks            uint64 // user and system time, including children that it waited for
 	rss              int64  // resident bytes, approximately
 }
 
-// userHZ is the unit of times in /proc: fixed at 100 in the kernel's interface.
+// userHZ is the unit of times in /proc, which is fixed in the kernel's interface.
 const userHZ = 100
 
 var pageSize = os.Getpagesize()
@@ -40,8 +40,7 @@ func readProc(pid int) (proc, bool) {
 	return parseStat(pid, buf[:n])
 }
 
-// parseStat reads the fields after the last ')': a command's name may itself
-// hold blanks and parentheses.
+// parseStat parses the fields after the last ')': the command's name may contain blanks and parentheses.
 func parseStat(pid int, b []byte) (p proc, ok bool) {
 	i := bytes.LastIndexByte(b, ')')
 	if i < 0 || i+2 >= len(b) {
@@ -88,8 +87,8 @@ func number(b []byte) (n uint64) {
 	return n
 }
 
-// procFile reads the whole of /proc/PID/NAME; nil when it cannot be read. Unlike
-// os.ReadFile it costs only open, reads and close, and there may be thousands.
+// procFile reads /proc/PID/NAME. It returns nil if the file cannot be read. It makes fewer system calls than
+// os.ReadFile, because there may be thousands of processes.
 func procFile(pid int, name string) []byte {
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), '/')
 	fd, err := openProc(string(append(path, name...)))
@@ -113,7 +112,7 @@ func procFile(pid int, name string) []byte {
 	}
 }
 
-// procStart reads the beginning of a file of /proc, as much as one read gives.
+// procStart reads the beginning of a file of /proc with one read.
 func procStart(path string, buf []byte) (int, error) {
 	fd, err := openProc(path)
 	if err != nil {
@@ -128,7 +127,7 @@ func procStart(path string, buf []byte) (int, error) {
 	}
 }
 
-// openProc opens a file of /proc, close-on-exec, and repeats an interrupted call.
+// openProc opens a file of /proc.
 func openProc(path string) (int, error) {
 	for {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -138,11 +137,10 @@ func openProc(path string) (int, error) {
 	}
 }
 
-// table is a picture of all processes of this machine.
+// table is a snapshot of all processes, by pid.
 type table map[int]proc
 
-// scan takes the picture, leaving out the pids in skip, and processes that hang so
-// that nothing can be learned of them.
+// scan takes a snapshot without the pids in skip and without processes that hang.
 func scan(skip map[int]bool) table {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -166,7 +164,7 @@ func scan(skip map[int]bool) table {
 	return t
 }
 
-// under returns the pids of everything below the roots, without the roots.
+// under returns the pids of all descendants of the roots, without the roots.
 func (t table) under(roots ...int) []int {
 	kids := map[int][]int{}
 	for pid, p := range t {
@@ -184,14 +182,13 @@ func (t table) under(roots ...int) []int {
 	return out
 }
 
-// cookieVar is the environment variable by which every process of an attempt
-// can be found, whatever session or parent it has by now: RUN/HOST/ATTEMPT.
+// cookieVar is the environment variable that marks every process of an attempt: RUN/HOST/ATTEMPT.
 const cookieVar = "DCS_COOKIE"
 
-// mark is what the environment of a process tells.
+// mark is the result of reading the environment of a process.
 type mark struct {
-	cookie string // with which it began; "" when it has none or belongs to somebody else
-	bare   bool   // no environment could be seen at all
+	cookie string // at its start; "" if there is none, or if the process is another user's
+	bare   bool   // no environment could be read
 }
 
 // cookiesOf reads the cookies of processes.
@@ -226,17 +223,16 @@ func markIn(env []byte) mark {
 	return mark{}
 }
 
-// A process that hangs in the kernel, on a file server that is gone, can hold locks
-// that its files in /proc need: who reads them hangs too, as `ps` does. Nobody of
-// us may, so what does not answer is left out until it does.
+// A process that hangs in the kernel, on a file server that is gone, can hold locks that its files in /proc need.
+// Whoever reads these files hangs, too, as ps does. So processes that do not answer are left out until they do.
 
 const (
 	procTimeout      = time.Second            // for the first process that does not answer
-	procShortTimeout = 100 * time.Millisecond // for each further one of the same picture
-	hungTimeout      = 2 * time.Second        // before the end of a tree is called complete without them
+	procShortTimeout = 100 * time.Millisecond // for each further one of the same snapshot
+	hungTimeout      = 2 * time.Second        // before the end of a tree counts as complete without them
 )
 
-// hung are processes whose files do not answer. They are asked again when they did.
+// hung holds processes whose files in /proc do not answer.
 type hung struct {
 	mu   sync.Mutex
 	pids map[int]bool
@@ -260,8 +256,7 @@ func (h *hung) set(pid int, yes bool) {
 	}
 }
 
-// ours returns those that belong to our user: they may be of any job of ours. A
-// directory of /proc itself always answers.
+// ours returns those of our user, which may belong to any job. A directory in /proc always answers.
 func (h *hung) ours() (out []proc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -274,16 +269,16 @@ func (h *hung) ours() (out []proc) {
 	return out
 }
 
-// walk asks processes one after the other, on a goroutine of its own.
+// walk asks one process after the other, in its own goroutine.
 type walk struct {
 	mu     sync.Mutex
-	at     int // index of the one that is being asked
+	at     int // index of the process that is being asked
 	asking bool
 	left   bool
 }
 
-// each asks all of pids that answer, waiting for none that does not. tell gets the
-// answers, in a goroutine that may outlive the call, but not after it.
+// each calls ask for all of pids that answer, without waiting for the others. tell runs in a goroutine that may
+// outlive the call, but never after it.
 func (h *hung) each(pids []int, ask func(pid int) (tell func())) {
 	patience := procTimeout
 	for len(pids) > 0 {
@@ -326,7 +321,7 @@ func (h *hung) walk(w *walk, pids []int, ask func(pid int) func()) {
 		tell := ask(pid)
 		w.mu.Lock()
 		w.asking = false
-		if w.left { // given up meanwhile: it answers again
+		if w.left { // each has given it up, and now it answers
 			h.set(pid, false)
 			w.mu.Unlock()
 			return
@@ -336,7 +331,7 @@ func (h *hung) walk(w *walk, pids []int, ask func(pid int) func()) {
 	}
 }
 
-// procs returns those of pids that are there and answer.
+// procs returns those of pids that exist and answer.
 func (h *hung) procs(pids []int) (found []proc) {
 	h.each(pids, func(pid int) func() {
 		p, ok := readProc(pid)
@@ -349,8 +344,8 @@ func (h *hung) procs(pids []int) (found []proc) {
 	return found
 }
 
-// clear waits for a while until none of ours hangs. false: some did, and they answer
-// now, so it is worth looking again.
+// clear waits for a while until no process of ours hangs. It returns false if some did and answer now, so that it is
+// worth looking again.
 func (h *hung) clear() bool {
 	if len(h.ours()) == 0 {
 		return true

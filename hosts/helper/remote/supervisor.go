@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// supervisorComm is the name of a supervisor that ps and top show.
+// supervisorComm is the name of supervisors in ps and top.
 const supervisorComm = "dcs-tui-slot"
 
 // wakeFD is the descriptor of the wake pipe in a supervisor.
@@ -29,8 +29,8 @@ const wakeFD = 3
 
 var errNoProc = errors.New("/proc is not mounted on this host; it is needed to run jobs")
 
-// slot is a supervisor: it takes one spec after the other and runs it. All but
-// watch belongs to the one goroutine of the loop.
+// slot is a supervisor, which runs one spec after the other. All fields but watch are owned by
+// the goroutine of loop.
 type slot struct {
 	spool      spool
 	ctl        *control
@@ -41,29 +41,29 @@ type slot struct {
 	in, taken, free, reports int      // descriptors
 	env                      []string // common to all jobs
 	progress                 string
-	cookies                  string // what all our cookies begin with
+	cookies                  string // common prefix of the cookies of our jobs
 
-	shardID string // the shard directory that shardFD is open on
+	shardID string // name of the directory that shardFD is open on
 	shardFD int
 
 	left    map[int]uint64 // pid: start of children that earlier jobs left behind
 	watch   watch
 	tokens  tokens
 	pending pending
-	buf     []byte // specs are read into it
-	line    []byte // reports are written in it
+	buf     []byte // for reading specs
+	line    []byte // for writing reports
 
 	used    usedSlots
 	oom     oomScore
 	scopes  scopes
-	disks   single        // looks whether disks are full
-	nowhere time.Duration // how long an outcome without a place is kept
-	cut     bool          // spool and attempts are gone, and with them our work
-	stops   single        // looks for stop files
+	disks   single        // runs checks for full disks
+	nowhere time.Duration // see limits
+	cut     bool          // the spool and the attempts were removed, so there is nothing left to do
+	stops   single        // runs looks for stop files
 }
 
-// slotMain is `__slot SPOOL INDEX GENERATION`. It returns when there is nothing
-// left to do for it.
+// slotMain is `__slot SPOOL INDEX GENERATION`. It returns when the supervisor has nothing left to
+// do.
 func slotMain(args []string, lim limits) error {
 	if len(args) != 3 {
 		return errors.New("this is started by the helper, not by people")
@@ -81,16 +81,16 @@ func slotMain(args []string, lim limits) error {
 	return nil
 }
 
-// open makes the process what it must be and opens what it needs.
+// open initializes the process.
 func (s *slot) open(index int) error {
 	keepDescriptors()
-	// Keep the process small: its size is the minimum of what is measured as a
-	// job's peak memory. Two, not one: with one the runtime takes the only processor
-	// away from each blocking call at once, and wakes its monitor for each return.
+	// Keep the process small, because its size is the minimum of the peak memory that is
+	// measured for jobs. With one processor instead of two, the runtime would take it away from
+	// each blocking call at once and wake its monitor for each return.
 	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(20)
 	relaxTimers(supervisorSlack)
-	// Children that lose their parent come to us, so the tree can be found.
+	// Orphans of the job become our children, so that the tree can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
@@ -118,7 +118,7 @@ func (s *slot) open(index int) error {
 		{&s.in, dirIn, unix.O_RDONLY | unix.O_DIRECTORY},
 		{&s.taken, dirTaken, unix.O_RDONLY | unix.O_DIRECTORY},
 		{&s.free, dirFree, unix.O_RDONLY | unix.O_DIRECTORY},
-		// Opened for both, so that it is there whether a helper reads it or not.
+		// For reading and writing, so that it can be opened without a reader.
 		{&s.reports, fileReports, unix.O_RDWR | unix.O_NONBLOCK},
 	} {
 		if *d.fd, err = openat(unix.AT_FDCWD, s.spool.path(d.name), d.flags, 0); err != nil {
@@ -133,15 +133,15 @@ func (s *slot) open(index int) error {
 	s.buf = make([]byte, 16<<10)
 	s.oom = openOOM()
 	s.watch.slot = s
-	// Caught, not ignored: what is ignored stays ignored in jobs.
+	// Catch these signals: jobs would inherit that they are ignored.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGUSR1, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
 	go s.watch.listen(signals)
 	return nil
 }
 
-// niceAll sets the priority of every thread: on Linux it is a thread's property,
-// and jobs inherit it from whichever thread starts them.
+// niceAll sets the priority of every thread: on Linux it belongs to the thread, and a job inherits
+// it from the thread that starts it.
 func niceAll(nice int) {
 	tasks, _ := os.ReadDir("/proc/self/task")
 	for _, t := range tasks {
@@ -151,17 +151,17 @@ func niceAll(nice int) {
 	}
 }
 
-// loop takes tokens until none will come, or we are one too many.
+// loop takes tokens until no more will come or this supervisor should leave.
 func (s *slot) loop() {
 	for !s.cut && !s.isSuperfluous() {
 		s.reap()
 		generation, id, ok := s.nextToken()
 		if !ok || id.Job == 0 {
-			break // the helper is gone and the pipe is drained, or we are asked to leave
+			break // the helper is gone and the pipe is empty, or we are asked to leave
 		}
 		s.awaitSlots(1, s.ctl.lease())
 		if s.isSuperfluous() {
-			// The token was for somebody; the spec stays where it is.
+			// The spec stays where it is, and another supervisor gets a token.
 			s.report(&report{Kind: repTrouble, Attempt: id, Why: tokenReturned})
 			break
 		}
@@ -170,7 +170,7 @@ func (s *slot) loop() {
 		}
 		before := s.pending.await(s)
 		s.run(generation, id)
-		if s.pending.cur.Load() == before { // nothing was started that would have carried it
+		if s.pending.cur.Load() == before { // no start has sent the pending report
 			s.flushPending()
 		}
 	}
@@ -178,7 +178,7 @@ func (s *slot) loop() {
 	s.leave()
 }
 
-// tokenReturned asks the helper for another token for that attempt.
+// tokenReturned asks the helper for another token for the attempt.
 const tokenReturned = "token returned"
 
 // isSuperfluous reports whether this supervisor should take nothing more.
@@ -187,8 +187,7 @@ func (s *slot) isSuperfluous() bool {
 		s.generation != s.ctl.at(ctlGeneration).Load() || s.ctl.at(ctlEnd).Load() != 0
 }
 
-// leave stays while there are descendants: as their subreaper we are the only
-// one who can find them all.
+// leave waits for all descendants: only their subreaper can find all of them.
 func (s *slot) leave() {
 	s.releaseSlots()
 	s.ctl.serving(s.by.Slot).CompareAndSwap(int64(s.by.PID), 0)
@@ -201,7 +200,7 @@ func (s *slot) leave() {
 	}
 }
 
-// reap collects children of earlier jobs that have ended since.
+// reap collects children of earlier jobs that have ended.
 func (s *slot) reap() {
 	for len(s.left) > 0 {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
@@ -215,21 +214,21 @@ func (s *slot) reap() {
 	}
 }
 
-// report writes lines for the helper, or drops them: it never waits.
+// report writes reports for the helper. It does not block: reports may be lost.
 func (s *slot) report(rs ...*report) {
 	s.line = s.reportIn(s.line[:0], rs...)
 }
 
-// reportIn is report with a buffer of the caller's, which is returned.
+// reportIn is report with the caller's buffer, which it returns.
 func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	for _, r := range rs {
 		r.By = s.by
 		if r.Why != "" && r.Why != tokenReturned && s.isAlone() {
-			fmt.Fprintln(os.Stderr, r.Why) // the next helper finds it in the log
+			fmt.Fprintln(os.Stderr, r.Why) // the next helper reports the log
 		}
 		have := len(line)
 		line = r.append(line)
-		if len(line) > maxReport && have > 0 { // together they are too long for one write
+		if len(line) > maxReport && have > 0 { // too long for one write
 			unix.Write(s.reports, line[:have])
 			line = append(line[:0], line[have:]...)
 		}
@@ -240,17 +239,16 @@ func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	return line
 }
 
-// isAlone reports whether the helper that started this supervisor is gone. What a supervisor
-// has to say then goes to its log, standard error: the FIFO forgets it when the last
-// supervisor leaves.
+// isAlone reports whether the helper that started this supervisor is gone. Messages to people then
+// go to the log, standard error, because the FIFO loses them when the last supervisor leaves.
 func (s *slot) isAlone() bool {
 	fds := []unix.PollFd{{Fd: int32(s.tokens.fd)}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && fds[0].Revents&unix.POLLHUP != 0
 }
 
-// shard opens the directory of a job's attempt files, making it if need be. The
-// last one stays open.
+// shard opens the directory of a job's attempt files, creating it if necessary. The last one stays
+// open.
 func (s *slot) shard(id jobs.ID) (int, error) {
 	name := jobs.ShardDir(id)
 	if name == s.shardID {
@@ -279,28 +277,26 @@ func (s *slot) forgetShard() {
 	s.shardID, s.shardFD = "", -1
 }
 
-// pendingReport is the pending report of an attempt whose sentinel is in place. It
-// waits until the next job has been started, when there is one: the slot is busy
-// again first, and two reports travel in one write.
+// pendingReport is the report of an attempt whose sentinel was written. It is sent after the start of
+// the next job, if there is one: the slot is busy sooner, and one write sends both reports.
 type pendingReport struct {
 	a    *attempt
 	exit *report
 }
 
-// pending holds the pending report. The loop sends it, with the next start or without; a
-// timer does when the next start takes long, because a file system hangs. Who
-// takes it out of cur sends it.
+// pending holds the pending report. The loop sends it, or a timer if the next start takes long
+// because a file system hangs. Whoever removes it from cur sends it.
 type pending struct {
 	cur   atomic.Pointer[pendingReport]
 	armed atomic.Bool
 }
 
-// pendingInterval is how often the timer looks: what it sees twice has waited too long.
+// pendingInterval is the interval of the timer, which sends a report that it sees twice.
 const pendingInterval = 300 * time.Millisecond
 
-// await is called before the next job is begun. It makes sure that what is pending
-// is paid in time whatever happens, and returns it. Under a stream of short jobs
-// the timer costs nothing for each: it is armed a few times a second.
+// await is called before the start of a job. It makes sure that the pending report is sent soon in
+// any case, and returns it. Under a stream of short jobs the timer is armed only a few times a
+// second.
 func (d *pending) await(s *slot) *pendingReport {
 	o := d.cur.Load()
 	if o != nil && d.armed.CompareAndSwap(false, true) {
@@ -309,8 +305,8 @@ func (d *pending) await(s *slot) *pendingReport {
 	return o
 }
 
-// look sends what was pending at the last look already, and looks again later if
-// there is anything.
+// look sends the report that was pending at the last look, and arms the timer again if there is
+// another one.
 func (d *pending) look(s *slot, last *pendingReport) {
 	o := d.cur.Load()
 	if o != nil && o == last && d.cur.CompareAndSwap(o, nil) {
@@ -319,7 +315,7 @@ func (d *pending) look(s *slot, last *pendingReport) {
 		o = nil
 	}
 	if o == nil {
-		// Reports that become pending from here on are handled by the next await.
+		// From here on the next await arms the timer.
 		d.armed.Store(false)
 		if o = d.cur.Load(); o == nil || !d.armed.CompareAndSwap(false, true) {
 			return
@@ -328,21 +324,19 @@ func (d *pending) look(s *slot, last *pendingReport) {
 	time.AfterFunc(pendingInterval, func() { d.look(s, o) })
 }
 
-// flushPending releases the attempt whose report is pending, and reports it.
+// flushPending sends the pending report and releases its attempt.
 func (s *slot) flushPending() {
 	if o := s.pending.cur.Swap(nil); o != nil {
 		s.drop(o.a, o.exit)
 	}
 }
 
-// stopTimeout is how long a supervisor waits for the listing of the run directory.
+// stopTimeout bounds the listing of the run directory.
 const stopTimeout = 2 * time.Second
 
-// stopAsked reports whether a stop file in the run directory asks that nothing more is
-// started. While there is a helper, the dispatcher handles stop files, and stopAsked
-// does not look. A directory that does not respond within stopTimeout counts as having
-// none: the claim waits for that directory, too, unless the attempts of this host are
-// elsewhere.
+// stopAsked reports whether a stop file in the run directory forbids new starts. It looks only if
+// there is no helper, because otherwise the dispatcher handles stop files. A directory that does not
+// respond within stopTimeout counts as having none.
 func (s *slot) stopAsked() bool {
 	if s.cfg.RunDir == "" || !s.isAlone() {
 		return false

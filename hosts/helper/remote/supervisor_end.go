@@ -18,23 +18,23 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// finish writes the sentinel, lets go of the spec and reports. When the
-// sentinel cannot be written, a copy stands in the spool until it can.
+// finish writes the sentinel, releases the spec, and reports the outcome. If the sentinel cannot be
+// written, the spool keeps a copy until it can.
 func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 	err := s.seal(a, dir, a.claim.Sentinel(s.by.Slot, *o))
 	s.close(a)
 	exit := &report{Kind: repExited, Attempt: a.id, Outcome: *o}
 	if err == nil {
-		s.flushPending() // of a job before this one that could not be started
+		s.flushPending() // of an earlier job, if this one could not be started
 		s.pending.cur.Store(&pendingReport{a, exit})
 		return
 	}
 	s.flushPending()
-	s.forgetShard() // perhaps its handle is stale
+	s.forgetShard() // the descriptor may be stale
 	s.report(&report{Kind: repTrouble, Attempt: a.id,
 		Why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})
 	b := a.claim.EncodeFinished(s.by.Slot, *o)
-	var since time.Duration // boot clock: since when there is nowhere to write
+	var since time.Duration // boot clock: since when the outcome can be stored nowhere
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		if replace(temps{s.spool.dir, s.cfg.Host, s.by}.path(), s.spool.path(dirDone, a.id.String()), b) == nil {
 			break
@@ -48,17 +48,17 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 		case since == 0:
 			since = now
 		case now-since >= s.nowhere:
-			s.cut = true // the run was deleted: nobody is left who could be told
+			s.cut = true // the run was deleted, so nobody is left to tell
 			return
 		}
-		// Both disks refuse: the helper may still pass the outcome on.
+		// Neither disk accepts it, but the helper may still report it.
 		s.report(exit)
 		time.Sleep(wait)
 	}
 	s.drop(a, exit)
 }
 
-// allGone reports whether the spool was deleted, and the directory of the attempts too.
+// allGone reports whether both the spool and the directory of the attempts were removed.
 func (s *slot) allGone() bool {
 	for _, dir := range []string{s.spool.path(dirTaken), filepath.Join(s.cfg.Dir, "attempts")} {
 		if _, err := stat(dir); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
@@ -68,8 +68,8 @@ func (s *slot) allGone() bool {
 	return true
 }
 
-// seal writes the sentinel into the bytes that were reserved for it, and looks that the
-// name still leads to that file: a job may have put another in its place.
+// seal writes the sentinel into the bytes that are reserved for it, and checks that the name still
+// leads to that file: a job may have replaced it.
 func (s *slot) seal(a *attempt, dir int, sentinel []byte) error {
 	name := statusName(a.id)
 	if err := pwrite(a.status, name, sentinel, attempts.SentinelAt); err != nil {
@@ -98,13 +98,13 @@ func (s *slot) seal(a *attempt, dir int, sentinel []byte) error {
 	return nil
 }
 
-// settle writes the status files that wait in the spool to where they belong.
+// settle moves the status files that the spool keeps to their place.
 func settle(s spool, cfg *slotConfig, by holder) {
 	names, _ := s.list(dirDone)
 	for _, n := range names {
 		id, err := jobs.ParseAttemptID(n)
 		if err != nil {
-			continue // half written, or not ours
+			continue // incomplete, or not ours
 		}
 		b, err := readFile(s.path(dirDone, n))
 		if err != nil {
@@ -116,9 +116,8 @@ func settle(s spool, cfg *slotConfig, by holder) {
 	}
 }
 
-// writeStatus replaces a status file by a whole one. A job may have removed the
-// directories, though not the run's own: with that the run is deleted. A directory in the
-// file's place goes out of the way.
+// writeStatus replaces a status file. A job may have removed the directories above it, except for the
+// run's own, whose removal deletes the run. If a directory is in its place, it is renamed.
 func writeStatus(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) error {
 	path := jobs.AttemptFile(cfg.Dir, id, jobs.FileStatus)
 	temp := cfg.temps(by)
@@ -135,15 +134,15 @@ func writeStatus(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) error 
 	return err
 }
 
-// leftChildren counts descendants that the job which has just ended left
-// behind, and remembers its children as not the next job's.
+// leftChildren counts the descendants that the job left behind. It records its children, so that they
+// do not count as the next job's.
 func (s *slot) leftChildren() int {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil { // none: the usual case, for one system call
+		if err != nil { // usually there are none, which costs one system call
 			clear(s.left)
 			return 0
 		}
@@ -164,7 +163,7 @@ func (s *slot) leftChildren() int {
 	return n
 }
 
-// maxLastLine is how much of stderr's last line a report carries, in bytes.
+// maxLastLine is the number of bytes of the last line of stderr in a report.
 const maxLastLine = 200
 
 // lastLine returns the beginning of the last line of a file that is not blank.
@@ -183,12 +182,12 @@ func lastLine(fd int, path string) string {
 func timeOf(tv syscall.Timeval) time.Duration { return time.Duration(tv.Nano()) }
 
 const (
-	fullBytes   = 64 << 10 // a disk with less free than this is as good as full
+	fullBytes   = 64 << 10 // a disk with less free space counts as full
 	fullTimeout = time.Second
 )
 
-// onFullDisk reports whether one of the directories is on a full disk: people shall not read
-// just "exit 1" when a job has failed. No answer in time is no.
+// onFullDisk reports whether one of the directories is on a full disk, so that people do not read just
+// "exit 1". A disk that does not answer in time does not count.
 func (s *slot) onFullDisk(dirs ...string) bool {
 	var full atomic.Bool
 	s.disks.do(fullTimeout, func() {
@@ -197,8 +196,8 @@ func (s *slot) onFullDisk(dirs ...string) bool {
 	return full.Load()
 }
 
-// isFull reports whether only root can write to the disk of dir: no blocks, or
-// no inodes. What is read-only by nature has none either and is not full.
+// isFull reports whether only root can write to the disk of dir, because it has no free blocks or
+// inodes. Read-only file systems do not count.
 func isFull(dir string) bool {
 	var st unix.Statfs_t
 	if statfs(dir, &st) != nil || st.Blocks == 0 || st.Flags&unix.ST_RDONLY != 0 {

@@ -23,7 +23,7 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// attempt is the job at hand: its files, from its claim to its sentinel.
+// attempt is the attempt that the supervisor runs.
 type attempt struct {
 	id     jobs.AttemptID
 	taken  string // name in taken/
@@ -31,20 +31,20 @@ type attempt struct {
 	out    int // descriptors; -1: not open
 	err    int
 	status int
-	large  bool   // the spec's file is not worth keeping
+	large  bool   // the file of the spec is too large for reuse
 	script string // "" unless the command was too long for an argument
 	gpus   []gpuLock
 }
 
-// run does what a ticket asks: take the spec, unless it was withdrawn or taken,
-// and run it, unless its lease has run out or it was claimed before.
+// run handles a token: it takes the spec, unless it was withdrawn or taken, and runs it, unless its lease
+// has run out or it was claimed before.
 func (s *slot) run(generation int64, id jobs.AttemptID) {
 	name := specName(generation, id)
-	// Read once: if taking or claiming hangs until it has run out, the dispatcher may have
-	// given the attempt up, and a lease that is extended later must not revive it.
+	// Read the lease once: if taking or claiming hangs beyond it, the dispatcher may have given up the
+	// attempt, and a later extension must not revive it.
 	lease := s.ctl.lease()
 	if uptime() > lease {
-		// Removed rather than left: what has lapsed must never be fed again.
+		// Remove the spec, because what has lapsed must never be queued again.
 		if unlinkat(s.in, name, 0) == nil {
 			s.report(&report{Kind: repLapsed, Attempt: id})
 		}
@@ -52,7 +52,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	}
 	a := &attempt{id: id, taken: takenName(id, s.by), out: -1, err: -1, status: -1}
 	if !s.take(a, name) {
-		return // withdrawn, or a ticket of old
+		return // withdrawn, or an old token
 	}
 	a.claim = attempts.Claim{Run: s.cfg.Run, Attempt: a.id, Host: s.cfg.Host, By: s.by.String(), Boot: s.cfg.Boot, At: wall()}
 	job, err := s.readSpec(a)
@@ -60,7 +60,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		s.refuse(a, err)
 		return
 	}
-	// Before the claim, because a device in use is common, and a refusal here costs little.
+	// Lock devices before the claim: they are often in use, and a refusal is cheap here.
 	if err = s.takeGPUs(a, job); err != nil {
 		s.refuse(a, err)
 		return
@@ -81,7 +81,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		s.refuse(a, err)
 		return
 	}
-	// Looked at again in the last instant: taking and claiming can have hung.
+	// Check again at the last instant, because taking and claiming can hang.
 	if uptime() > lease {
 		s.giveBack(a, &report{Kind: repLapsed, Attempt: id})
 		return
@@ -89,11 +89,10 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	s.execute(a, dir, job)
 }
 
-// wideTimeout is how long a job of several slots waits for them on a shared host.
+// wideTimeout bounds the wait of a job for several slots of a shared host.
 const wideTimeout = 5 * time.Second
 
-// take makes the spec ours. When it is not known whether it is, because an answer
-// was lost, what the directory shows decides.
+// take renames the spec into taken/. If a reply is lost, the directory shows whether that succeeded.
 func (s *slot) take(a *attempt, name string) bool {
 	err := renameat(s.in, name, s.taken, a.taken)
 	for told := false; err != nil && !errors.Is(err, unix.ENOENT) && s.ctl.at(ctlEnd).Load() == 0; told = true {
@@ -108,7 +107,7 @@ func (s *slot) take(a *attempt, name string) bool {
 	return err == nil
 }
 
-// keepSpec is the size up to which a spec's file is used again, in bytes.
+// keepSpec is the size in bytes up to which the file of a spec is reused.
 const keepSpec = 64 << 10
 
 func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
@@ -129,13 +128,13 @@ func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
 	}
 }
 
-// prepare makes the claim and the files.
+// prepare creates the claim and the output files.
 func (s *slot) prepare(a *attempt) (dir int, err error) {
 	if dir, err = s.shard(a.id.Job); err != nil {
 		return dir, err
 	}
 	a.status, err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim)
-	// A directory that was removed under us, or a stale handle: open it again, once.
+	// If the directory was removed or the descriptor is stale, open it again, once.
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) {
 		first := err
 		s.forgetShard()
@@ -143,7 +142,7 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 			return dir, err
 		}
 		if a.status, err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim); errors.Is(err, errClaimed) {
-			err = first // perhaps by ourselves, just now
+			err = first // the claim may be from our first try
 		}
 	}
 	if err != nil {
@@ -160,7 +159,7 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 
 func (s *slot) makeFiles(a *attempt, dir int) (err error) {
 	id := a.id.String()
-	// Appending, so that two writers to one file do not overwrite each other.
+	// O_APPEND, so that two writers to one file do not overwrite each other.
 	const flags = unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND
 	if a.out, err = openat(dir, id+".out", flags|unix.O_WRONLY, 0o600); err != nil {
 		return err
@@ -186,7 +185,7 @@ func (s *slot) close(a *attempt) {
 	}
 }
 
-// execute starts the shell, waits for it and writes down how it ended.
+// execute starts the shell, waits for its end, and records the outcome.
 func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	id := a.id.String()
 	o := jobs.Outcome{}
@@ -233,14 +232,13 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	s.finish(a, dir, &o)
 }
 
-// maxArgument is the longest command handed to the shell as an argument (the
-// kernel's limit is 128 KiB); longer ones go through a script.
+// maxArgument is the length of the longest command that is passed as an argument. The kernel's limit is
+// 128 KiB. Longer commands are passed in a script.
 const maxArgument = 100 << 10
 
-// start runs the shell in a process group of its own. The shell gets standard input,
-// output and error, and the descriptors that lock its GPUs. It does not get a session
-// of its own: the supervisor has no terminal, and the kernel makes a scheduling group
-// for each session, which costs as much as everything else that we do for a job.
+// start runs the shell in its own process group, with standard input, output, and error, and the
+// descriptors of its GPU locks. The job gets no session of its own, because the kernel makes a scheduling
+// group per session, which costs as much as everything else that we do for a job.
 func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcome) (int, error) {
 	setup := job.Setup
 	if setup == "" {
@@ -275,7 +273,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	})
 }
 
-// files returns the descriptors that the job gets.
+// files returns the descriptors of the job.
 func (a *attempt) files() []uintptr {
 	files := []uintptr{0, uintptr(a.out), uintptr(a.err)}
 	if len(a.gpus) == 0 {
@@ -303,7 +301,7 @@ func (s *slot) removeScript(a *attempt) {
 	}
 }
 
-// wait collects children until the job's shell has ended; orphans come by too.
+// wait collects children, including orphans, until the job's shell has ended.
 func (s *slot) wait(pid int, o *jobs.Outcome) {
 	var ws syscall.WaitStatus
 	var ru syscall.Rusage
@@ -312,7 +310,7 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil { // cannot be: the shell is our child and nobody else waits
+		if err != nil { // impossible: the shell is our child, and nobody else waits
 			o.Error = "its end was not seen: " + err.Error()
 			return
 		}
@@ -330,19 +328,18 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 	o.MaxRSSBytes = ru.Maxrss << 10
 }
 
-// refuse gives an attempt back that could not be started here: infrastructure,
-// not the job's fault.
+// refuse releases an attempt that this host could not start. The job is not charged for it.
 func (s *slot) refuse(a *attempt, err error) {
 	r := &report{Kind: repRefused, Attempt: a.id, Why: err.Error()}
 	if taken := (*takenError)(nil); errors.As(err, &taken) {
 		r.GPUs = taken.devices
 	}
 	s.giveBack(a, r)
-	s.forgetShard() // what is mounted there may be another one by now
+	s.forgetShard() // another file system may be mounted there by now
 }
 
-// giveBack lets go of an attempt that has not been started, leaving a tombstone, and says
-// why. When it is not certain that nobody starts it or has, the helper is to find out.
+// giveBack releases an attempt that was not started, after making sure by a tombstone that it never will
+// be, and reports r. If that is not certain, it asks the helper to examine the attempt.
 func (s *slot) giveBack(a *attempt, r *report) {
 	s.close(a)
 	dir, err := s.shard(a.id.Job)
@@ -357,21 +354,21 @@ func (s *slot) giveBack(a *attempt, r *report) {
 	s.report(&report{Kind: repKnown, Attempt: a.id})
 }
 
-// drop lets go of a taken spec, then says why.
+// drop releases a taken spec and reports r.
 func (s *slot) drop(a *attempt, r *report) {
 	s.release(a)
 	s.report(r)
 }
 
-// release gives a taken spec's file back to the helper for another spec, which is
-// cheaper than a new one, unless it is a large one.
+// release moves the file of a taken spec to free/ for reuse, which is cheaper than creating another file.
+// Large files are removed.
 func (s *slot) release(a *attempt) {
 	if a.large || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
 		again(func() error { return unlinkat(s.taken, a.taken, 0) })
 	}
 }
 
-// enter makes the directory of an attempt that has one of its own.
+// enter creates the attempt's own directory, if the job needs one.
 func (s *slot) enter(job *hosts.LaunchJob, id string) error {
 	if job.Files == nil {
 		return nil
@@ -388,14 +385,14 @@ func (s *slot) enter(job *hosts.LaunchJob, id string) error {
 
 func (s *slot) store() files.Store { return files.Store{Dir: s.cfg.Files} }
 
-// notSent completes the outcome of a job that cannot get its files.
+// notSent sets the outcome of a job whose files cannot be sent.
 func notSent(err *files.SendError, o *jobs.Outcome) {
 	o.Started = wall()
 	o.Ended, o.Exit, o.Error = o.Started, 126, "its files cannot be sent: "+err.Text
 }
 
-// collect records what a job returns that has succeeded. Without anything to return, its
-// directory is removed.
+// collect records the files that a successful job returns. If there are none, it removes the directory of
+// the attempt.
 func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 	if job.Files == nil {
 		return
@@ -419,9 +416,8 @@ func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 	}
 }
 
-// script puts the setup before the command, in the same shell. A job whose setup
-// fails would run in the wrong environment: it fails instead, with the setup's
-// exit code. Shells that are not of Bourne's family have no word for that.
+// script puts the setup before the command, in the same shell. If the setup fails, the job fails with its
+// exit code instead of running in a wrong environment. That is possible only in Bourne shells.
 func script(shell []string, setup, command string) string {
 	if setup == "" {
 		return command
@@ -433,9 +429,8 @@ func script(shell []string, setup, command string) string {
 	return setup + "\n" + command
 }
 
-// hostsFault reports whether a process could not be started for lack of what the host
-// should have given: the job is not to blame. What does not exist is the job's: on
-// another host it may, and there the next try goes.
+// hostsFault reports whether a process could not be started because the host lacks resources. A missing
+// file is the job's fault: the next attempt goes to another host, which may have it.
 func hostsFault(err error) bool {
 	for _, e := range []error{
 		unix.EAGAIN, unix.ENOMEM, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE,
@@ -448,8 +443,8 @@ func hostsFault(err error) bool {
 	return false
 }
 
-// explain records why the shell could not be started, with the exit code a shell
-// gives for it: 127 when there is no such file, else 126.
+// explain sets the outcome of a job whose shell could not be started. The exit code is that of a shell: 127
+// if a file does not exist, otherwise 126.
 func (s *slot) explain(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
 	o.Exit = 126
 	cwd := s.cwd(job)
@@ -549,7 +544,7 @@ func lastValues(env []string) []string {
 	return kept
 }
 
-// variableName makes a shell variable's name of any text.
+// variableName converts any text to the name of a shell variable.
 func variableName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

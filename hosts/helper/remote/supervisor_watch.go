@@ -20,22 +20,21 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// heartbeatFileInterval is how often a host's heartbeat file is touched while it runs jobs.
+// heartbeatFileInterval is the interval at which the heartbeat file of a host is updated while jobs run.
 const heartbeatFileInterval = 10 * time.Second
 
-// watch looks after the running job from beside the loop, which is blocked
-// waiting for it: timeout, requests to stop, the heartbeat file. Short jobs without a
-// timeout cost it nothing.
+// watch handles timeouts, requests to stop, memory limits, and the heartbeat file while the loop waits for
+// the job. It costs short jobs without a timeout nothing.
 type watch struct {
 	slot *slot
 
 	mu       sync.Mutex
 	cur      *current    // nil: no job runs
 	leaving  bool        // the loop is over
-	asked    bool        // a stop came in when no job ran: it may be for the next
-	ticking  bool        // the timer of the heartbeat is armed
-	deadline *time.Timer // of the current job's timeout
-	warning  *time.Timer // before that
+	asked    bool        // a stop request came while no job ran; it may be for the next job
+	ticking  bool        // the timer of the heartbeat file is armed
+	deadline *time.Timer // timeout of the current job
+	warning  *time.Timer // warning before the timeout
 
 	beat single // writes the heartbeat file; NFS may hang
 }
@@ -46,10 +45,10 @@ type current struct {
 	pid    int
 	left   map[int]uint64
 	limit  int64         // of its memory, in bytes; 0: none
-	used   int64         // when it exceeded the limit
+	used   int64         // memory in use when it exceeded the limit
 	held   time.Duration // for how long jobs had been suspended when it began
-	why    endCause      // the first
-	ending chan struct{} // closed when its tree has been ended; nil: not asked to
+	why    endCause      // the first cause
+	ending chan struct{} // closed when its tree has been ended; nil: not requested
 }
 
 // endCause is the reason why the supervisor ends a job.
@@ -58,7 +57,7 @@ type endCause uint8
 const (
 	endNone    endCause = iota
 	endTimeout          // its timeout has passed
-	endRequest          // the dispatcher asked
+	endRequest          // the dispatcher requested it
 	endMemory           // it exceeded its memory limit
 )
 
@@ -91,7 +90,7 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit i
 	}
 }
 
-// afterLocked calls do when c has run for d. Time in which jobs were suspended does not count.
+// afterLocked calls do when c has run for d, not counting time in which jobs were suspended.
 func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer {
 	credit := c.held
 	var timer *time.Timer
@@ -100,7 +99,7 @@ func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer 
 		defer w.mu.Unlock()
 		total, to := w.slot.ctl.suspended()
 		more := total - credit
-		if to > uptime() { // the rest is not known yet
+		if to > uptime() { // still suspended
 			more = max(more, time.Second)
 		}
 		switch {
@@ -115,9 +114,8 @@ func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer 
 	return timer
 }
 
-// end is called by the loop when the job's shell has ended. It waits until a
-// tree that is being ended has ended. used is what the job used if it exceeded its
-// memory limit.
+// end is called by the loop when the job's shell has ended. If the tree is being ended, it waits for that.
+// used is the memory in use when the job exceeded its limit.
 func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
 	w.mu.Lock()
 	c := w.cur
@@ -141,18 +139,18 @@ func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
 	return why, used, suspended
 }
 
-// idle is called by the loop when it will run no further job.
+// idle is called by the loop when it runs no further job.
 func (w *watch) idle() {
 	w.mu.Lock()
 	w.leaving = true
 	w.mu.Unlock()
 }
 
-// listen takes the helper's signal: look into stop/, or see that the run is over.
+// listen handles the helper's signal, which means that stop/ has changed or the run has ended.
 func (w *watch) listen(signals <-chan os.Signal) {
 	for s := range signals {
 		if s != unix.SIGUSR1 {
-			continue // a terminal that closed, a polite shutdown: the job decides for itself
+			continue // for example from a terminal that closes; the job decides for itself
 		}
 		w.mu.Lock()
 		leaving := w.leaving
@@ -165,7 +163,7 @@ func (w *watch) listen(signals <-chan os.Signal) {
 	}
 }
 
-// look ends the current job if the helper asks for it.
+// look ends the current job if stop/ requests that.
 func (w *watch) look() {
 	w.mu.Lock()
 	c := w.cur
@@ -176,12 +174,12 @@ func (w *watch) look() {
 	switch _, err := stat(w.slot.spool.path(dirStop, c.id.String())); {
 	case err == nil:
 		w.stop(c, endRequest)
-	case !errors.Is(err, unix.ENOENT): // whether we are asked is not known yet
+	case !errors.Is(err, unix.ENOENT): // unknown
 		time.AfterFunc(pauses[1], w.look)
 	}
 }
 
-// warn sends the warning signal to the tree of c, unless it has ended or being ended.
+// warn sends the warning signal to the tree of c, unless it has ended or is being ended.
 func (w *watch) warn(c *current) {
 	w.mu.Lock()
 	runs := w.cur == c && c.ending == nil
@@ -191,7 +189,7 @@ func (w *watch) warn(c *current) {
 	}
 }
 
-// stop ends the tree of c, unless it has ended or being ended already.
+// stop ends the tree of c, unless it has ended or is being ended.
 func (w *watch) stop(c *current, why endCause) {
 	w.mu.Lock()
 	if w.cur != c {
@@ -209,7 +207,7 @@ func (w *watch) stop(c *current, why endCause) {
 	w.mu.Unlock()
 	grace := w.slot.cfg.Grace
 	if why == endMemory {
-		grace = 0 // it may grow further meanwhile
+		grace = 0 // it may grow in the meantime
 	}
 	go func() {
 		defer close(c.ending)
@@ -221,9 +219,8 @@ func (w *watch) stop(c *current, why endCause) {
 	}()
 }
 
-// child reports for a process whether it is a child of ours that belongs to c: one with
-// its cookie, or one without any (a process can clear its environment) that was not
-// left by an earlier job.
+// child returns a function that reports whether a process is our child and belongs to c: it has its cookie,
+// or it has none (a process can clear its environment) and was not left by an earlier job.
 func (w *watch) child(c *current) func(p proc) bool {
 	mine := w.slot.cookies + c.id.String()
 	return func(p proc) bool {
@@ -235,13 +232,12 @@ func (w *watch) child(c *current) func(p proc) bool {
 	}
 }
 
-// tree chooses all that belongs to c.
+// tree chooses all processes of c.
 func (w *watch) tree(c *current) choose {
 	return jobTree(w.slot.cookies+c.id.String(), groupOf(c.pid, w.slot.by), map[int]bool{w.slot.by.PID: true}, w.child(c))
 }
 
-// tick touches the heartbeat file while a job runs, and stops when none does. It continues jobs that
-// nobody is left to continue.
+// tick updates the heartbeat file while a job runs. It continues jobs that nobody else is left to continue.
 func (w *watch) tick() {
 	w.mu.Lock()
 	running := w.cur != nil
@@ -257,8 +253,8 @@ func (w *watch) tick() {
 	w.beat.do(0, w.touch)
 }
 
-// touch writes the time into the host's heartbeat file, once in heartbeatFileInterval for all
-// supervisors of the host.
+// touch writes the time into the host's heartbeat file, once per heartbeatFileInterval for all supervisors
+// of the host.
 func (w *watch) touch() {
 	last := w.slot.ctl.at(ctlBeat)
 	now, was := int64(uptime()), last.Load()
@@ -272,20 +268,18 @@ func (w *watch) touch() {
 	}
 }
 
-// A job that asks for memory (mem=) is ended when its processes together use more. Where
-// the user's systemd offers it, a scope with a control group of its own limits the job,
-// so that it cannot exceed the limit for an instant. Otherwise the supervisor sums what
-// the processes use, at intervals.
+// A job with a memory limit (mem=) is ended when its processes exceed it together. If the user's systemd
+// offers scopes, the kernel enforces the limit at every instant. Otherwise the supervisor sums the memory of
+// the processes at intervals.
 
 const (
 	memoryInterval = 500 * time.Millisecond
-	// memoryCost bounds the CPU time of the sums: the next one waits for so many times
-	// as long as the last one took.
+	// memoryCost bounds the CPU time of the sums: the pause before the next one is so many times the
+	// duration of the last one.
 	memoryCost = 200
 )
 
-// checkMemory ends c if it uses more memory than its limit, and otherwise looks again
-// later, until c is over.
+// checkMemory ends c if it exceeds its memory limit. Otherwise it checks again later, until c has ended.
 func (w *watch) checkMemory(c *current) {
 	w.mu.Lock()
 	over := w.cur != c || c.ending != nil
@@ -304,12 +298,12 @@ func (w *watch) checkMemory(c *current) {
 	time.AfterFunc(max(memoryInterval, memoryCost*(uptime()-began)), func() { w.checkMemory(c) })
 }
 
-// memoryOf returns what the processes of c use. The sum of their resident sizes is cheap
-// but counts shared pages several times, so it serves only while it is below the limit.
+// memoryOf returns the memory of the processes of c. The sum of their resident sizes is cheap but counts
+// shared pages several times. If it exceeds the limit, the proportional sizes are summed.
 func (w *watch) memoryOf(c *current) (used int64) {
 	t := scan(nil)
 	for pid, start := range c.left {
-		if t[pid].start == start { // an earlier job left it
+		if t[pid].start == start { // left by an earlier job
 			delete(t, pid)
 		}
 	}
@@ -328,8 +322,8 @@ func (w *watch) memoryOf(c *current) (used int64) {
 	return used
 }
 
-// proportional returns the memory of a process, with its part of what it shares (Pss).
-// If the kernel does not say it, what the process shares is left out.
+// proportional returns the memory of a process with its part of shared pages (Pss). If the kernel does not
+// report that, shared pages do not count.
 func proportional(pid int) int64 {
 	if _, rest, ok := bytes.Cut(procFile(pid, "smaps_rollup"), []byte("\nPss:")); ok {
 		return int64(number(bytes.TrimLeft(rest, " "))) << 10
@@ -340,7 +334,7 @@ func proportional(pid int) int64 {
 	return 0
 }
 
-// memoryEnd notes in an outcome that the job was ended for its memory.
+// memoryEnd sets Memory in the outcome of a job that was ended for its memory.
 func (s *slot) memoryEnd(limit int64, why endCause, used int64, o *jobs.Outcome) {
 	switch {
 	case why == endMemory:
@@ -359,12 +353,11 @@ type scopes struct {
 	path  string // of systemd-run; "": scopes are not offered
 }
 
-// scopeTimeout is how long the user's systemd may take to answer.
+// scopeTimeout bounds the questions to the user's systemd.
 const scopeTimeout = 10 * time.Second
 
-// command returns the command before a job's shell that limits its memory; nil: scopes
-// are not offered. systemd-run replaces itself by the shell, so the process stays our
-// child.
+// command returns the command to put before a job's shell in order to limit its memory, or nil if scopes are
+// not offered. systemd-run replaces itself by the shell, so the process stays our child.
 func (s *scopes) command(limit int64) []string {
 	if !s.asked {
 		s.asked = true
@@ -378,16 +371,16 @@ func (s *scopes) command(limit int64) []string {
 
 func (s *scopes) offered() bool { return s.path != "" }
 
-// scopeArgs are the arguments of systemd-run. The kernel ends all processes of the scope
-// when one of them exceeds the limit; swapping would only delay that.
+// scopeArgs returns the arguments of systemd-run. The kernel ends all processes of the scope when they exceed
+// the limit. Swapping would only delay that.
 func scopeArgs(limit int64) []string {
 	return []string{"--user", "--scope", "--quiet", "--collect", "-p", "MemoryMax=" + strconv.FormatInt(limit, 10),
 		"-p", "MemorySwapMax=0", "-p", "OOMPolicy=kill", "--"}
 }
 
-// findScopes returns the path of systemd-run if scopes can be used. Without lingering
-// the user's systemd ends, with all scopes, when the user's last session does; jobs must
-// outlive that. The limit is read back, because without cgroup v2 it has no effect.
+// findScopes returns the path of systemd-run if scopes can be used. They can not without lingering, because
+// the user's systemd would then end, with all jobs, with the user's last session. The limit is read back,
+// because without cgroup v2 it has no effect.
 func findScopes() string {
 	path, err := exec.LookPath("systemd-run")
 	if err != nil {
@@ -408,25 +401,22 @@ func findScopes() string {
 	return path
 }
 
-// oomShare is how much more willing the kernel is, when memory runs out, to end a
-// job than what it inherits from: as if it held half of the machine's memory more.
-// So a job goes before its supervisor and before colleagues' programs (promise 6),
-// but not before a program that holds nearly everything. Raising it needs no
-// privilege.
+// oomShare raises the oom_score_adj of jobs, as if they held half of the machine's memory in addition. So the
+// kernel ends a job before its supervisor and the programs of other people (promise 6), but not before a
+// program that holds nearly all of the memory. Raising the score needs no privilege.
 const oomShare = 500
 
 const maxOOM = 1000 // proc(5)
 
-// oomScore is the oom_score_adj of this process and of the jobs that it starts.
+// oomScore controls the oom_score_adj of this process and of the jobs that it starts.
 type oomScore struct {
-	fd       int // -1: it cannot be set
+	fd       int // -1: the score cannot be set
 	own, job []byte
-	kills    uint64        // of the machine when last counted
+	kills    uint64        // number on this machine at countAt
 	countAt  time.Duration // boot clock; 0: never
 }
 
-// openOOM returns the score of this process. A host that does not let us set it is no
-// reason not to run jobs.
+// openOOM returns the score of this process. Jobs run even if it cannot be set.
 func openOOM() oomScore {
 	const path = "/proc/self/oom_score_adj"
 	o := oomScore{fd: -1}
@@ -443,11 +433,11 @@ func openOOM() oomScore {
 	return o
 }
 
-// oomFresh is how old the count of kills may be when a job begins.
+// oomFresh is the maximum age of the number of kills when a job begins.
 const oomFresh = 10 * time.Second
 
-// begin counts the processes that the kernel has ended so far because memory ran out. It
-// is called when a job begins, and reads the count again only if the last one is old.
+// begin counts the processes that the kernel has ended because memory ran out. It is called when a job begins,
+// and counts again only if the last count is old.
 func (o *oomScore) begin() {
 	if now := uptime(); o.countAt == 0 || now-o.countAt > oomFresh {
 		o.kills, o.countAt = oomKills(), now
@@ -461,18 +451,17 @@ func (o *oomScore) killed() bool {
 	return o.kills > before
 }
 
-var vmstatFile = "/proc/vmstat" // tests put another file there
+var vmstatFile = "/proc/vmstat" // tests replace it
 
-// oomKills reads the count of such kills on this machine. It is 0 on kernels older than 4.13.
+// oomKills returns the number of such kills on this machine. It is 0 on kernels older than 4.13.
 func oomKills() uint64 {
 	b, _ := os.ReadFile(vmstatFile)
 	_, rest, _ := bytes.Cut(b, []byte("\noom_kill "))
 	return number(rest)
 }
 
-// offer makes children that are started from here on the ones that the kernel ends
-// first, and this process with them until withdraw. A child has the score from its first
-// instruction on, and so has what it starts.
+// offer raises the score of this process, and thus of children that it starts before withdraw. Children have
+// the score from their first instruction on.
 func (o *oomScore) offer() {
 	if o.fd >= 0 {
 		unix.Pwrite(o.fd, o.job, 0)
