@@ -20,44 +20,43 @@ import (
 	"dcs-tui/hosts"
 )
 
-// bootstrapText is the script of the only command line that is ever sent to a host.
-// Its argument is the nonce. Everything else that varies follows as lines on its
-// standard input: sha256 of the program; its size in bytes; work_dir (empty:
-// ~/.dcs-tui); RUN/HOST, the name of the spool; and the directories to try before
-// work_dir, joined by colons (empty: the usual two).
+// bootstrapText is the script of the only command line that is ever sent to a host. Its
+// argument is a nonce. Everything else that varies follows as lines on its standard input:
+// the sha256 of the program; its size in bytes; work_dir (empty: ~/.dcs-tui); RUN/HOST, the
+// name of the spool; and the directories to try before work_dir, joined by colons (empty: the
+// usual two).
 //
-// The lines are sent only after the script's first answer. A startup file that
-// reads standard input finds nothing there, so it can neither swallow nor execute
-// what is meant for the script.
+// The lines are sent only after the script's first answer. A startup file that reads standard
+// input finds nothing there, so it can neither consume nor execute them.
 //
-// Login shells: bash, dash, ash, zsh, ksh, fish, tcsh. So the text has no
-// newline, no single quote within the quotes, and no exclamation mark, which csh
-// expands everywhere. The variables begin with d_ so that none that the user
-// exports is changed for the jobs; the umask is put back for the same reason.
+// The login shell may be bash, dash, ash, zsh, ksh, fish, or tcsh. Therefore the text has no
+// newline, no single quote within the quotes, and no exclamation mark, which csh expands
+// everywhere. The variables begin with d_, so that no variable that the user exports is
+// changed for the jobs. The umask is restored for the same reason.
 //
-// It needs sh, uname, id, mkdir, chmod, wc, rm, find, head, cat, dd and
-// mv, and uses gzip and timeout when they are there.
+// It needs sh, uname, id, mkdir, chmod, wc, rm, find, head, cat, dd, and mv. It uses gzip and
+// timeout if they exist.
 //
-// Every answer is a line "NONCE word …". An echo of the command line is not taken
-// for an answer, because a newline follows the nonce there.
+// Every answer is a line "NONCE word …". An echo of the command line is not mistaken for an
+// answer, because the nonce is followed by a newline there.
 //
-//	path PATH             uname was not found there, so nothing can be done
+//	path PATH             uname was not found in PATH, so nothing can be done
 //	sys KERNEL MACHINE    the output of uname; the lines may be sent now
-//	have DIR              the binary is in DIR/bin
+//	have DIR              the program is in DIR/bin
 //	need gzip|plain DIR   it is not: send "gzip N" or "plain N", a newline, and N bytes
-//	ok                    it arrived, ran, and gave the right checksum of itself
+//	ok                    it arrived, ran, and printed the right checksum of itself
 //	skip PLACE: WHY       this place cannot be used
 //	bad PLACE: WHAT       what arrived there does not run or has another checksum
 //	none                  no place is left
-//	go                    the helper's own stream begins after this line
+//	go                    the stream of the helper begins after this line
 const bootstrapText = `d_n=$1; ` +
 	`say() { printf "%s %s\n" "$d_n" "$*"; }; ` +
 	`d_e=$(uname -sm) || { say path "$PATH"; exit 8; }; ` +
 	`say sys $d_e; ` +
 	// If a link is cut silently, a read from it blocks for hours.
 	`d_g=; command -v timeout >/dev/null 2>&1 && d_g="timeout 90"; ` +
-	// hear N: reads so many lines into d_l, each with "=" in front. Some old timeouts take
-	// the 90 for a program, and read nothing.
+	// hear N reads N lines into d_l, each prefixed with "=". Some old versions of timeout take the
+	// 90 for a program and read nothing.
 	`hear() { d_l=$($d_g /bin/sh -c "d_k=$1; while [ \$d_k -gt 0 ]; do IFS= read -r d_l || exit 9; printf \"=%s\n\" \"\$d_l\"; d_k=\$((d_k-1)); done") || case $d_g$? in timeout*12[567]) d_g=; hear $1;; *) rm -f "$d_x"; exit 9;; esac; }; ` +
 	`d_x=; hear 5; d_k=$(printf "\n."); IFS=${d_k%.}; set -f; set -- $d_l; set +f; unset IFS; ` +
 	`d_h=${1#=} d_z=${2#=} d_w=${3#=} d_r=${4#=} d_c=${5#=}; ` +
@@ -65,10 +64,10 @@ const bootstrapText = `d_n=$1; ` +
 	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
 	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
 	`start() { umask "$d_u"; cd /; say go; exec "$d_f" __host; exit 126; }; ` +
-	// try PLACE: returns only when the place cannot be used.
+	// try PLACE returns only if the place cannot be used.
 	`try() { cd /; ` +
 	`[ -d "$1" ] || d_e=$(mkdir -p -m 700 "$1" 2>&1) || { say skip "$1: $d_e"; return; }; ` +
-	// From here on "." is one certain directory, whoever renames what.
+	// From here on "." is one certain directory, even if somebody renames it.
 	`cd -P "$1" 2>/dev/null || { say skip "$1: cannot be entered"; return; }; ` +
 	`d_b=$(pwd -P); ` +
 	`[ "$1" = "$d_w" ] || case "$d_b" in */"${1##*/}");; *) say skip "$1: is a symbolic link"; return;; esac; ` +
@@ -81,59 +80,59 @@ const bootstrapText = `d_n=$1; ` +
 	// An empty file is a program for sh, unless the file system is mounted noexec.
 	`d_e=$({ : >"$d_x" && chmod 700 "$d_x"; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
 	`d_e=$("./$d_x" 2>&1) || { rm -f "$d_x"; say skip "$1: programs cannot be run there (mounted noexec?)"; return; }; ` +
-	// What senders that were cut off left behind, and versions that nobody has used for a month.
+	// Remove what interrupted transfers left behind, and versions that were not used for a month.
 	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
 	`find bin -name "dcs-tui-*" -mtime +30 -exec rm -f {} + 2>/dev/null; ` +
 	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
 	`hear 1; d_m=${d_l#=}; d_k=${d_m#* }; d_m=${d_m%% *}; ` +
-	// The second cat takes what is left when the disk is full, so that the stream stays in step.
+	// The second cat consumes the rest when the disk is full, so that the stream stays in step.
 	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=65536; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
 	`$d_g head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; } | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
 	`|| { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
-	// To the disk before it gets its name: a copy that a power cut left empty would be taken for good.
+	// Fsync before the rename: an empty copy, left by a power failure, would be used forever.
 	`d_e=$(dd of="$d_x" conv=notrunc,fsync </dev/null 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	`d_e=$("./$d_x" __sum 2>&1); ` +
 	`[ "$d_e" = "$d_h" ] || { rm -f "$d_x"; say bad "$1: $d_e"; return; }; ` +
 	`d_e=$(mv -f "$d_x" "$d_f" 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	`say ok; start; }; ` +
 	`IFS=:; set -f; set -- $d_c "$d_w"; set +f; unset IFS; ` +
-	// The place that holds this run's spool comes first, then one that has the
-	// binary, so that a host does not change its spool between two connections.
+	// Try the place with this run's spool first, then one with the program, so that a host keeps
+	// its spool across connections.
 	`for d_p in 1 2 3; do for d_t do d_a=3; ` +
 	`[ -f "$d_t/bin/dcs-tui-$d_h" ] && d_a=2; [ -d "$d_t/runs/$d_r" ] && d_a=1; ` +
 	`[ $d_a = $d_p ] && try "$d_t"; done; done; ` +
 	`say none; exit 8`
 
-// bootstrap returns the command line that starts the helper on a host. The nonce is
+// bootstrap returns the command line that starts the helper on a host. The nonce must be
 // hexadecimal.
 func bootstrap(nonce string) string {
 	return "exec /bin/sh -c '" + bootstrapText + "' dcs-tui " + nonce
 }
 
-// maxNoise is how much a login shell and the bootstrap may print before the
-// helper's stream begins.
+// maxNoise is the number of bytes that a login shell and the bootstrap may print before the
+// stream of the helper.
 const maxNoise = 64 << 10
 
-// errNoise reports that the far end prints forever.
+// errNoise is returned when the far end prints without end.
 var errNoise = errors.New("prints without end")
 
 // errTerminal is returned when a terminal on the way would change our bytes.
 var errTerminal = errors.New("the command allocates a terminal on the host")
 
-// answers reads the lines of the bootstrap out of whatever else comes.
+// answers reads the answers of the bootstrap and skips other lines.
 type answers struct {
-	r     *bufio.Reader // at least maxNoise, so that NewReader goes on with it
-	nonce []byte        // with the blank that follows it
-	seen  int           // bytes
-	noise string        // the first line that was not for us
+	r     *bufio.Reader // at least maxNoise, so that NewReader continues with it
+	nonce []byte        // including the blank after it
+	seen  int           // bytes read
+	noise string        // the first line that was no answer
 }
 
 func newAnswers(r io.Reader, nonce string) *answers {
 	return &answers{r: bufio.NewReaderSize(r, maxNoise), nonce: []byte(nonce + " ")}
 }
 
-// next returns the next answer: its word and the rest of its line. Noise without
-// a newline may stand before an answer on the same line.
+// next returns the word and the rest of the next answer. Noise without a newline may precede it
+// on the same line.
 func (a *answers) next() (word, rest string, err error) {
 	for {
 		line, err := a.r.ReadSlice('\n')
@@ -162,7 +161,7 @@ func (a *answers) keep(line []byte) {
 	}
 }
 
-// said quotes the first line of noise for an error, "" if there was none.
+// said quotes the first line of noise for an error.
 func (a *answers) said() string {
 	if a.noise == "" {
 		return ""
@@ -170,8 +169,8 @@ func (a *answers) said() string {
 	return fmt.Sprintf("; it printed %q", a.noise)
 }
 
-// arrive follows the bootstrap until the helper's own stream begins, and sends
-// the binary where it is requested.
+// arrive follows the bootstrap until the stream of the helper begins, and sends the program if it
+// is requested.
 func (s *session) arrive() error {
 	var why []string
 	damaged := false
@@ -204,7 +203,7 @@ func (s *session) arrive() error {
 	}
 }
 
-// noPlace explains why the helper can run nowhere.
+// noPlace explains why the helper can run nowhere on the host.
 func (s *session) noPlace(why []string, damaged bool) error {
 	err := fmt.Errorf("there is no place for the helper: %s", strings.Join(why, "; "))
 	if damaged {
@@ -213,8 +212,8 @@ func (s *session) noPlace(why []string, damaged bool) error {
 	return s.fail(hosts.Misconfigured, "give the host a work_dir that is yours, has room, and may run programs", err)
 }
 
-// deploy sends the binary; rest is what follows "need". The deadline is one of
-// progress: it is put off with each piece that was taken.
+// deploy sends the program. rest is what follows "need". Each piece that is written extends the
+// deadline.
 func (s *session) deploy(rest string) error {
 	method, where, _ := strings.Cut(rest, " ")
 	s.at("sending the helper to " + clean(where))
@@ -238,21 +237,20 @@ func (s *session) deploy(rest string) error {
 		if errors.As(err, &own) {
 			return s.fail(hosts.Misconfigured, "", err)
 		}
-		// The far end has gone, or is going: what it says last, and how it ended,
-		// explain more than err does.
+		// The far end is gone or about to go. What it prints and how it ends explain more than err.
 	}
 	s.timer.Reset(s.c.opt.StallTimeout)
 	s.at("checking the helper in " + clean(where))
 	return nil
 }
 
-// errSource is an error of reading our own program, not of the link.
+// errSource is an error of reading our own program.
 type errSource struct{ err error }
 
 func (e *errSource) Error() string { return e.err.Error() }
 func (e *errSource) Unwrap() error { return e.err }
 
-// pour copies src to dst and puts the deadline off as it goes.
+// pour copies src to dst and extends the deadline with each piece.
 func (s *session) pour(dst io.Writer, src io.Reader) error {
 	buf := make([]byte, 64<<10)
 	for {
@@ -272,8 +270,8 @@ func (s *session) pour(dst io.Writer, src io.Reader) error {
 	}
 }
 
-// program is a program of ours that can be sent to hosts of its kind. The file
-// stays open, so it does not matter if its name is deleted or given to another.
+// program is an executable of ours for one kind of host. The file stays open, so its name may be
+// deleted or reused.
 type program struct {
 	file *os.File
 	size int64
@@ -298,13 +296,13 @@ func loadBinary(path, name string) (*program, error) {
 	return &program{file: f, size: n, hash: hex.EncodeToString(h.Sum(nil)), name: name}, nil
 }
 
-// plain returns the content as it is.
+// plain returns the content and its size.
 func (b *program) plain() (io.Reader, int64, error) {
 	return io.NewSectionReader(b.file, 0, b.size), b.size, nil
 }
 
-// gzipped returns the content compressed. Compressing is done once for all who
-// send at the same time; the others wait.
+// gzipped returns the compressed content and its size. It is compressed once for all transfers at
+// the same time.
 func (b *program) gzipped() (io.Reader, int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -326,21 +324,21 @@ func (b *program) gzipped() (io.Reader, int64, error) {
 	return &held{bytes.NewReader(buf.Bytes()), buf}, int64(buf.Len()), nil
 }
 
-// held keeps the whole buffer alive, for the weak pointer to it.
+// held keeps the buffer alive for the weak pointer to it.
 type held struct {
 	io.Reader
 	buf *bytes.Buffer
 }
 
-// binaries finds the program for a kind of machine: our own, or one built for
-// that machine beside ours.
+// binaries finds the program for a kind of machine: our own, or one beside it that was built for
+// that machine.
 type binaries struct {
-	goos, goarch string // what our own runs on
+	goos, goarch string // of our own program
 	own          func() (*program, error)
-	dir          func() (string, error) // where our executable is
+	dir          func() (string, error) // directory of our executable
 
 	mu    sync.Mutex
-	other map[string]*program // by "linux-arm64"
+	other map[string]*program // by name, such as "linux-arm64"
 }
 
 func newBinaries() *binaries {
@@ -355,13 +353,13 @@ func newBinaries() *binaries {
 	}
 }
 
-// ownBinary is this process's program, hashed once. /proc/self/exe still opens
-// it when the file was deleted or replaced in the meantime.
+// ownBinary returns this process's program, hashed once. /proc/self/exe still opens it after the
+// file was deleted or replaced.
 var ownBinary = sync.OnceValues(func() (*program, error) {
 	return loadBinary("/proc/self/exe", "our own program")
 })
 
-// errNoBinary reports that there is no program for that machine.
+// errNoBinary is returned when there is no program for a kind of machine.
 type errNoBinary struct {
 	kernel, machine string
 	advice          string
@@ -371,7 +369,7 @@ func (e *errNoBinary) Error() string {
 	return fmt.Sprintf("the host is %s %s, and this dcs-tui was not built for that", e.kernel, e.machine)
 }
 
-// forSystem returns the program for a host on which uname says so.
+// forSystem returns the program for a host with that output of uname.
 func (b *binaries) forSystem(kernel, machine string) (*program, error) {
 	goos, goarch := strings.ToLower(kernel), archOf(machine)
 	if goos == b.goos && (goarch == b.goarch || goarch == "amd64" && b.goarch == "386") {
@@ -409,7 +407,7 @@ func (b *binaries) forSystem(kernel, machine string) (*program, error) {
 	return o, nil
 }
 
-// archOf translates the machine of uname to Go's word, "" when it is unknown.
+// archOf translates the machine of uname to Go's name, or returns "".
 func archOf(machine string) string {
 	switch machine {
 	case "x86_64", "amd64":

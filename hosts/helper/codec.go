@@ -12,11 +12,10 @@ import (
 
 var codecs sync.Map // reflect.Type: codec
 
-// Append appends the encoding of v, which consists of the types that messages may
-// contain, to b.
+// Append appends the encoding of v to b. v may consist of the types that messages contain.
 func Append(b []byte, v any) []byte { return cached(reflect.TypeOf(v)).enc(b, reflect.ValueOf(v)) }
 
-// Decode sets *v, which is zero, to what Append encoded. All of b must be the encoding.
+// Decode decodes into *v, which must be zero, what Append encoded. It must use all of b.
 func Decode[T any](b []byte, v *T) error {
 	c := cached(reflect.TypeFor[T]())
 	return c.decode(b, reflect.ValueOf(v).Elem())
@@ -39,8 +38,8 @@ func (c *codec) decode(b []byte, v reflect.Value) error {
 	return d.err
 }
 
-// codec writes and reads values of one type. shape describes the type for the
-// first line of a stream; least is the fewest bytes that a value takes.
+// codec encodes and decodes values of one type. shape describes the type for the first line of a
+// stream. least is the minimum number of bytes of a value.
 type codec struct {
 	enc   func(b []byte, v reflect.Value) []byte
 	dec   func(d *decoder, v reflect.Value)
@@ -48,7 +47,7 @@ type codec struct {
 	least int
 }
 
-// decoder walks through a payload. After the first error it returns zeros.
+// decoder reads a payload. After the first error it returns zeros.
 type decoder struct {
 	b   []byte
 	err error
@@ -76,8 +75,8 @@ func (d *decoder) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// count reads how many elements follow, each of at least least bytes, and
-// refuses more than can be there, so that memory is bounded by what was sent.
+// count reads the number of the following elements, each of at least least bytes. It refuses more
+// than fit into the payload, so that the sender cannot make us allocate more than it sends.
 func (d *decoder) count(least int) int {
 	n := d.uvarint()
 	if n > uint64(len(d.b)/max(1, least)) {
@@ -105,8 +104,8 @@ func (d *decoder) bool() bool {
 	return len(p) == 1 && p[0] == 1
 }
 
-// codecFor derives the codec of t. It panics, at start-up, for a type that no
-// message may contain: that is a mistake in package hosts, not in the input.
+// codecFor derives the codec of t. It panics for a type that no message may contain, which is a
+// mistake in package hosts.
 func codecFor(t reflect.Type) codec {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -227,8 +226,8 @@ func arrayOf(t reflect.Type) codec {
 		}, fmt.Sprintf("[%d]%s", n, e.shape), n * e.least}
 }
 
-// mapOf writes the entries in the order of their keys, so that equal messages
-// have equal bytes; keys are strings.
+// mapOf encodes entries in the order of their keys, which are strings, so that equal messages have
+// equal bytes.
 func mapOf(t reflect.Type) codec {
 	if t.Key() != reflect.TypeFor[string]() {
 		panic("wire: no message may contain a " + t.String())

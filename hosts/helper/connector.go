@@ -14,21 +14,19 @@ import (
 	"dcs-tui/hosts"
 )
 
-// Options say how to connect.
+// Options configure a Connector.
 type Options struct {
 	Opener hosts.Opener
-	// Log takes each line that a helper writes to standard error (for the file
-	// hosts/<host>.log), cleaned of control characters. It is called from
-	// several goroutines and should not block. nil: the lines are dropped.
+	// Log is called with each line that a helper writes to standard error, without control
+	// characters. It is called from several goroutines and should not block. It may be nil.
 	Log func(host, line string)
-	// ConnectTimeout bounds everything up to the hello, the sending of the binary
-	// apart. 0: 20 s.
+	// ConnectTimeout bounds everything up to the hello, except for sending the program.
+	// 0: 20 s.
 	ConnectTimeout time.Duration
-	// StallTimeout is how long the sending of the binary may make no progress.
-	// 0: 60 s.
+	// StallTimeout bounds the time without progress while the program is sent. 0: 60 s.
 	StallTimeout time.Duration
-	// Bases replaces /var/tmp/dcs-UID and /tmp/dcs-UID: absolute paths joined by
-	// colons. "": those two. work_dir is tried last in any case.
+	// Bases replaces the directories /var/tmp/dcs-UID and /tmp/dcs-UID. It contains absolute paths
+	// joined by colons. work_dir is tried last in any case.
 	Bases string
 }
 
@@ -52,15 +50,14 @@ func New(o Options) *Connector {
 	return &Connector{opt: o, binaries: newBinaries()}
 }
 
-// Connect opens a link to h, brings the helper there if it is not there yet,
-// and exchanges open for its hello. ctx counts only until Connect returns.
-// Errors are of the classes of package hosts, or a *hosts.FencedError when
-// another dispatcher has taken the run over.
+// Connect opens a link to h, brings the helper there if necessary, sends open, and receives the
+// hello. ctx counts only until Connect returns. Errors are of the classes of package hosts, or a
+// *hosts.FencedError if another dispatcher has taken the run over.
 func (c *Connector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
 	if err := checkLines(h, open); err != nil {
 		return nil, err
 	}
-	go c.binaries.own() // hash our program while the link is being opened
+	go c.binaries.own() // hashes our program while the link is being opened
 	s := newSession(ctx, c, h, open)
 	w, err := s.connect()
 	if err = s.finish(err); err != nil {
@@ -70,18 +67,18 @@ func (c *Connector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open
 	return w, nil
 }
 
-// session is one Connect under way. Its fields belong to the goroutine that
-// called Connect, but for step.
+// session is one Connect in progress. All fields but step are owned by the goroutine that called
+// Connect.
 type session struct {
 	c    *Connector
 	host *hosts.Host
 	open *hosts.Open
 
-	ctx     context.Context // ended by the caller or the deadline
+	ctx     context.Context // canceled by the caller or the deadline
 	cancel  context.CancelCauseFunc
 	timer   *time.Timer            // the deadline
 	step    atomic.Pointer[string] // what we are waiting for
-	release func() bool            // takes the link out of ctx's hands
+	release func() bool            // stops closing the link when ctx ends
 
 	link    hosts.Link
 	stream  hosts.Stream
@@ -90,7 +87,7 @@ type session struct {
 	binary  *program
 }
 
-// errLate is the cause of ctx's end when a step took too long.
+// errLate is the cause of ctx when a step took too long.
 type errLate struct{ step string }
 
 func (e *errLate) Error() string { return "no answer in time while " + e.step }
@@ -105,13 +102,13 @@ func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Op
 	return s
 }
 
-// stepShell lasts until the first answer of the bootstrap.
+// stepShell is the step until the first answer of the bootstrap.
 const stepShell = "waiting for the login shell"
 
-// at records what we are waiting for, for the error when it does not come.
+// at records the step for the error if it takes too long.
 func (s *session) at(step string) { s.step.Store(&step) }
 
-// connect goes through all steps.
+// connect performs all steps.
 func (s *session) connect() (*worker, error) {
 	link, err := s.c.opt.Opener.Open(s.ctx, s.host)
 	if err != nil {
@@ -128,8 +125,8 @@ func (s *session) connect() (*worker, error) {
 	return s.hello()
 }
 
-// begin starts the bootstrap and sends it what it needs. It sends nothing before the
-// first answer: until then a startup file may be reading.
+// begin starts the bootstrap and sends its lines. It sends nothing before the first answer, because
+// a startup file may be reading until then.
 func (s *session) begin() error {
 	var random [16]byte
 	rand.Read(random[:]) // never fails
@@ -158,7 +155,7 @@ func (s *session) begin() error {
 	lines := fmt.Sprintf("%s\n%d\n%s\n%s/%s\n%s\n", s.binary.hash, s.binary.size,
 		s.workDir(), s.open.Run, s.open.Host, s.c.opt.Bases)
 	if _, err := io.WriteString(stream.Stdin(), lines); err != nil {
-		// What the far end said before it went explains more than the write error.
+		// What the far end printed last explains more than the write error.
 		if _, _, err2 := s.answers.next(); err2 != nil {
 			err = err2
 		}
@@ -167,7 +164,7 @@ func (s *session) begin() error {
 	return nil
 }
 
-// system reads the first answer, which is the output of uname on the host.
+// system reads the first answer: the output of uname on the host.
 func (s *session) system() (kernel, machine string, err error) {
 	word, rest, err := s.answers.next()
 	if err != nil {
@@ -191,7 +188,7 @@ func (s *session) workDir() string {
 	return s.host.WorkDir
 }
 
-// checkLines refuses what cannot travel as a line of the bootstrap.
+// checkLines refuses values that do not fit into a line of the bootstrap.
 func checkLines(h *hosts.Host, open *hosts.Open) error {
 	for what, v := range map[string]string{"work_dir": open.WorkDir + h.WorkDir, "the host's name": open.Host, "the run's uid": open.Run} {
 		if strings.ContainsAny(v, "\n\r\x00") {
@@ -201,17 +198,17 @@ func checkLines(h *hosts.Host, open *hosts.Open) error {
 	return nil
 }
 
-// finish ends the session: with an error it cuts the link and says why in the
-// words of hosts.Error; otherwise the link is the worker's.
+// finish ends the session. After an error it closes the link and returns a *hosts.Error. Otherwise
+// the worker owns the link.
 func (s *session) finish(err error) error {
 	s.timer.Stop()
-	// The deadline or the caller may have been faster: then the link is being
-	// closed. What is known for certain stays the reason all the same.
+	// The deadline or the caller may have been faster and is closing the link. An error that is
+	// certain remains the reason nevertheless.
 	if (!s.release() || s.ctx.Err() != nil) && !certain(err) {
 		cause, advice := context.Cause(s.ctx), ""
 		if late := (*errLate)(nil); errors.As(cause, &late) && late.step == stepShell {
 			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; let it do so in interactive shells only"
-			if s.host.Link == "command" { // the command may not have reached the host
+			if s.host.Link == "command" { // it may not have reached the host
 				advice = "the host may be out of reach, or " + advice
 			}
 		}
@@ -225,7 +222,7 @@ func (s *session) finish(err error) error {
 	return err
 }
 
-// said quotes what the far end printed, for an error.
+// said quotes what the far end printed for an error.
 func (s *session) said() string {
 	if s.answers == nil {
 		return ""
@@ -233,17 +230,16 @@ func (s *session) said() string {
 	return s.words.said() + s.answers.said()
 }
 
-// certain reports whether err would be the same after any other time of waiting, or that it
-// names who was waited for.
+// certain reports whether more time would not change err, or err names who did not answer.
 func certain(err error) bool {
 	var fenced *hosts.FencedError
 	return err != nil && (hosts.ClassOf(err).Permanent() || errors.As(err, &fenced) || errors.Is(err, hosts.ErrUnanswered))
 }
 
-// maxEarly is how many reports may come before the hello.
+// maxEarly is the number of reports that may precede the hello.
 const maxEarly = 100
 
-// hello sends Open, waits for Hello and checks it.
+// hello sends Open, receives Hello, and checks it.
 func (s *session) hello() (*worker, error) {
 	s.at("waiting for the helper's hello")
 	w := newWorker(s)
@@ -289,12 +285,12 @@ func (s *session) helperEnded(err error) error {
 	return howEnded(s.host.Name, "the helper", s.stream, s.words, err)
 }
 
-// rebuild advises what to do about a program of another build.
+// rebuild returns the advice for a program of another build.
 func (s *session) rebuild() string {
 	return "build " + s.binary.name + " again from the sources of this dcs-tui"
 }
 
-// check looks for the reasons for which a helper that answers is useless.
+// check returns an error for a helper that answers but cannot be used.
 func (s *session) check(h *hosts.Hello) error {
 	switch {
 	case h.Version != hosts.ProtocolVersion:
@@ -313,11 +309,11 @@ func (s *session) check(h *hosts.Hello) error {
 	return nil
 }
 
-// lastWait bounds how long we wait, once a stream has ended, to learn how its
-// command ended and what it said last.
+// lastWait bounds the wait, after the end of a stream, for the exit status of its command and its
+// last output.
 const lastWait = 2 * time.Second
 
-// fail makes an error about the host, unless err already is one.
+// fail returns an error about the host, unless err is one already.
 func (s *session) fail(class hosts.Class, advice string, err error) error {
 	return classed(s.host.Name, class, advice, err)
 }
@@ -330,7 +326,7 @@ func classed(host string, class hosts.Class, advice string, err error) error {
 	return &hosts.Error{Host: host, Class: class, Err: err, Advice: advice}
 }
 
-// noBinary explains why no program can be sent to a host of this kind.
+// noBinary explains why there is no program for a host of this kind.
 func (s *session) noBinary(err error) error {
 	var no *errNoBinary
 	if errors.As(err, &no) {
@@ -339,7 +335,7 @@ func (s *session) noBinary(err error) error {
 	return s.fail(hosts.Misconfigured, "", err)
 }
 
-// ended explains why the bootstrap's output ended or made no sense.
+// ended explains why the bootstrap's output ended or was not understood.
 func (s *session) ended(err error) error {
 	if errors.Is(err, errNoise) {
 		return s.fail(hosts.Broken, "its login shell should print nothing when it is not interactive",
@@ -356,8 +352,8 @@ func (s *session) ended(err error) error {
 	return how
 }
 
-// howEnded turns the end of a stream into an error about the host: Broken when
-// the command is known to have ended, Unreachable when the link is gone.
+// howEnded converts the end of a stream to an error about the host: Broken if the command is known
+// to have ended, Unreachable if the link was cut.
 func howEnded(host, who string, stream hosts.Stream, words *lastWords, err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return classed(host, readClass(err), "", err)
@@ -371,7 +367,7 @@ func howEnded(host, who string, stream hosts.Stream, words *lastWords, err error
 	case <-limit.C:
 		return classed(host, hosts.Broken, "", fmt.Errorf("%s closed its output but still runs%s", who, words.said()))
 	}
-	select { // what it said comes on a way of its own
+	select { // standard error is read by another goroutine
 	case <-words.done:
 	case <-limit.C:
 	}
@@ -388,7 +384,7 @@ func howEnded(host, who string, stream hosts.Stream, words *lastWords, err error
 	return classed(host, hosts.Unreachable, "", fmt.Errorf("the link was cut: %w", err))
 }
 
-// readClass returns what an error of reading is a sign of.
+// readClass returns the class of a read error.
 func readClass(err error) hosts.Class {
 	for _, e := range []error{ErrFormat, ErrGap, ErrWord, ErrChecksum, ErrTooLarge} {
 		if errors.Is(err, e) {

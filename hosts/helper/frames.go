@@ -14,10 +14,10 @@ import (
 	"dcs-tui/hosts"
 )
 
-// MaxPayload is the most bytes that the payload of one frame may have.
+// MaxPayload is the maximum number of bytes in the payload of a frame.
 const MaxPayload = 8 << 20
 
-// keepBuffer is how large a buffer may grow and still be kept for the next use.
+// keepBuffer is the maximum size of a buffer that is kept for reuse.
 const keepBuffer = 256 << 10
 
 // Writer writes messages as frames. It is safe for concurrent use.
@@ -25,7 +25,7 @@ type Writer struct {
 	mu      sync.Mutex
 	w       io.Writer
 	seq     int64
-	err     error  // of an earlier write: the stream may be cut inside a frame
+	err     error  // of an earlier write, after which the stream may end inside a frame
 	batch   []byte // frames of one Write, kept for reuse
 	payload []byte
 }
@@ -33,12 +33,11 @@ type Writer struct {
 // NewWriter returns a Writer on w, which begins with the first message written.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Write hands all messages, structs of package hosts or pointers to them, to the
-// underlying writer in one call and in order. A list (Launch, Exits, Probed …)
-// that is too large for one frame is sent as several messages. A message that
-// cannot be sent (ErrTooLarge, ErrWord) makes Write send nothing of the batch,
-// and the stream stays good. After an error of the underlying writer every
-// further Write fails with that error.
+// Write writes all messages, structs of package hosts or pointers to them, in order and with one call
+// to the underlying writer. A list (Launch, Exits, Probed …) that is too large for a frame is split
+// into several messages. If a message cannot be sent (ErrTooLarge, ErrWord), Write sends nothing of
+// this call and the Writer remains usable. After an error of the underlying writer every further Write
+// returns that error.
 func (w *Writer) Write(msgs ...hosts.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +66,7 @@ func (w *Writer) Write(msgs ...hosts.Message) error {
 	return err
 }
 
-// append adds the frame (or frames) of m to b. The caller holds mu.
+// append appends the frame or frames of m to b. The caller holds mu.
 func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) {
 	v := reflect.ValueOf(m)
 	if v.Kind() == reflect.Pointer {
@@ -97,35 +96,21 @@ func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, er
 	}
 	seq++
 	start := len(b)
-	b = strconv.AppendInt(b, seq, 10)
-	b = append(b, ' ')
-	b = append(b, k.word...)
-	b = append(b, ' ')
-	b = strconv.AppendInt(b, int64(len(p)), 10)
+	b = fmt.Appendf(b, "%d %s %d", seq, k.word, len(p))
 	sum := crc32.Update(crc32.Checksum(b[start:], castagnoli), castagnoli, p)
-	b = append(b, ' ')
-	b = appendHex(b, sum)
-	b = append(b, '\n')
+	b = fmt.Appendf(b, " %08x\n", sum)
 	b = append(b, p...)
 	return append(b, '\n'), seq, nil
 }
 
-func appendHex(b []byte, u uint32) []byte {
-	const digits = "0123456789abcdef"
-	for s := 28; s >= 0; s -= 4 {
-		b = append(b, digits[u>>s&15])
-	}
-	return b
-}
-
-// maxHeader is the most bytes of a frame's first line.
+// maxHeader is the maximum number of bytes in the first line of a frame.
 const maxHeader = 80
 
-// readStep is how much memory is taken before bytes are there to fill it.
+// readStep bounds the memory that is allocated before the bytes have arrived.
 const readStep = 256 << 10
 
-// Reader reads frames. It is not safe for concurrent use. It reads ahead: what
-// follows the frames on the same stream is lost to others.
+// Reader reads frames. It is not safe for concurrent use. It reads ahead, so nobody else can read what
+// follows the frames.
 type Reader struct {
 	r       *bufio.Reader
 	seq     int64
@@ -137,11 +122,10 @@ type Reader struct {
 // NewReader returns a Reader on r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }
 
-// Read returns the next message, always as a pointer to a struct of package
-// hosts (*hosts.Launch …). It returns io.EOF when the stream ends after a whole
-// frame (or before the first), an error wrapping io.ErrUnexpectedEOF when it
-// ends inside one, one of this package's errors when the stream is not as
-// written, else the underlying reader's. It keeps returning the first error.
+// Read returns the next message as a pointer to a struct of package hosts. It returns io.EOF if the
+// stream ends after a complete frame or before the first, an error that wraps io.ErrUnexpectedEOF if it
+// ends inside a frame, one of this package's errors if the stream is malformed, and otherwise the error
+// of the underlying reader. After an error it returns the same error again.
 func (r *Reader) Read() (hosts.Message, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -173,7 +157,7 @@ func (r *Reader) read() (hosts.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	crc := crc32.Checksum(line[:len(line)-9], castagnoli) // line is in r's buffer: before the next read
+	crc := crc32.Checksum(line[:len(line)-9], castagnoli) // before the next read, which overwrites line
 	p, err := r.body(n)
 	if err != nil {
 		return nil, err
@@ -188,7 +172,7 @@ func (r *Reader) read() (hosts.Message, error) {
 	return v.Interface().(hosts.Message), nil
 }
 
-// line returns the next line without its newline, valid until the next read.
+// line returns the next line without its newline. It is valid until the next read.
 func (r *Reader) line() ([]byte, error) {
 	line, err := r.r.ReadSlice('\n')
 	switch {
@@ -202,17 +186,17 @@ func (r *Reader) line() ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// header takes "SEQ WORD LEN CRC" apart and checks SEQ, WORD and LEN. Numbers
-// must be written as Writer writes them.
+// header parses "SEQ WORD LEN CRC" and checks SEQ, WORD, and LEN. It accepts only
+// what Writer writes.
 func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	f := bytes.Split(line, []byte{' '})
-	if len(f) != 4 || len(f[3]) != 8 {
+	if len(f) != 4 {
 		return nil, 0, 0, fmt.Errorf("%w: %q", ErrFormat, line)
 	}
-	seq, ok1 := number(f[0])
-	size, ok2 := number(f[2])
-	crc, err := strconv.ParseUint(string(f[3]), 16, 32)
-	if !ok1 || !ok2 || err != nil || string(appendHex(nil, uint32(crc))) != string(f[3]) {
+	seq, err1 := strconv.ParseInt(string(f[0]), 10, 64)
+	size, err2 := strconv.ParseInt(string(f[2]), 10, 64)
+	crc, err3 := strconv.ParseUint(string(f[3]), 16, 32)
+	if errors.Join(err1, err2, err3) != nil || size < 0 || string(line) != fmt.Sprintf("%d %s %d %08x", seq, f[1], size, crc) {
 		return nil, 0, 0, fmt.Errorf("%w: %q", ErrFormat, line)
 	}
 	if seq != r.seq+1 {
@@ -228,14 +212,8 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	return k, int(size), uint32(crc), nil
 }
 
-// number reads digits without sign or leading zero.
-func number(b []byte) (int64, bool) {
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	return n, err == nil && b[0] >= '0' && b[0] <= '9' && (b[0] != '0' || len(b) == 1)
-}
-
-// body reads n bytes and the newline after them. The slice is valid until the
-// next call. Memory grows with what has arrived, not with what was announced.
+// body reads n bytes and the newline after them. The slice is valid until the next call. Memory grows
+// with what has arrived, not with what was announced.
 func (r *Reader) body(n int) ([]byte, error) {
 	p := r.payload[:0]
 	for len(p) < n+1 {
@@ -261,8 +239,8 @@ func (r *Reader) body(n int) ([]byte, error) {
 	return p[:n], nil
 }
 
-// halves cuts a message that is a list of attempts, Jobs, in two messages that mean the
-// same when they arrive one after the other. ok is false when it cannot.
+// halves splits a message with a list Jobs into two messages that together mean the same. ok is false
+// if that is impossible.
 func halves(m reflect.Value) (one, two hosts.Message, ok bool) {
 	list := m.FieldByName("Jobs")
 	if _, question := m.Interface().(hosts.List); question || !list.IsValid() || list.Len() < 2 {
@@ -281,7 +259,7 @@ func halves(m reflect.Value) (one, two hosts.Message, ok bool) {
 	return half(0, n/2, false), half(n/2, n, true), true
 }
 
-// what names a message for people.
+// what describes a message for people.
 func what(m any) string {
 	switch m := m.(type) {
 	case hosts.Launch:
@@ -299,9 +277,8 @@ func what(m any) string {
 	return "a message"
 }
 
-// What can be wrong with a stream; every error of Reader but io.EOF and those of
-// the underlying reader wraps one of them. None can be recovered from: close the
-// channel. A stream that ends inside a frame gives io.ErrUnexpectedEOF.
+// Errors of malformed streams. All errors of Reader wrap one of them, except for io.EOF,
+// io.ErrUnexpectedEOF, and errors of the underlying reader. None is recoverable: close the channel.
 var (
 	ErrVersion  = errors.New("the other side is another build of dcs-tui")
 	ErrFormat   = errors.New("not a frame")

@@ -16,12 +16,11 @@ import (
 	"dcs-tui/hosts"
 )
 
-// maxReports is how many reports may wait to be taken by the dispatcher. A host
-// that has more to say waits.
+// maxReports is the number of reports that may wait for the dispatcher. A host with more of them
+// waits.
 const maxReports = 256
 
-// worker is a helper that has said hello. Two goroutines of its own read and
-// write; both end when the link is closed.
+// worker is a helper that has sent its hello. Two goroutines read and write until the link is closed.
 type worker struct {
 	host   string
 	link   hosts.Link
@@ -31,7 +30,7 @@ type worker struct {
 	out    *Writer // writes into box
 	box    *mailbox
 	first  *hosts.Hello
-	early  []hosts.Message // came before the hello
+	early  []hosts.Message // received before the hello
 
 	reports chan hosts.Message
 	stop    chan struct{} // closed when the link is being closed
@@ -39,7 +38,7 @@ type worker struct {
 	mu     sync.Mutex
 	err    error
 	closed bool
-	bye    bool // Bye was sent: the helper's end is no failure
+	bye    bool // Bye was sent, so the end of the helper is no failure
 }
 
 var _ hosts.Worker = (*worker)(nil)
@@ -59,12 +58,11 @@ func (w *worker) start() {
 	go w.write()
 }
 
-// Hello returns what the helper said when it started.
+// Hello returns the helper's hello.
 func (w *worker) Hello() *hosts.Hello { return w.first }
 
-// Send hands messages over; it never waits for the host. A message that is too
-// large (ErrTooLarge) fails by itself and sends nothing of this call; any
-// other error means that the worker is closed.
+// Send queues messages and does not block. If a message is too large (ErrTooLarge), it sends nothing of
+// this call. Any other error means that the worker is closed.
 func (w *worker) Send(msgs ...hosts.Message) error {
 	w.mu.Lock()
 	for _, m := range msgs {
@@ -84,27 +82,26 @@ func (w *worker) Send(msgs ...hosts.Message) error {
 	return w.Err()
 }
 
-// Reports delivers what the host says; see hosts.Worker.
+// Reports returns the channel of the host's reports; see hosts.Worker.
 func (w *worker) Reports() <-chan hosts.Message { return w.reports }
 
-// KeepAlive asks the link for a heartbeat.
+// KeepAlive requests a keepalive of the link.
 func (w *worker) KeepAlive(ctx context.Context) error { return w.link.KeepAlive(ctx) }
 
-// Err returns why the worker ended: nil before it has, and when the helper left
-// because Bye had been sent.
+// Err returns why the worker ended. It returns nil before the end, and if the helper left because of a Bye.
 func (w *worker) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// Close cuts the link. Reports not yet taken are still in the channel.
+// Close closes the link. Reports that were received stay in the channel.
 func (w *worker) Close() error {
 	w.end(&hosts.Error{Host: w.host, Class: hosts.Unreachable, Err: errClosed})
 	return nil
 }
 
-// end closes everything, once; err is why, nil for an orderly end.
+// end closes everything, once. err is the reason, or nil.
 func (w *worker) end(err error) {
 	w.mu.Lock()
 	if w.closed {
@@ -151,7 +148,7 @@ func (w *worker) deliver(m hosts.Message) bool {
 // whyEnded explains the end of the helper's stream.
 func (w *worker) whyEnded(err error) error {
 	select {
-	case <-w.stop: // we closed it
+	case <-w.stop: // closed by us
 		return err
 	default:
 	}
@@ -166,8 +163,7 @@ func (w *worker) whyEnded(err error) error {
 	return err
 }
 
-// write hands over what Send left in the mailbox. When that fails the reader
-// usually learns the reason; it gets a moment to do so.
+// write writes what Send has queued. After an error it gives the reader some time to find the reason.
 func (w *worker) write() {
 	err := w.box.run(w.stream.Stdin(), w.stop)
 	if err == nil {
@@ -184,31 +180,31 @@ func (w *worker) write() {
 	}
 }
 
-// Limits on the bytes queued for hosts. They bound memory, not time: a host that reads
-// nothing is detected by its silence.
+// Limits on the bytes that are queued for hosts. They bound memory: a host that reads nothing is detected
+// by its silence.
 const (
-	maxUnsent     = 256 << 20 // for all hosts together; enough for the longest commands on all slots of some hosts
-	maxUnsentSure = 1 << 20   // guaranteed to each host, and one message of any size, whatever the others use
+	maxUnsent     = 256 << 20 // for all hosts together
+	maxUnsentSure = 1 << 20   // guaranteed to each host, in addition to one message of any size
 )
 
 var errClosed = errors.New("the link was closed")
 
-// mailbox is the io.Writer between Send, which must not block, and the stream,
-// which may: bytes wait here, up to a limit. One goroutine runs it.
+// mailbox is the io.Writer between Send, which must not block, and the stream, which may. It queues bytes up
+// to a limit. One goroutine runs it.
 type mailbox struct {
-	wake chan struct{} // room for one: there are bytes
+	wake chan struct{} // capacity 1: there are bytes
 	all  *atomic.Int64 // bytes queued in the mailboxes of all hosts
 
 	mu      sync.Mutex
 	buf     []byte
 	writing int    // bytes that are being written
-	spare   []byte // the buffer that was written last, for reuse
+	spare   []byte // an earlier buffer, for reuse
 	err     error  // set by close
 }
 
 func newMailbox(all *atomic.Int64) *mailbox { return &mailbox{wake: make(chan struct{}, 1), all: all} }
 
-// Write takes p or none of it.
+// Write queues all of p or nothing.
 func (b *mailbox) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -229,7 +225,7 @@ func (b *mailbox) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close drops what waits and refuses more with err, which is not nil.
+// close drops what is queued. Further calls of Write return err.
 func (b *mailbox) close(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -240,7 +236,7 @@ func (b *mailbox) close(err error) {
 	b.buf, b.spare = nil, nil
 }
 
-// flush writes what waits now.
+// flush writes what is queued now.
 func (b *mailbox) flush(w io.Writer) error {
 	b.mu.Lock()
 	p := b.buf
@@ -261,7 +257,7 @@ func (b *mailbox) flush(w io.Writer) error {
 	return err
 }
 
-// run writes what comes until stop is closed or a write fails.
+// run writes what is queued until stop is closed or a write fails.
 func (b *mailbox) run(w io.Writer, stop <-chan struct{}) error {
 	for {
 		select {
@@ -275,15 +271,14 @@ func (b *mailbox) run(w io.Writer, stop <-chan struct{}) error {
 	}
 }
 
-// lastWords reads a far end's standard error to its end. Each line goes to the
-// host's log. What explains its end is kept for an error: the first line of a
-// crash, or else the last line.
+// lastWords reads the far end's standard error to its end. It logs each line, and keeps what explains the end
+// best: the first line of a crash or, without one, the last line.
 type lastWords struct {
 	log  func(line string) // may be nil
 	done chan struct{}     // closed at the end of the stream
 
 	mu    sync.Mutex
-	crash string // the first line of a crash, "" if there was none
+	crash string // the first line of a crash
 	last  string // the last line
 }
 
@@ -307,8 +302,7 @@ func (l *lastWords) run(r io.Reader) {
 	}
 }
 
-// crashLine matches the first line that the Go runtime prints when it ends a program.
-// Stacks and registers follow, and can be longer than everything else.
+// crashLine matches the first line that the Go runtime prints in a crash. Many lines follow.
 var crashLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |unexpected fault address |SIG[A-Z0-9]+: )`)
 })
@@ -325,8 +319,7 @@ func (l *lastWords) add(s string) {
 	}
 }
 
-// said returns a quotation of the line that best explains the end of the helper, for an
-// error. It is empty if there is none.
+// said quotes the line that best explains the end of the helper, for an error. It is "" if there is none.
 func (l *lastWords) said() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -344,13 +337,12 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
 })
 
-// maxLine is the most bytes of one line from a host that are shown or logged.
+// maxLine is the maximum number of bytes of a host's line that are shown or logged.
 const maxLine = 4 << 10
 
-// clean makes one printable line of what a host wrote: no control sequences or
-// characters, none that change the direction of text, valid UTF-8, and at most
-// maxLine bytes. jobs.Clean shows in pictures what it replaces; here that is left out:
-// it is the colors and titles of somebody's rc files, and hides what they say.
+// clean converts a host's output to one printable line of valid UTF-8: without control sequences, control
+// characters, and characters that change the direction of text, and with at most maxLine bytes. Unlike
+// jobs.Clean it shows nothing in their place: the colors and titles of startup files would hide the text.
 func clean(s string) string {
 	s = escapes().ReplaceAllString(s, "")
 	s = strings.Map(func(r rune) rune {

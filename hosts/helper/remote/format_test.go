@@ -62,15 +62,15 @@ func FuzzReport(f *testing.F) {
 }
 
 func FuzzStat(f *testing.F) {
-	f.Add([]byte("1234 (a) b) (c) S 1 1234 1230 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8"))
+	f.Add([]byte("1234 (a) b) (c) S 1 1234 1230 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8 2"))
 	f.Add([]byte("1 ()"))
 	f.Fuzz(func(t *testing.T, b []byte) { parseStat(1, b) })
 }
 
 // A command's own name cannot lie about its start time.
 func TestStat(t *testing.T) {
-	p, ok := parseStat(1234, []byte("1234 (a) b) (c) S 7 1230 99 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8"))
-	if want := (proc{pid: 1234, ppid: 7, group: 1230, state: 'S', start: 777, ticks: 100}); !ok || p != want {
+	p, ok := parseStat(1234, []byte("1234 (a) b) (c) S 7 1230 99 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8 2"))
+	if want := (proc{pid: 1234, ppid: 7, group: 1230, state: 'S', start: 777, ticks: 100, rss: 2 * int64(pageSize)}); !ok || p != want {
 		t.Errorf("%+v, want %+v", p, want)
 	}
 }

@@ -42,39 +42,19 @@ func readProc(pid int) (proc, bool) {
 
 // parseStat parses the fields after the last ')': the command's name may contain blanks and parentheses.
 func parseStat(pid int, b []byte) (p proc, ok bool) {
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 || i+2 >= len(b) {
+	end := bytes.LastIndexByte(b, ')')
+	f := bytes.Fields(b[end+1:]) // from field 3 of proc(5) on
+	if end < 0 || len(f) < 22 {
 		return p, false
 	}
-	p.pid = pid
-	field := 3
-	for rest := b[i+2:]; len(rest) > 0; field++ {
-		word := rest
-		if j := bytes.IndexByte(rest, ' '); j >= 0 {
-			word, rest = rest[:j], rest[j+1:]
-		} else {
-			rest = nil
-		}
-		switch field {
-		case 3:
-			if len(word) > 0 {
-				p.state = word[0]
-			}
-		case 4:
-			p.ppid = int(number(word))
-		case 5:
-			p.group = int(number(word))
-		case 14, 15, 16, 17:
-			p.ticks += number(word)
-		case 22:
-			p.start = number(word)
-			ok = true
-		case 24:
-			p.rss = int64(number(word)) * int64(pageSize)
-			return p, ok
-		}
+	p = proc{
+		pid: pid, ppid: int(number(f[1])), group: int(number(f[2])), state: f[0][0],
+		start: number(f[19]), rss: int64(number(f[21])) * int64(pageSize),
 	}
-	return p, ok
+	for _, ticks := range f[11:15] {
+		p.ticks += number(ticks)
+	}
+	return p, true
 }
 
 func number(b []byte) (n uint64) {

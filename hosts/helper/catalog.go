@@ -18,14 +18,14 @@ type kind struct {
 	codec
 }
 
-// catalog holds every message that can travel, by word and by type.
+// catalog holds all types of messages.
 type catalog struct {
 	ofWord   map[string]*kind
 	ofType   map[reflect.Type]*kind
-	greeting string // the first line of a stream, newline included
+	greeting string // the first line of a stream, including its newline
 }
 
-// kinds is the only catalog. Supervisors need none, and making it takes time.
+// kinds returns the only catalog. It is created when it is first needed: supervisors do without it.
 var kinds = sync.OnceValue(func() *catalog {
 	c := &catalog{ofWord: map[string]*kind{}, ofType: map[reflect.Type]*kind{}}
 	for _, m := range []hosts.Message{
