@@ -67,7 +67,7 @@ func newSearcher(r *Run, o *Owned, s *Search) *searcher {
 			w.add(spec)
 		}
 	}
-	w.ended = metrics.Locations(o.Run).Since(o.Table, 0)
+	w.ended = metrics.Locations(o.Run).Finished(o.Table)
 	columns, _ := metrics.Declared(o.Run.Asked)
 	for _, c := range columns {
 		w.names = append(w.names, c.Name)

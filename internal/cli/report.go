@@ -84,7 +84,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 		known = last.Time() // nobody watches what may run still
 	}
 	at := metrics.Locations(run)
-	list := append(at.Since(l.Table, 0), at.Unfinished(l.Table)...)
+	list := append(at.Finished(l.Table), at.Unfinished(l.Table)...)
 	table, notes, err := a.resultTable(ctx, l, list, a.resultColumns(run, asked))
 	if err != nil {
 		return err

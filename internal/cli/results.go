@@ -147,7 +147,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 		return err
 	}
 	at := metrics.Locations(l.Run)
-	list := at.Since(l.Table, 0)
+	list := at.Finished(l.Table)
 	if f.table.all {
 		list = append(list, at.Unfinished(l.Table)...)
 	}

@@ -77,7 +77,7 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 // attempt. Outputs are read only if a filter names a declared metric.
 func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
 	at := metrics.Locations(run)
-	in := results.TableInput{Jobs: append(at.Since(t, 0), at.Unfinished(t)...), Params: paramNames(t)}
+	in := results.TableInput{Jobs: append(at.Finished(t), at.Unfinished(t)...), Params: paramNames(t)}
 	for i := range in.Jobs {
 		r := &in.Jobs[i]
 		if j := t.Job(r.Job); !j.State.Terminal() {

@@ -41,13 +41,16 @@ func cutLast(text string) (name, way string) {
 	return text, ""
 }
 
-// Best returns the row with the largest number in a column, or the smallest, and how
-// many further rows have the same. Only solved rows count, and a NaN is never best. ok
-// is false when there is none; notes says what was no number.
-func (s *Table) Best(column int, largest bool) (row, ties int, notes []string, ok bool) {
-	var odd oddities
-	odd.merge(0, &oddity{})
-	best := math.NaN()
+// BestBy returns the row with the largest number in a column, or the smallest, and how many
+// further rows have the same. Only solved rows count, and a NaN is never best. notes are
+// about what was not a number. It is an error if no row has a number.
+func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
+	column, err := s.Column(o.Column)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	var odd oddity
+	best, found := math.NaN(), false
 	for r := range s.rows {
 		if !s.Solved(r) {
 			continue
@@ -55,15 +58,23 @@ func (s *Table) Best(column int, largest bool) (row, ties int, notes []string, o
 		v := s.At(r, column)
 		switch {
 		case v.Kind != query.Number:
-			odd.of[0].add(v, s.Job(r))
+			odd.add(v, s.Job(r))
 		case math.IsNaN(v.Number):
-		case !ok || largest && v.Number > best || !largest && v.Number < best:
-			row, best, ties, ok = r, v.Number, 0, true
+		case !found || o.Desc && v.Number > best || !o.Desc && v.Number < best:
+			row, best, ties, found = r, v.Number, 0, true
 		case v.Number == best:
 			ties++
 		}
 	}
-	return row, ties, odd.notes(s, []int{column}), ok
+	notes = s.oddNotes([]oddity{odd}, []int{column})
+	if found {
+		return row, ties, notes, nil
+	}
+	why := ""
+	if len(notes) > 0 {
+		why = ": " + notes[0]
+	}
+	return 0, 0, nil, fmt.Errorf("there is no best %s: no %s that succeeded has a number in %s%s", s.unit, s.unit, s.Columns[column].Name, why)
 }
 
 // Course returns how the best value of a column has changed from row to row, in at most n
@@ -103,16 +114,15 @@ func (s *Table) Course(o Order, n int) []float64 {
 	return steps
 }
 
-// Missing reports for each column which solved jobs have nothing in it, a sentence each.
+// Missing returns a sentence for each column about the solved jobs that have nothing in it.
 func (s *Table) Missing(columns []int) []string {
-	var odd oddities
+	odd := make([]oddity, len(columns))
 	for k, c := range columns {
-		odd.merge(k, &oddity{})
 		for row := range s.rows {
 			if s.Solved(row) && s.At(row, c).Kind == query.Absent {
-				odd.of[k].add(query.Value{}, s.Job(row))
+				odd[k].add(query.Value{}, s.Job(row))
 			}
 		}
 	}
-	return odd.notes(s, columns)
+	return s.oddNotes(odd, columns)
 }

@@ -3,7 +3,6 @@ package results
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
@@ -11,19 +10,38 @@ import (
 
 // Grouping describes how rows are put together.
 type Grouping struct {
-	By       []int // columns; rows with the same texts in them are a group
+	By       []int // columns; rows with the same texts in them form a group
 	Metrics  []int // columns to compute with
 	Measures []Measure
-	// MinSize leaves out groups with fewer solved members; 0 keeps all.
-	MinSize int
+	MinSize  int // groups with fewer solved members are left out; 0 keeps all
 }
 
-// Group makes a row a group, in the order of their first members: what they have in
-// common, how many jobs there are and how many of them solved (succeeded), and the
-// measures of each metric over the solved. notes are sentences about what was left out.
+// GroupBy groups rows by columns and keeps the groups that match all queries. It
+// summarizes the named columns, by default the metrics, or the time if there are none.
+func (s *Table) GroupBy(by, columns []string, measures []Measure, minSize int, queries []*query.Query) (grouped *Table, notes []string, err error) {
+	g := Grouping{Metrics: s.Metrics(), Measures: measures, MinSize: minSize}
+	if g.By, err = s.Find(by); err != nil {
+		return nil, nil, err
+	}
+	if len(columns) == 0 && len(g.Metrics) == 0 {
+		columns = []string{"time"}
+	}
+	if len(columns) > 0 {
+		if g.Metrics, err = s.Find(columns); err != nil {
+			return nil, nil, err
+		}
+	}
+	grouped, notes = s.Group(g)
+	matching, more, err := grouped.Where(queries...)
+	return matching, append(notes, more...), err
+}
+
+// Group returns a row for each group, in the order of their first members: what the
+// members have in common, the number of jobs, how many of them are solved (succeeded),
+// and the measures of each metric over the solved ones. notes are sentences about what was
+// left out.
 func (s *Table) Group(g Grouping) (grouped *Table, notes []string) {
-	groups := s.gather(g.By, g.Metrics)
-	var odd oddities
+	groups, notes := s.enough(s.gather(g.By), g.MinSize, "group", "out")
 	columns := make([]Column, 0, len(g.By)+2+len(g.Metrics)*len(g.Measures))
 	var taken []string
 	add := func(name string, role Role, typ query.Type) {
@@ -38,55 +56,38 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string) {
 	add("solved", Stat, query.NumberType)
 	for _, c := range g.Metrics {
 		for _, m := range g.Measures {
-			typ := s.Columns[c].Type
-			if m == Count {
-				typ = query.NumberType
-			}
-			add(s.Columns[c].Name+"_"+m.String(), Stat, typ)
+			add(s.Columns[c].Name+"_"+m.String(), Stat, m.typeOf(&s.Columns[c]))
 		}
 	}
-	var cells [][]query.Value
-	small := 0
-	for _, e := range groups {
-		if e.solved < g.MinSize {
-			small++
-			continue
-		}
+	odd := make([]oddity, len(g.Metrics))
+	cells := make([][]query.Value, len(groups))
+	for i, e := range groups {
 		row := make([]query.Value, 0, len(columns))
 		for _, c := range g.By {
 			row = append(row, s.At(e.first, c))
 		}
-		row = append(row, query.NumberValue(float64(e.members)), query.NumberValue(float64(e.solved)))
-		for k := range g.Metrics {
-			odd.merge(k, &e.odd[k])
-			stats := StatsOf(e.numbers[k])
+		row = append(row, query.NumberValue(float64(e.members)), query.NumberValue(float64(len(e.solved))))
+		for k, c := range g.Metrics {
+			stats := s.statsOf(e, c, &odd[k])
 			for _, m := range g.Measures {
 				row = append(row, stats.Value(m))
 			}
 		}
-		cells = append(cells, row)
+		cells[i] = row
 	}
-	if len(groups) > 0 && !slices.ContainsFunc(groups, func(e *gathered) bool { return e.solved > 0 }) {
-		notes = append(notes, noneSolved)
-	}
-	if small > 0 {
-		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left out", jobs.Plural(small, "group"), g.MinSize, s.unit))
-	}
-	return literal("group", columns, cells), append(notes, odd.notes(s, g.Metrics)...)
+	return literal("group", columns, cells), append(notes, s.oddNotes(odd, g.Metrics)...)
 }
-
-const noneSolved = "only jobs that succeeded count, and none of these has"
 
 // gathered are the members of a group.
 type gathered struct {
-	first           int // row
-	members, solved int
-	numbers         [][]float64 // of the solved, by metric
-	odd             []oddity
+	first   int   // row
+	members int   // number of rows
+	solved  []int // rows of the members that are solved
 }
 
-// gather puts rows together, in the order of their first members.
-func (s *Table) gather(by, metrics []int) []*gathered {
+// gather puts rows with the same texts in some columns together, in the order of their
+// first members.
+func (s *Table) gather(by []int) []*gathered {
 	var groups []*gathered
 	byKey := map[string]*gathered{}
 	var key []byte
@@ -98,91 +99,123 @@ func (s *Table) gather(by, metrics []int) []*gathered {
 		}
 		e := byKey[string(key)]
 		if e == nil {
-			e = &gathered{first: row, numbers: make([][]float64, len(metrics)), odd: make([]oddity, len(metrics))}
+			e = &gathered{first: row}
 			byKey[string(key)] = e
 			groups = append(groups, e)
 		}
 		e.members++
-		if !s.Solved(row) {
-			continue
-		}
-		e.solved++
-		for k, c := range metrics {
-			if v := s.At(row, c); v.Kind == query.Number {
-				e.numbers[k] = append(e.numbers[k], v.Number)
-			} else {
-				e.odd[k].add(v, s.Job(row))
-			}
+		if s.Solved(row) {
+			e.solved = append(e.solved, row)
 		}
 	}
 	return groups
 }
 
-// oddity counts the cells that are no number where one is wanted.
-type oddity struct {
-	empty, texts      int
-	emptyJob, textJob jobs.ID // the first
-	text              string  // of textJob
-	last              jobs.ID // counted last: one job counts once
+// enough returns the groups with at least minSize solved members, and notes about the
+// others. noun is what a group becomes, and left how it is left.
+func (s *Table) enough(groups []*gathered, minSize int, noun, left string) (kept []*gathered, notes []string) {
+	solved := 0
+	for _, e := range groups {
+		solved += len(e.solved)
+		if len(e.solved) >= minSize {
+			kept = append(kept, e)
+		}
+	}
+	if len(groups) > 0 && solved == 0 {
+		notes = append(notes, "only jobs that succeeded count, and none of these has")
+	}
+	if n := len(groups) - len(kept); n > 0 {
+		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left %s", jobs.Plural(n, noun), minSize, s.unit, left))
+	}
+	return kept, notes
 }
+
+// statsOf returns the statistics of a column over the solved members of a group. It counts
+// in odd what is not a number.
+func (s *Table) statsOf(e *gathered, column int, odd *oddity) Stats {
+	var numbers []float64
+	for _, row := range e.solved {
+		if v := s.At(row, column); v.Kind == query.Number {
+			numbers = append(numbers, v.Number)
+		} else {
+			odd.add(v, s.Job(row))
+		}
+	}
+	return StatsOf(numbers)
+}
+
+// Tally counts jobs, with the lowest of them as an example, so that a message does not
+// depend on their order.
+type Tally struct {
+	Count int
+	Job   jobs.ID
+	Text  string // of Job
+
+	last jobs.ID
+}
+
+// Add counts a job once, also if it is added several times in a row. Rows that are not
+// jobs have the id 0; each of them counts.
+func (t *Tally) Add(job jobs.ID, text string) {
+	if job != 0 && job == t.last {
+		return
+	}
+	t.last = job
+	t.Merge(&Tally{Count: 1, Job: job, Text: text})
+}
+
+// Merge adds the jobs of o.
+func (t *Tally) Merge(o *Tally) {
+	if t.Count == 0 || o.Count > 0 && o.Job < t.Job {
+		t.Job, t.Text = o.Job, o.Text
+	}
+	t.Count += o.Count
+}
+
+// example returns the example in parentheses, to follow a sentence; "" for rows that are
+// not jobs.
+func (t *Tally) example() string {
+	switch {
+	case t.Job == 0:
+		return ""
+	case t.Text == "":
+		return fmt.Sprintf(" (job %d)", t.Job)
+	}
+	return fmt.Sprintf(" (job %d: %q)", t.Job, jobs.Clean(t.Text, 40))
+}
+
+// oddity counts the cells of a column that are not numbers where one is wanted.
+type oddity struct{ empty, texts Tally }
 
 func (o *oddity) add(v query.Value, job jobs.ID) {
-	if job != 0 && job == o.last {
-		return
-	}
-	o.last = job
 	if v.Kind == query.Absent {
-		if o.empty++; o.empty == 1 {
-			o.emptyJob = job
-		}
-		return
-	}
-	if o.texts++; o.texts == 1 {
-		o.textJob, o.text = job, v.Text
+		o.empty.Add(job, "")
+	} else {
+		o.texts.Add(job, v.Text)
 	}
 }
 
-// oddities are those of several columns.
-type oddities struct{ of []oddity }
-
-func (o *oddities) merge(k int, e *oddity) {
-	for len(o.of) <= k {
-		o.of = append(o.of, oddity{})
-	}
-	t := &o.of[k]
-	if t.empty == 0 || e.empty > 0 && e.emptyJob < t.emptyJob {
-		t.emptyJob = e.emptyJob
-	}
-	if t.texts == 0 || e.texts > 0 && e.textJob < t.textJob {
-		t.textJob, t.text = e.textJob, e.text
-	}
-	t.empty, t.texts = t.empty+e.empty, t.texts+e.texts
-}
-
-// notes reports for each column what was left out of the numbers.
-func (o *oddities) notes(s *Table, columns []int) (notes []string) {
-	for k := range o.of {
-		e, name := &o.of[k], s.Columns[columns[k]].Name
-		if e.texts > 0 {
-			notes = append(notes, fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(e.texts, s.unit), example(e.textJob, e.text)))
-		}
-		if e.empty > 0 {
+// oddNotes returns sentences about what was left out of the numbers of some columns.
+func (s *Table) oddNotes(odd []oddity, columns []int) (notes []string) {
+	for k := range odd {
+		e, name := &odd[k], s.Columns[columns[k]].Name
+		notes = append(notes, s.notNumbers(&e.texts, name)...)
+		if n := e.empty.Count; n > 0 {
 			what := s.unit
 			if s.solved != nil {
 				what = "solved " + what
 			}
-			notes = append(notes, fmt.Sprintf("%s %s no %s%s", jobs.Plural(e.empty, what), jobs.Verb(e.empty, "has", "have"), name, example(e.emptyJob, "")))
+			notes = append(notes, fmt.Sprintf("%s %s no %s%s", jobs.Plural(n, what), jobs.Verb(n, "has", "have"), name, e.empty.example()))
 		}
 	}
 	return notes
 }
 
-func example(job jobs.ID, text string) string {
-	switch {
-	case job == 0:
-		return ""
-	case text == "":
-		return fmt.Sprintf(" (job %d)", job)
+// notNumbers returns a sentence about texts in a column of which numbers are wanted; nil
+// if there are none.
+func (s *Table) notNumbers(t *Tally, name string) []string {
+	if t.Count == 0 {
+		return nil
 	}
-	return fmt.Sprintf(" (job %d: %q)", job, jobs.Clean(text, 40))
+	return []string{fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(t.Count, s.unit), t.example())}
 }

@@ -1,9 +1,8 @@
 package results
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
-	"time"
 
 	"dcs-tui/jobs"
 )
@@ -35,31 +34,7 @@ func AppendJobLog(b []byte, r *Result) []byte {
 	if o.TimedOut || exit == 0 && signal == 0 && r.State != jobs.Succeeded {
 		exit = -1
 	}
-	b = strconv.AppendInt(b, int64(r.Job), 10)
-	b = append(b, '\t')
-	b = append(b, r.Host...)
-	b = append(b, '\t')
-	b = appendMillis(b, time.Duration(max(0, o.Started)), 0)
-	b = append(b, '\t')
-	b = appendMillis(b, o.Elapsed(), 10)
-	b = append(b, "\t0\t0\t"...)
-	b = strconv.AppendInt(b, int64(exit), 10)
-	b = append(b, '\t')
-	b = strconv.AppendInt(b, int64(signal), 10)
-	b = append(b, '\t')
-	b = append(b, strings.ReplaceAll(r.Command, "\n", "\x00")...)
-	return append(b, '\n')
-}
-
-// appendMillis writes seconds with three decimals, cut and not rounded, right
-// aligned in a field of that width; integers, because a float64 of nanoseconds
-// since 1970 is not exact.
-func appendMillis(b []byte, d time.Duration, width int) []byte {
-	ms := int64(d / time.Millisecond)
-	whole := strconv.FormatInt(ms/1000, 10)
-	for range width - len(whole) - 4 {
-		b = append(b, ' ')
-	}
-	b = append(append(b, whole...), '.')
-	return append(b, byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10))
+	start, took := max(0, int64(o.Started))/1e6, o.Elapsed().Milliseconds() // integers: a float64 of nanoseconds since 1970 is not exact
+	return fmt.Appendf(b, "%d\t%s\t%d.%03d\t%6d.%03d\t0\t0\t%d\t%d\t%s\n", r.Job, r.Host, start/1000, start%1000,
+		took/1000, took%1000, exit, signal, strings.ReplaceAll(r.Command, "\n", "\x00"))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
@@ -31,6 +32,53 @@ type PivotOf struct {
 	MinSize              int // a cell with fewer solved jobs stays empty
 }
 
+// PivotNames are the columns of a pivot.
+type PivotNames struct {
+	Down, Across, Metric string
+	Measure              Measure
+}
+
+// ParsePivot reads the names of a pivot: down, across, and a metric, which may be
+// followed by a measure, as in acc:median. Without a metric, Metric is "".
+func ParsePivot(words []string) (PivotNames, error) {
+	if len(words) != 2 && len(words) != 3 {
+		return PivotNames{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", jobs.Clean(strings.Join(words, " "), 60))
+	}
+	p := PivotNames{Down: words[0], Across: words[1], Measure: Mean}
+	if len(words) == 2 {
+		return p, nil
+	}
+	p.Metric = words[2]
+	if name, measure, ok := strings.Cut(p.Metric, ":"); ok {
+		m, err := ParseMeasure(measure)
+		if err != nil {
+			return p, err
+		}
+		p.Metric, p.Measure = name, m
+	}
+	return p, nil
+}
+
+// PivotBy computes a pivot. Without a metric it is that of the first metric, or the time.
+func (s *Table) PivotBy(names PivotNames, minSize int) (*Pivot, []string, error) {
+	if own := s.Metrics(); names.Metric == "" && len(own) > 0 {
+		names.Metric = s.Columns[own[0]].Name
+	} else if names.Metric == "" {
+		names.Metric = "time"
+	}
+	of := PivotOf{Measure: names.Measure, MinSize: minSize}
+	var err error
+	for _, c := range []struct {
+		at   *int
+		name string
+	}{{&of.Down, names.Down}, {&of.Across, names.Across}, {&of.Metric, names.Metric}} {
+		if *c.at, err = s.Column(c.name); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s.Pivot(of)
+}
+
 // Pivot computes one, over the solved jobs that have a value in both columns.
 func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	if of.Down == of.Across {
@@ -39,66 +87,44 @@ func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	kept := s.Keep(func(row int) bool {
 		return s.At(row, of.Down).Kind != query.Absent && s.At(row, of.Across).Kind != query.Absent
 	})
-	groups := kept.gather([]int{of.Down, of.Across}, []int{of.Metric})
-	down, across := newAxis(), newAxis()
+	groups := kept.gather([]int{of.Down, of.Across})
+	down, across := axis{at: map[string]int{}}, axis{at: map[string]int{}}
 	for _, e := range groups {
 		down.add(kept.At(e.first, of.Down))
 		across.add(kept.At(e.first, of.Across))
 	}
-	for _, a := range []struct {
-		n, most int
-		name    string
-	}{{len(across.values), maxAcross, s.Columns[of.Across].Name}, {len(down.values) * len(across.values), maxCells, "the pivot"}} {
-		if a.n > a.most {
-			what := "values, which is too much across"
-			if a.name == "the pivot" {
-				what = "cells, which is too much"
-			}
-			return nil, nil, fmt.Errorf("%s has %d %s (at most %d): choose other columns, or fewer jobs with --where", jobs.Clean(a.name, 40), a.n, what, a.most)
-		}
+	const advice = "choose other columns, or fewer jobs with --where"
+	if n := len(across.values); n > maxAcross {
+		return nil, nil, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", jobs.Clean(s.Columns[of.Across].Name, 40), n, maxAcross, advice)
+	}
+	if n := len(down.values) * len(across.values); n > maxCells {
+		return nil, nil, fmt.Errorf("the pivot has %d cells, which is too much (at most %d): %s", n, maxCells, advice)
 	}
 	down.sort()
 	across.sort()
 	p = &Pivot{
 		Down: s.Columns[of.Down].Name, Across: s.Columns[of.Across].Name, Metric: s.Heading(of.Metric),
-		Measure: of.Measure, Type: s.Columns[of.Metric].Type, Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values)),
-	}
-	if of.Measure == Count {
-		p.Type = query.NumberType
+		Measure: of.Measure, Type: of.Measure.typeOf(&s.Columns[of.Metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values)),
 	}
 	for i := range p.Cells {
 		p.Cells[i] = make([]query.Value, len(across.values))
 	}
-	var odd oddities
-	small := 0
+	groups, notes = kept.enough(groups, of.MinSize, "cell", "empty")
+	odd := make([]oddity, 1)
 	for _, e := range groups {
-		if e.solved < of.MinSize {
-			small++
-			continue
+		stats := kept.statsOf(e, of.Metric, &odd[0])
+		if stats.N > 0 || of.Measure == Count {
+			p.Cells[down.at[kept.At(e.first, of.Down).Text]][across.at[kept.At(e.first, of.Across).Text]] = stats.Value(of.Measure)
 		}
-		odd.merge(0, &e.odd[0])
-		stats := StatsOf(e.numbers[0])
-		if stats.N == 0 && of.Measure != Count {
-			continue
-		}
-		p.Cells[down.at[kept.At(e.first, of.Down).Text]][across.at[kept.At(e.first, of.Across).Text]] = stats.Value(of.Measure)
 	}
-	if len(groups) > 0 && !slices.ContainsFunc(groups, func(e *gathered) bool { return e.solved > 0 }) {
-		notes = append(notes, noneSolved)
-	}
-	if small > 0 {
-		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved jobs left empty", jobs.Plural(small, "cell"), of.MinSize))
-	}
-	return p, append(notes, odd.notes(s, []int{of.Metric})...), nil
+	return p, append(notes, s.oddNotes(odd, []int{of.Metric})...), nil
 }
 
-// axis are the values of one side.
+// axis holds the values of one side.
 type axis struct {
 	values []query.Value
 	at     map[string]int // position by text
 }
-
-func newAxis() *axis { return &axis{at: map[string]int{}} }
 
 func (a *axis) add(v query.Value) {
 	if _, ok := a.at[v.Text]; !ok {
@@ -138,55 +164,50 @@ func (p *Pivot) Title() string {
 	return fmt.Sprintf("%s, %s: %s down, %s across", p.Metric, p.Measure, p.Down, p.Across)
 }
 
-// HeatMap is a pivot as a heat map.
-type HeatMap struct {
-	*Pivot
-	Levels   int
-	Level    [][]int // of each cell 0 (the smallest) to Levels-1 (the largest), -1 for none
-	Min, Max float64 // of the finite numbers; NaN when there are none
-}
-
-// Heat gives each cell a level. The finite numbers share the levels evenly, an
-// infinity has the first or the last; one number alone has the middle; NaN has none.
-func (p *Pivot) Heat(levels int) *HeatMap {
+// Heat gives each cell a level from 0 (the smallest number) to levels-1 (the largest); -1
+// stands for none. The finite numbers share the levels evenly, an infinity has the first or
+// the last, one number alone has the middle, and NaN has none. lowest and highest are those
+// of the finite numbers, NaN if there are none.
+func (p *Pivot) Heat(levels int) (level [][]int8, lowest, highest float64) {
 	levels = max(1, levels)
-	g := &HeatMap{Pivot: p, Levels: levels, Level: make([][]int, len(p.Cells)), Min: math.NaN(), Max: math.NaN()}
+	lowest, highest = math.NaN(), math.NaN()
 	for _, row := range p.Cells {
 		for _, v := range row {
 			if v.Kind == query.Number && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0) {
-				if !(g.Min <= v.Number) { // or there is none yet
-					g.Min = v.Number
+				if !(lowest <= v.Number) { // or there is none yet
+					lowest = v.Number
 				}
-				if !(g.Max >= v.Number) {
-					g.Max = v.Number
+				if !(highest >= v.Number) {
+					highest = v.Number
 				}
 			}
 		}
 	}
+	level = make([][]int8, len(p.Cells))
 	for i, row := range p.Cells {
-		g.Level[i] = make([]int, len(row))
+		level[i] = make([]int8, len(row))
 		for k, v := range row {
-			g.Level[i][k] = g.level(v)
+			level[i][k] = int8(heatLevel(v, levels, lowest, highest))
 		}
 	}
-	return g
+	return level, lowest, highest
 }
 
-func (g *HeatMap) level(v query.Value) int {
+func heatLevel(v query.Value, levels int, lowest, highest float64) int {
 	switch {
 	case v.Kind != query.Number || math.IsNaN(v.Number):
 		return -1
 	case math.IsInf(v.Number, -1):
 		return 0
 	case math.IsInf(v.Number, 1):
-		return g.Levels - 1
-	case g.Min == g.Max:
-		return g.Levels / 2
+		return levels - 1
+	case lowest == highest:
+		return levels / 2
 	}
-	// Halves, because the distance of two large numbers may be none.
-	share := (v.Number/2 - g.Min/2) / (g.Max/2 - g.Min/2)
-	if math.IsNaN(share) { // numbers that have no halves
-		share = (v.Number - g.Min) / (g.Max - g.Min)
+	// Halves, because the difference of two large numbers may overflow.
+	share := (v.Number/2 - lowest/2) / (highest/2 - lowest/2)
+	if math.IsNaN(share) { // of numbers so small that their halves are zero
+		share = (v.Number - lowest) / (highest - lowest)
 	}
-	return min(int(share*float64(g.Levels)), g.Levels-1)
+	return min(int(share*float64(levels)), levels-1)
 }

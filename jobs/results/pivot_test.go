@@ -23,9 +23,9 @@ func TestPivot(t *testing.T) {
 	if len(notes) != 1 || p.Title() != "acc, mean: C down, gamma across" {
 		t.Errorf("%q %q", notes, p.Title())
 	}
-	g := p.Heat(5)
-	if g.Min != 0.25 || g.Max != 0.75 || fmt.Sprint(g.Level) != "[[2 4] [0 -1] [-1 -1]]" {
-		t.Errorf("%v", g)
+	level, lowest, highest := p.Heat(5)
+	if lowest != 0.25 || highest != 0.75 || fmt.Sprint(level) != "[[2 4] [0 -1] [-1 -1]]" {
+		t.Errorf("%v from %v to %v", level, lowest, highest)
 	}
 	// The metric of several jobs in a cell, and cells with too few.
 	of = PivotOf{Down: at(t, s, "host"), Across: at(t, s, "state"), Metric: at(t, s, "time"), Measure: Max, MinSize: 3}
@@ -97,10 +97,10 @@ func TestHeat(t *testing.T) {
 		for _, v := range c.cells {
 			row = append(row, query.NumberValue(v))
 		}
-		g := (&Pivot{Cells: [][]query.Value{row}}).Heat(c.levels)
+		level, lowest, highest := (&Pivot{Cells: [][]query.Value{row}}).Heat(c.levels)
 		same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
-		if fmt.Sprint(g.Level[0]) != c.want || !same(g.Min, c.lo) || !same(g.Max, c.hi) {
-			t.Errorf("%v: %v from %v to %v", c.cells, g.Level, g.Min, g.Max)
+		if fmt.Sprint(level[0]) != c.want || !same(lowest, c.lo) || !same(highest, c.hi) {
+			t.Errorf("%v: %v from %v to %v", c.cells, level, lowest, highest)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -97,8 +98,8 @@ func winner(j *jobs.Job) (first *jobs.Attempt) {
 	return first
 }
 
-// Exit returns the exit code; ok is false when a signal ended the job, when it
-// could not be started or never ran, or when nobody knows.
+// Exit returns the exit code. ok is false if a signal ended the job, if it could not be
+// started or never ran, or if nobody knows.
 func (r *Result) Exit() (code int, ok bool) {
 	o := r.Outcome
 	if o == nil || o.Signal != "" || o.Error != "" && o.Exit == 0 && !o.Unreturned {
@@ -107,37 +108,22 @@ func (r *Result) Exit() (code int, ok bool) {
 	return o.Exit, true
 }
 
+var noOutcome jobs.Outcome
+
+// outcome returns the outcome, a zero one if there is none.
+func (r *Result) outcome() *jobs.Outcome { return cmp.Or(r.Outcome, &noOutcome) }
+
 // Signal returns the name of the signal that ended the job, or "".
-func (r *Result) Signal() string {
-	if r.Outcome == nil {
-		return ""
-	}
-	return r.Outcome.Signal
-}
+func (r *Result) Signal() string { return r.outcome().Signal }
 
-// Started and Ended are times of the host's clock, 0 when not known.
-func (r *Result) Started() jobs.Stamp {
-	if r.Outcome == nil {
-		return 0
-	}
-	return r.Outcome.Started
-}
+// Started returns when the job started, by its host's clock; 0 if that is not known.
+func (r *Result) Started() jobs.Stamp { return r.outcome().Started }
 
-// Ended: see Started.
-func (r *Result) Ended() jobs.Stamp {
-	if r.Outcome == nil {
-		return 0
-	}
-	return r.Outcome.Ended
-}
+// Ended returns when the job ended, by its host's clock; 0 if that is not known.
+func (r *Result) Ended() jobs.Stamp { return r.outcome().Ended }
 
-// Elapsed returns the run time of the attempt that counts, 0 when not known.
-func (r *Result) Elapsed() time.Duration {
-	if r.Outcome == nil {
-		return 0
-	}
-	return r.Outcome.Elapsed()
-}
+// Elapsed returns the run time of the attempt that counts, 0 if it is not known.
+func (r *Result) Elapsed() time.Duration { return r.outcome().Elapsed() }
 
 // Cause explains in a few words why a job did not succeed: "exit 1", "SIGKILL",
 // "timed out", or a reason in words. It is not cleaned for a terminal.
@@ -169,6 +155,48 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 		return reason
 	}
 	return fmt.Sprintf("exit %d", o.Exit)
+}
+
+// Failure is what failures are grouped by: a cause, and the last line of stderr.
+type Failure struct{ Cause, LastLine string }
+
+// FailureOf returns the Failure of a job or an attempt. o may be nil.
+func FailureOf(state jobs.JobState, reason string, o *jobs.Outcome) Failure {
+	f := Failure{Cause: Cause(state, reason, o)}
+	if o != nil {
+		f.LastLine = o.LastLine
+	}
+	return f
+}
+
+// Causes numbers failures in the order in which they first come, from 1. The zero value
+// has none.
+type Causes struct {
+	Keys    []Failure // by number
+	numbers map[Failure]int
+}
+
+// maxCauses bounds the failures that are kept apart; further ones share OtherCauses.
+const maxCauses = 1000
+
+// OtherCauses stands for failures that are not kept apart.
+var OtherCauses = Failure{Cause: "other causes"}
+
+// Number returns the number of a failure.
+func (c *Causes) Number(f Failure) int {
+	if c.numbers == nil {
+		c.numbers, c.Keys = map[Failure]int{}, make([]Failure, 1)
+	}
+	n, ok := c.numbers[f]
+	if !ok && len(c.Keys) > maxCauses {
+		f = OtherCauses
+		n, ok = c.numbers[f]
+	}
+	if !ok {
+		n = len(c.Keys)
+		c.Keys, c.numbers[f] = append(c.Keys, f), n
+	}
+	return n
 }
 
 // Place is what the results of a run have in common.
@@ -204,14 +232,13 @@ func (p *Place) Result(j *jobs.Job) Result {
 	return r
 }
 
-// Since returns the results with a number above after, in the order of the jobs: all of
-// them with 0. Whoever keeps a table of results asks for those that are new, and may
-// keep them: they share nothing with t that changes. A job that was requeued has none
-// until it has ended again, see Unfinished.
-func (p *Place) Since(t *jobs.Table, after int64) []Result {
+// Finished returns the results of the jobs that are over, in the order of the jobs. They
+// share nothing with t that changes. A job that was requeued has none until it has ended
+// again, see Unfinished.
+func (p *Place) Finished(t *jobs.Table) []Result {
 	var list []Result
 	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > after {
+		if j := &t.Jobs[i]; j.State.Terminal() {
 			list = append(list, p.Result(j))
 		}
 	}

@@ -30,6 +30,14 @@ var measureNames = [measures]string{"count", "mean", "sd", "min", "max", "median
 // String is the word in the heading and on the command line.
 func (m Measure) String() string { return measureNames[m] }
 
+// typeOf returns the type of the measure of a column.
+func (m Measure) typeOf(c *Column) query.Type {
+	if m == Count {
+		return query.NumberType
+	}
+	return c.Type
+}
+
 // AllMeasures returns them all, in the order in which they are shown.
 func AllMeasures() []Measure { return []Measure{Count, Mean, SD, Min, Max, Median} }
 

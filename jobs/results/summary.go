@@ -28,8 +28,22 @@ type Summary struct {
 	LongestJob  jobs.ID
 
 	Hosts    []HostSum // by name
-	Failures []Group   // largest first
+	Failures []Group   // largest first, equal ones by their first job
 }
+
+// Group is a set of failed jobs with one cause: the same exit code, signal or reason, and
+// the same last line of stderr.
+type Group struct {
+	Cause    string // see Cause
+	LastLine string // of stderr; neither is cleaned for a terminal
+	Count    int
+	Jobs     []jobs.ID      // the first few of them
+	Example  jobs.AttemptID // of the first job; zero if it never ran
+	Host     string         // where the example ran
+}
+
+// maxExamples bounds Group.Jobs.
+const maxExamples = 5
 
 // HostSum is what one host did.
 type HostSum struct {
@@ -46,7 +60,7 @@ func (s *Summary) Wall() time.Duration { return max(0, s.Last.Sub(s.First)) }
 // Summarize counts a table, in one pass over its attempts.
 func Summarize(t *jobs.Table) *Summary {
 	s := &Summary{Jobs: len(t.Jobs), Counts: t.Counts}
-	var failed groups
+	var causes Causes
 	hosts := map[string]*HostSum{}
 	for i := range t.Jobs {
 		j := &t.Jobs[i]
@@ -71,15 +85,35 @@ func Summarize(t *jobs.Table) *Summary {
 			s.Avoided++
 		}
 		if j.State == jobs.Failed || j.State == jobs.TimedOut {
-			failed.add(jobs.ID(i+1), j, counted)
+			s.failure(&causes, jobs.ID(i+1), j, counted)
 		}
 	}
 	for _, h := range hosts {
 		s.Hosts = append(s.Hosts, *h)
 	}
 	slices.SortFunc(s.Hosts, func(a, b HostSum) int { return cmp.Compare(a.Host, b.Host) })
-	s.Failures = failed.sorted()
+	slices.SortStableFunc(s.Failures, func(a, b Group) int { return cmp.Compare(b.Count, a.Count) })
 	return s
+}
+
+func (s *Summary) failure(causes *Causes, id jobs.ID, j *jobs.Job, counted *jobs.Attempt) {
+	var o *jobs.Outcome
+	if counted != nil {
+		o = counted.Outcome
+	}
+	n := causes.Number(FailureOf(j.State, j.Reason, o))
+	if n > len(s.Failures) {
+		g := Group{Cause: causes.Keys[n].Cause, LastLine: causes.Keys[n].LastLine}
+		if o != nil {
+			g.Example, g.Host = counted.ID, counted.Host
+		}
+		s.Failures = append(s.Failures, g)
+	}
+	g := &s.Failures[n-1]
+	g.Count++
+	if len(g.Jobs) < maxExamples {
+		g.Jobs = append(g.Jobs, id)
+	}
 }
 
 func (s *Summary) attempt(a *jobs.Attempt, counted bool, h *HostSum) {

@@ -147,12 +147,12 @@ func TestCause(t *testing.T) {
 
 // A million jobs that each fail in their own words are no table of a million rows.
 func TestFailureGroupsAreBounded(t *testing.T) {
-	rows := make([]jobs.Job, maxGroups+500)
+	rows := make([]jobs.Job, maxCauses+500)
 	for i := range rows {
 		rows[i] = one(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: fmt.Sprint("seed ", i)}))
 	}
 	list := Summarize(table(rows...)).Failures
-	if len(list) != maxGroups+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Jobs) != maxExamples {
+	if len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Jobs) != maxExamples {
 		t.Fatalf("%d groups, first %+v", len(list), list[0])
 	}
 	var b strings.Builder

@@ -211,6 +211,19 @@ func (s *Table) Sort(column int, desc bool) *Table {
 	return s.with(order)
 }
 
+// SortBy sorts by the columns in turn: the first counts most.
+func (s *Table) SortBy(orders ...Order) (*Table, error) {
+	for i := range orders {
+		o := orders[len(orders)-1-i]
+		at, err := s.Column(o.Column)
+		if err != nil {
+			return s, err
+		}
+		s = s.Sort(at, o.Desc)
+	}
+	return s, nil
+}
+
 // literal makes a table of computed cells, cells[row][column].
 func literal(unit string, columns []Column, cells [][]query.Value) *Table {
 	s := &Table{Columns: columns, unit: unit, rows: make([]int32, len(cells)), shown: make([]int, len(columns))}

@@ -207,20 +207,20 @@ func TestBest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row, _, _, ok := s.Best(at(t, s, o.Column), o.Desc)
-		if !ok || s.Job(row) != want {
-			t.Errorf("%s: row %d, job %d, %v", text, row, s.Job(row), ok)
+		row, _, _, err := s.BestBy(o)
+		if err != nil || s.Job(row) != want {
+			t.Errorf("%s: row %d, job %d, %v", text, row, s.Job(row), err)
 		}
 	}
-	if _, ties, _, _ := s.Best(at(t, s, "C"), true); ties != 0 {
+	if _, ties, _, _ := s.BestBy(Order{"C", true}); ties != 0 {
 		t.Error(ties) // job 6 has failed
 	}
-	if _, ties, _, _ := s.Best(at(t, s, "C"), false); ties != 1 {
+	if _, ties, _, _ := s.BestBy(Order{"C", false}); ties != 1 {
 		t.Error(ties)
 	}
-	_, _, notes, ok := s.Best(at(t, s, "note"), true)
-	if want := `note of 4 jobs is not a number and left out (job 1: "a")`; ok || len(notes) != 2 || notes[0] != want || notes[1] != "1 solved job has no note (job 4)" {
-		t.Errorf("%v %q", ok, notes)
+	_, _, _, err := s.BestBy(Order{"note", true})
+	if want := `there is no best job: no job that succeeded has a number in note: note of 4 jobs is not a number and left out (job 1: "a")`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 	for _, text := range []string{"acc", "acc:best", ":", ""} {
 		if _, err := ParseBest(text); err == nil || !strings.Contains(err.Error(), ":max or ") {
@@ -259,8 +259,8 @@ func TestGroup(t *testing.T) {
 	if len(notes) != 1 || notes[0] != "1 group with fewer than 1 solved jobs left out" { // C=10, gamma=1: failed and skipped
 		t.Errorf("%q", notes)
 	}
-	if row, _, _, ok := g.Best(at(t, g, "time"), true); !ok || g.At(row, 0).Text != "10" || g.Job(row) != 0 {
-		t.Errorf("%d %v", row, ok)
+	if row, _, _, err := g.BestBy(Order{"time", true}); err != nil || g.At(row, 0).Text != "10" || g.Job(row) != 0 {
+		t.Errorf("%d %v", row, err)
 	}
 	if at(t, g, "elapsed_seconds") != 4 { // the mean
 		t.Error("the mean of a metric is not found by the name of the metric")

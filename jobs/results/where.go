@@ -34,7 +34,7 @@ func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string,
 		return !slices.ContainsFunc(all, func(match func(int) bool) bool { return !match(row) })
 	})
 	for at := range s.Columns {
-		notes = append(notes, mismatches[at].notes(s.Columns[at].Name, s.unit)...)
+		notes = append(notes, s.mismatchNotes(&mismatches[at], s.Columns[at].Name)...)
 	}
 	if matching.Len() == 0 {
 		notes = append(notes, s.lacking(queries)...)
@@ -165,24 +165,21 @@ func (s *Table) search(text string) func(row int) bool {
 }
 
 // mismatch counts the values of a column that < and > could not compare: texts compared
-// with a number, and numbers with a text. Each job counts once.
-type mismatch struct{ texts, numbers oddity }
+// with a number, and numbers compared with a text.
+type mismatch struct{ texts, numbers Tally }
 
 func (m *mismatch) add(v query.Value, job jobs.ID) {
 	if v.Kind == query.Number {
-		v.Text = v.String()
-		m.numbers.add(v, job)
+		m.numbers.Add(job, v.String())
 	} else {
-		m.texts.add(v, job)
+		m.texts.Add(job, v.Text)
 	}
 }
 
-func (m *mismatch) notes(name, unit string) (notes []string) {
-	if o := &m.texts; o.texts > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(o.texts, unit), example(o.textJob, o.text)))
-	}
-	if o := &m.numbers; o.texts > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, jobs.Plural(o.texts, unit), example(o.textJob, o.text)))
+func (s *Table) mismatchNotes(m *mismatch, name string) []string {
+	notes := s.notNumbers(&m.texts, name)
+	if t := &m.numbers; t.Count > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, jobs.Plural(t.Count, s.unit), t.example()))
 	}
 	return notes
 }

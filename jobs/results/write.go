@@ -3,6 +3,7 @@ package results
 import (
 	"bufio"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -250,42 +251,10 @@ func appendJSON(b []byte, v query.Value) []byte {
 		return append(b, `"Infinity"`...)
 	case math.IsInf(v.Number, -1):
 		return append(b, `"-Infinity"`...)
-	case jsonNumber(v.Text):
+	case json.Valid([]byte(v.Text)):
 		return append(b, v.Text...)
 	}
 	return strconv.AppendFloat(b, v.Number, 'g', -1, 64) // +1, .5, 007, 91% …
-}
-
-// jsonNumber reports whether JSON has a number written so (RFC 8259, section 6).
-func jsonNumber(s string) bool {
-	digits := func() bool {
-		n := 0
-		for n < len(s) && '0' <= s[n] && s[n] <= '9' {
-			n++
-		}
-		s = s[n:]
-		return n > 0
-	}
-	if len(s) > 0 && s[0] == '-' {
-		s = s[1:]
-	}
-	if len(s) > 1 && s[0] == '0' && '0' <= s[1] && s[1] <= '9' || !digits() {
-		return false
-	}
-	if len(s) > 0 && s[0] == '.' {
-		if s = s[1:]; !digits() {
-			return false
-		}
-	}
-	if len(s) > 0 && (s[0] == 'e' || s[0] == 'E') {
-		if s = s[1:]; len(s) > 0 && (s[0] == '+' || s[0] == '-') {
-			s = s[1:]
-		}
-		if !digits() {
-			return false
-		}
-	}
-	return s == ""
 }
 
 // markdownEscapes are what GitHub's Markdown gives a meaning within a cell.
@@ -322,12 +291,12 @@ func (t *writer) markdown() {
 // Formulas says, in a sentence or none, which of the shown texts a spreadsheet that opens
 // a file of them would take for formulas. Numbers such as -0.5 are none.
 func (s *Table) Formulas() []string {
-	cells, first, text := 0, jobs.ID(0), ""
+	cells, first := 0, Tally{}
 	for row := range s.rows {
 		for _, c := range s.shown {
 			if v := s.At(row, c); v.Kind == query.Text && strings.IndexByte("=+-@\t\r", v.Text[0]) >= 0 {
 				if cells++; cells == 1 {
-					first, text = s.Job(row), v.Text
+					first.Add(s.Job(row), v.Text)
 				}
 			}
 		}
@@ -339,5 +308,5 @@ func (s *Table) Formulas() []string {
 	if cells > 1 {
 		begin = fmt.Sprintf("%d texts begin", cells)
 	}
-	return []string{begin + " like a formula, which a spreadsheet may execute: import the file as text" + example(first, text)}
+	return []string{begin + " like a formula, which a spreadsheet may execute: import the file as text" + first.example()}
 }

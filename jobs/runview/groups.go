@@ -11,29 +11,20 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 )
 
 // groups are the failures by cause and last line of stderr. Rows have the numbers of their
 // groups; members are counted when they are shown.
 type groups struct {
-	numberOf map[[2]string]uint16
-	keys     [][2]string // by number; 0 is nobody's
-
-	// The groups to show as of shownAt and an edition of the list, and how long that took.
-	shown   []*group
-	edition uint64
-	shownAt time.Time
-	took    time.Duration
+	causes results.Causes
+	shown  []*group
+	upkeep // of shown
 }
-
-// maxGroups bounds the causes that are kept apart; further ones share otherCauses.
-const maxGroups = 1000
-
-var otherCauses = [2]string{"other causes", ""}
 
 // group is one of them.
 type group struct {
-	key   [2]string
+	results.Failure
 	count int
 	tries int            // jobs that are being tried again
 	hosts map[uint16]int // failures by number of the host
@@ -43,69 +34,47 @@ type group struct {
 	rows   []Row
 }
 
-func (g *groups) init() {
-	g.numberOf = map[[2]string]uint16{}
-	g.keys = make([][2]string, 1)
-}
-
-// of returns the number of the group of a cause; now is that of the row so far.
-func (g *groups) of(now uint16, cause, last string) uint16 {
-	key := [2]string{cause, last}
-	if now > 0 && g.keys[now] == key {
-		return now
-	}
-	n, ok := g.numberOf[key]
-	if !ok && len(g.keys) > maxGroups {
-		key = otherCauses
-		n, ok = g.numberOf[key]
-	}
-	if !ok {
-		n = uint16(len(g.keys))
-		g.keys, g.numberOf[key] = append(g.keys, key), n
-	}
-	return n
-}
-
 func counts(p Phase) bool { return p == Failed || p == TimedOut }
 
-// top returns the groups to show, most frequent first; what stands behind MaxGroups
-// is gathered in the last.
-func (g *groups) top(l *list, now time.Time) []*group {
-	if g.shownAt.IsZero() || g.edition != l.edition && now.Sub(g.shownAt) >= pace(g.took) {
-		began := time.Now()
-		g.settle(l.rows)
-		g.edition, g.shownAt, g.took = l.edition, now, time.Since(began)
+// top returns the groups to show, most frequent first; those beyond MaxGroups are gathered
+// in the last.
+func (g *groups) top(l *list) []*group {
+	if g.due(l.edition) {
+		g.keep(l.edition, func() { g.settle(l.rows) })
 	}
 	return g.shown
 }
 
 // settle counts the members of the groups, and lists those of the groups to show.
 func (g *groups) settle(rows []row) {
-	in := make([]*group, len(g.keys)) // the one that each is shown in
-	for n, key := range g.keys {
-		in[n] = &group{key: key, hosts: map[uint16]int{}}
+	in := make([]*group, max(1, len(g.causes.Keys))) // the one that each is shown in
+	for n := range in {
+		in[n] = &group{hosts: map[uint16]int{}}
+	}
+	for n, f := range g.causes.Keys {
+		in[n].Failure = f
 	}
 	for i := range rows {
 		r := &rows[i]
-		switch x := in[r.group]; {
-		case !counts(r.phase):
+		x := in[r.group]
+		if !counts(r.phase) {
 			x.tries++
-		default:
-			x.count++
-			if r.host != 0 {
-				x.hosts[r.host]++
-			}
+			continue
+		}
+		x.count++
+		if r.host != 0 {
+			x.hosts[r.host]++
 		}
 	}
 	all := slices.DeleteFunc(slices.Clone(in[1:]), func(x *group) bool { return x.count+x.tries == 0 })
 	slices.SortFunc(all, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.tries, a.tries),
-			cmp.Compare(a.key[0], b.key[0]), cmp.Compare(a.key[1], b.key[1]))
+			cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.LastLine, b.LastLine))
 	})
 	if len(all) > MaxGroups {
-		rest := &group{key: otherCauses, hosts: map[uint16]int{}}
+		rest := &group{Failure: results.OtherCauses, hosts: map[uint16]int{}}
 		for _, x := range all[MaxGroups-1:] {
-			in[g.numberOf[x.key]] = rest
+			in[slices.Index(in, x)] = rest
 			rest.count += x.count
 			rest.tries += x.tries
 			for h, n := range x.hosts {
@@ -144,7 +113,7 @@ func (x *group) view(names []string) Group {
 	for i := range shown {
 		shown[i] = names[hosts[i]]
 	}
-	return Group{Cause: x.key[0], Last: x.key[1], Count: x.count, Tries: x.tries,
+	return Group{Cause: x.Cause, Last: x.LastLine, Count: x.count, Tries: x.tries,
 		Hosts: shown, Jobs: x.rows, Which: x.which}
 }
 

@@ -44,7 +44,6 @@ func (l *list) init(figures []*metrics.Metric) {
 	l.edited = map[jobs.ID]bool{}
 	l.children = map[uint32][]uint32{}
 	l.again = map[jobs.ID]struct{}{}
-	l.groups.init()
 	l.known.figures = nil
 	for _, c := range figures {
 		l.known.figures = append(l.known.figures, c.Name)
@@ -95,11 +94,7 @@ func (l *list) put(c *change) {
 	old := l.rows[i]
 	c.row.host, c.row.options = l.name(c.host), l.optionsOf(c.spec)
 	if c.failed {
-		var last string
-		if c.outcome != nil {
-			last = c.outcome.LastLine
-		}
-		c.row.group = l.groups.of(old.group, results.Cause(c.state, c.reason, c.outcome), last)
+		c.row.group = uint16(l.groups.causes.Number(results.FailureOf(c.state, c.reason, c.outcome)))
 	}
 	if c.row.phase == old.phase && old.attempts == c.row.attempts {
 		c.row.progress = old.progress

@@ -52,8 +52,8 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 	if v.pending() && now.Sub(v.madeAt) >= wakeInterval {
 		v.take(now)
 	}
-	if x := v.kept(ask.Jobs); x != nil && x.edition != v.edition && !now.Before(x.due()) {
-		x.make(&v.list, v.now())
+	if x := v.kept(ask.Jobs); x != nil && x.due(v.edition) {
+		v.remake(x)
 		v.version++
 	}
 	if ask.After == 0 || v.version > ask.After || !now.Before(until) {
@@ -76,7 +76,7 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 		soon(later(now.Add(v.retries[0].at.Time().Sub(v.now())), v.madeAt.Add(wakeInterval)))
 	}
 	if x := v.kept(ask.Jobs); x != nil && x.edition != v.edition {
-		soon(x.due())
+		soon(x.next())
 	}
 	return nil, news, due, nil
 }
@@ -159,12 +159,11 @@ func (v *View) ripe(now jobs.Stamp) {
 
 // picture makes what was asked for. mu is held.
 func (v *View) picture(ask *Ask) *Picture {
-	now := v.now()
 	p := &Picture{Version: v.version}
 	v.fill(p)
 	if w := ask.Jobs; w != nil {
-		v.learnHardness(now)
-		x := v.order(keyOf(w), now)
+		v.learnHardness()
+		x := v.order(keyOf(w))
 		first, n, cursor := window(x, w)
 		p.Jobs = &Page{Filter: w.Filter, Wrong: x.wrong, Sort: w.Sort, Reverse: w.Reverse, Matched: len(x.ids), First: first, Cursor: cursor,
 			Rows: make([]Row, 0, n)}
@@ -173,14 +172,14 @@ func (v *View) picture(ask *Ask) *Picture {
 		}
 		v.placeRows(p.Jobs.Rows)
 		if x.edition != v.edition {
-			p.Jobs.Settled = now.Sub(x.made)
+			p.Jobs.Settled = time.Since(x.madeAt)
 		}
 	}
 	if v.focus = ask.Focus; v.focus != 0 {
 		p.Detail = v.detail(v.focus)
 	}
 	if ask.Groups {
-		for _, g := range v.groups.top(&v.list, now) {
+		for _, g := range v.groups.top(&v.list) {
 			if g.rows == nil {
 				for _, id := range g.newest {
 					g.rows = append(g.rows, v.row(jobs.ID(id)))

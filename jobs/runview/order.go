@@ -12,18 +12,38 @@ import (
 	"dcs-tui/jobs"
 )
 
-// An order is the list of jobs that match a filter, sorted. Making one takes time
-// where there are very many jobs, so it is made again only so often that it costs little.
-type order struct {
-	key     orderKey
-	filter  *filter
-	wrong   string
-	ids     []uint32
+// upkeep decides when something that is made of all rows is made again. The more time that
+// takes, the less often it happens.
+type upkeep struct {
 	edition uint64 // of the rows that it was made of
-	made    time.Time
+	madeAt  time.Time
 	took    time.Duration
-	at      int // where the cursor was found last
-	params  int // that the filter was read with
+}
+
+// next is when it may be made again: at this pace, making it takes at most 2 % of a core.
+func (u *upkeep) next() time.Time { return u.madeAt.Add(50 * u.took) }
+
+// due reports whether it is to be made, given the present edition of the rows.
+func (u *upkeep) due(edition uint64) bool {
+	return u.madeAt.IsZero() || u.edition != edition && !time.Now().Before(u.next())
+}
+
+// keep has it made.
+func (u *upkeep) keep(edition uint64, remake func()) {
+	began := time.Now()
+	remake()
+	u.edition, u.madeAt, u.took = edition, began, time.Since(began)
+}
+
+// An order is the list of jobs that match a filter, sorted.
+type order struct {
+	key    orderKey
+	filter *filter
+	wrong  string
+	ids    []uint32
+	at     int // where the cursor was found last
+	params int // that the filter was read with
+	upkeep
 }
 
 type orderKey struct {
@@ -32,46 +52,34 @@ type orderKey struct {
 	reverse bool
 }
 
-// pace is how long after it was made something waits that took so long to make:
-// making it again and again then costs 2 % of a core.
-func pace(took time.Duration) time.Duration { return 50 * took }
-
-// order returns the order asked for, made now unless the kept one is good enough. A view keeps
-// one, that of its screen.
-func (v *View) order(key orderKey, now time.Time) *order {
-	x, l := v.page, &v.list
+// order returns the order asked for, made now unless the kept one is good enough. A View keeps
+// only one, that of its screen.
+func (v *View) order(key orderKey) *order {
+	x := v.page
 	if x == nil || x.key != key {
 		x = &order{key: key}
 		v.page = x
 	}
-	if x.made.IsZero() || x.params != len(l.known.params) {
-		x.read(l)
+	if n := len(v.known.params); x.madeAt.IsZero() || x.params != n { // jobs with other parameters have come
+		x.upkeep, x.params, x.wrong = upkeep{}, n, ""
+		var err error
+		if x.filter, err = parseFilter(key.filter, v.known); err != nil {
+			x.wrong = err.Error()
+		}
 	}
-	if x.made.IsZero() || x.edition != l.edition && !now.Before(x.due()) {
-		x.make(l, now)
+	if x.due(v.edition) {
+		v.remake(x)
 	}
 	return x
 }
 
-// read reads the filter, and once more when jobs have come with other parameters.
-func (x *order) read(l *list) {
-	x.filter, x.wrong, x.params, x.made = nil, "", len(l.known.params), time.Time{}
-	f, err := parseFilter(x.key.filter, l.known)
-	if x.filter = f; err != nil {
-		x.wrong = err.Error()
-	}
-}
-
-// due is when the order may be made again.
-func (x *order) due() time.Time { return x.made.Add(pace(x.took)) }
-
-func (x *order) make(l *list, now time.Time) {
-	began := time.Now()
-	x.ids = nil
-	if x.wrong == "" {
-		x.ids = sortIDs(l, l.matching(x.filter), x.key.sort, x.key.reverse, now)
-	}
-	x.edition, x.made, x.took = l.edition, now, time.Since(began)
+func (v *View) remake(x *order) {
+	x.keep(v.edition, func() {
+		x.ids = nil
+		if x.wrong == "" {
+			x.ids = sortIDs(&v.list, v.matching(x.filter), x.key.sort, x.key.reverse, v.now())
+		}
+	})
 }
 
 // find returns the position of a job, -1 if it is not in the order.
@@ -355,24 +363,19 @@ func sortByName(l *list, ids []uint32, reverse bool) []uint32 {
 	return ids
 }
 
-// line is the queue in the order in which its jobs start, by order alone. It is made
-// as seldom as an order; those that have left its front since are not counted.
-type line struct {
-	ids     []uint32
-	mixed   bool // who comes next is not settled by order alone
-	edition uint64
-	made    time.Time
-	took    time.Duration
+// queue holds the queued jobs in the order in which they start, by order alone.
+type queue struct {
+	ids   []uint32
+	mixed bool // who comes next is not settled by order alone
+	upkeep
 }
 
 // hardness is the order of jobs that run from the easiest to the hardest.
 type hardness struct {
-	order map[*jobs.Options]uint32
-	all   []*jobs.Options // of jobs that have a hardness, in the order of their first jobs
-	had   map[*jobs.Options]bool
-	known int // of all: those that are in order
-	made  time.Time
-	took  time.Duration
+	order  map[*jobs.Options]uint32
+	all    []*jobs.Options // of jobs that have a hardness, in the order of their first jobs
+	had    map[*jobs.Options]bool
+	upkeep // of order; its edition is the length of all
 }
 
 // learn handles the options of a job.
@@ -443,27 +446,23 @@ func (h *hardness) sort() {
 	}
 }
 
-// learnHardness brings the order of hardness up to date, as seldom as an order.
-func (v *View) learnHardness(now time.Time) {
+// learnHardness brings the order of hardness up to date.
+func (v *View) learnHardness() {
 	h := &v.hard
-	switch {
-	case len(h.all) > maxHardnesses:
+	switch n := uint64(len(h.all)); {
+	case n > maxHardnesses:
 		h.order = nil
-		return
-	case len(h.all) == h.known, now.Sub(h.made) < pace(h.took):
-		return
+	case n > 0 && h.due(n):
+		h.keep(n, h.sort)
+		v.edition++ // orders are to be made anew
 	}
-	start := time.Now()
-	h.sort()
-	h.known, h.made, h.took = len(h.all), now, time.Since(start)
-	v.edition++ // orders are to be made anew
 }
 
-// stand makes the line.
-func (v *View) stand(l *line, now time.Time) {
-	start := time.Now()
+// sortQueue makes the queue.
+func (v *View) sortQueue() {
+	l := &v.queue
 	ids := l.ids[:0]
-	var queue string
+	var name string
 	var last *jobs.Options
 	l.mixed = len(v.hard.all) > maxHardnesses
 	for i := range v.rows {
@@ -473,24 +472,24 @@ func (v *View) stand(l *line, now time.Time) {
 		}
 		if o := v.options[r.options]; o != last || len(ids) == 0 {
 			// Whose turn it is among queues changes with what they use, and who takes a short job with where a slot is free.
-			l.mixed = l.mixed || len(ids) > 0 && o.Queue != queue || v.state != nil && v.state.Hybrid && o.Estimate > 0
-			queue, last = o.Queue, o
+			l.mixed = l.mixed || len(ids) > 0 && o.Queue != name || v.state != nil && v.state.Hybrid && o.Estimate > 0
+			name, last = o.Queue, o
 		}
 		ids = append(ids, uint32(i+1))
 	}
-	l.ids = sortIDs(&v.list, ids, SortAge, false, now)
-	l.edition, l.made, l.took = v.edition, now, time.Since(start)
+	l.ids = sortIDs(&v.list, ids, SortAge, false, v.now())
 }
 
-// placeRows says of queued rows how many start before them, where that is known.
+// placeRows sets Place of queued rows, where it is known. Jobs that have left the front of
+// the queue since it was made are not counted.
 func (v *View) placeRows(rows []Row) {
 	queued := func(r Row) bool { return r.Phase == Queued }
 	if !slices.ContainsFunc(rows, queued) {
 		return
 	}
 	l := &v.queue
-	if now := v.now(); l.ids == nil || l.edition != v.edition && now.Sub(l.made) >= pace(l.took) {
-		v.stand(l, now)
+	if l.due(v.edition) {
+		l.keep(v.edition, v.sortQueue)
 	}
 	if l.mixed {
 		return

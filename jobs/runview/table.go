@@ -380,7 +380,7 @@ func (m *made) heat(s *results.Table, ask *TableAsk) error {
 		return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "--where", "a filter"))
 	}
 	m.table.Notes = append(slices.Clip(notes), m.table.Notes...)
-	g := p.Heat(HeatLevels)
+	level, lowest, highest := p.Heat(HeatLevels)
 	rows, columns := min(len(p.Rows), MaxHeat), min(len(p.Columns), MaxHeat)
 	h := &Heat{Down: p.Down, Across: p.Across, Figure: p.Metric + ", " + p.Measure.String(),
 		MoreRows: len(p.Rows) - rows, MoreColumns: len(p.Columns) - columns}
@@ -400,12 +400,12 @@ func (m *made) heat(s *results.Table, ask *TableAsk) error {
 		h.Rows = append(h.Rows, person(down, v))
 		texts, levels := make([]string, columns), make([]int8, columns)
 		for k := range columns {
-			texts[k], levels[k] = person(&unit, p.Cells[i][k]), int8(g.Level[i][k])
+			texts[k], levels[k] = person(&unit, p.Cells[i][k]), level[i][k]
 		}
 		h.Cells, h.Levels = append(h.Cells, texts), append(h.Levels, levels)
 	}
-	if !math.IsNaN(g.Min) {
-		h.Min, h.Max = person(&unit, query.NumberValue(g.Min)), person(&unit, query.NumberValue(g.Max))
+	if !math.IsNaN(lowest) {
+		h.Min, h.Max = person(&unit, query.NumberValue(lowest)), person(&unit, query.NumberValue(highest))
 	}
 	m.table.Heat = h
 	return nil

@@ -41,7 +41,7 @@ const (
 // should something have changed by then.
 func (t *tables) gather() time.Duration {
 	d := &t.done
-	if next := time.Until(d.at.Add(max(gatherWait, pace(d.took)))); next > 0 {
+	if next := time.Until(d.at.Add(max(gatherWait, 50*d.took))); next > 0 {
 		return next
 	}
 	t.v.mu.Lock()

@@ -92,7 +92,7 @@ type View struct {
 	marks   marks          // jobs whose rows are to be made anew
 	events  eventLog
 	page    *order
-	queue   line
+	queue   queue
 	tables  tables
 	version uint64
 	news    chan struct{} // closed and replaced when something has changed
@@ -358,7 +358,7 @@ func (v *View) restart(t *jobs.Table, h *harvest) {
 	v.initList()
 	v.edition = edition + 1
 	v.generation++
-	v.page, v.queue = nil, line{}
+	v.page, v.queue = nil, queue{}
 }
 
 // farAttempts returns the attempts in the focus whose files may have been brought from
