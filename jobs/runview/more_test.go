@@ -84,7 +84,7 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 			t.Errorf("settled %v", p.Jobs.Settled)
 		}
 		x := l.v.kept(w)
-		x.took, x.made = 100*time.Millisecond, time.Now() // as of a million jobs
+		x.took, x.madeAt = 100*time.Millisecond, time.Now() // as of a million jobs
 		l.do(Cancel.Jobs(3))
 		p = l.look(Ask{Jobs: w})
 		if got := phasesOf(p); got != "run run cancel queue queue" || p.Phases[Canceled] != 1 {

@@ -1,23 +1,20 @@
 package runview
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"strings"
+	"reflect"
 	"sync"
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 )
 
-// TableAsk asks for the table of what the jobs that are over gave. The window
-// is one of the list of jobs, but for its order: Filter may name figures, too, Sort means
-// nothing, and Reverse turns By round.
+// TableAsk asks for the table of results of the jobs that are over. The window is that of
+// the list of jobs, but its Filter may name figures, too, Sort is ignored, and Reverse
+// reverses By.
 type TableAsk struct {
 	JobsWindow
 	Figures []string // beyond those declared, each NAME or NAME=HOW; of one name the later counts
@@ -46,8 +43,7 @@ type Table struct {
 	// Plain reports whether there is nothing to tabulate: no job has a parameter, no figure was
 	// declared or asked for. Nothing else is then set.
 	Plain bool
-	// Ready reports whether the rest answers this very ask; it is being made otherwise, and
-	// nothing but the counts of what was read is set.
+	// Ready reports whether the table has been made. Otherwise it is being made.
 	Ready bool
 
 	Wrong string   // what is wrong with the ask, a sentence
@@ -93,71 +89,54 @@ type Heat struct {
 	Min, Max              string   // of all cells; "": there is none
 }
 
-// The table of what finished jobs gave. Outputs are read and figures computed
-// in a goroutine of its own, which lives while somebody asks for a table: neither the
-// engine nor a Look waits for it.
+// Tables of finished jobs are made in a goroutine of their own, which also reads outputs and
+// lives while somebody asks for a table. A Look never waits for it, except for firstTable.
 
 const (
 	wanted     = 3 * time.Second        // an open view asks at least so often
-	firstTable = 50 * time.Millisecond  // for which a Look waits for a table that nobody has asked for before
-	remakeWait = 500 * time.Millisecond // tables that only grow are made no more often, …
-	remakePart = 20                     // … and take no more than this part of the time
+	firstTable = 50 * time.Millisecond  // a Look waits so long for a table that nobody has asked for before
+	remakeWait = 500 * time.Millisecond // between remakes of a growing table, at least …
+	remakePart = 20                     // … and remakes take at most this part of the time
 )
 
 // tables makes the table that the screen has asked for last.
 type tables struct {
 	v    *View
 	ctx  context.Context
-	poke chan struct{} // room for one: there may be something to do
+	poke chan struct{} // holds a signal: there may be something to do
 
 	mu      sync.Mutex
-	tabular bool  // there is something to tabulate beyond the jobs themselves
 	wish    *wish // nil: none yet
 	working bool
 	broken  string // a panic has ended the work for good
 
-	done    finished // of the goroutine alone, as what follows
+	// What follows belongs to the goroutine.
+	done    finished
 	figures *figures // of the wish; nil: none yet
+	changes int      // of done and figures
 }
 
 // wish is a table that somebody asks for.
 type wish struct {
-	key   string
 	ask   TableAsk // without its window
 	asked time.Time
 	made  *made         // the newest; nil: none yet
 	told  bool          // that there is one
-	ready chan struct{} // closed then
+	ready chan struct{} // closed when told
 }
 
-func (t *tables) init(v *View) {
-	t.v = v
-	t.ctx = v.ctx
-	t.poke = make(chan struct{}, 1)
-}
-
-// boundTable keeps what is requested within what it may cost, and tells apart what is
-// asked for and which part of it is shown.
-func boundTable(a TableAsk) TableAsk {
-	few := func(list []string) []string { return list[:min(len(list), MaxTableNames)] }
-	a.Figures, a.Group, a.Pivot = few(a.Figures), few(a.Group), few(a.Pivot)
-	a.JobsWindow = JobsWindow{Filter: a.Filter, Reverse: a.Reverse}
-	return a
-}
-
-func keyOfTable(a *TableAsk) string {
-	return fmt.Sprintf("%q %v %q %q %q %q %d %v %q", a.Filter, a.Reverse, a.Figures, a.By, a.Best, a.Group, a.MinSize, a.Heat, a.Pivot)
-}
+func (t *tables) init(v *View) { t.v, t.ctx, t.poke = v, v.ctx, make(chan struct{}, 1) }
 
 // want requests a table and has it made.
 func (t *tables) want(ask *TableAsk) *wish {
-	a := boundTable(*ask)
-	key := keyOfTable(&a)
+	a, few := *ask, func(list []string) []string { return list[:min(len(list), MaxTableNames)] }
+	a.Figures, a.Group, a.Pivot = few(a.Figures), few(a.Group), few(a.Pivot)
+	a.JobsWindow = JobsWindow{Filter: a.Filter, Reverse: a.Reverse}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.wish
-	if w == nil || w.key != key {
-		w = &wish{key: key, ask: a, ready: make(chan struct{})}
+	if w == nil || !reflect.DeepEqual(w.ask, a) {
+		w = &wish{ask: a, ready: make(chan struct{})}
 		t.wish = w
 	}
 	w.asked = time.Now()
@@ -172,13 +151,13 @@ func (t *tables) want(ask *TableAsk) *wish {
 	return w
 }
 
-// await gives a table that was not asked for before a moment to be made: a key then
-// shows at once what it asks for.
+// await waits a moment for a table that was not asked for before, so that a key shows at
+// once what it asks for.
 func (t *tables) await(ctx context.Context, ask *TableAsk) {
-	t.mu.Lock()
-	known := t.tabular && t.broken == ""
-	t.mu.Unlock()
-	if !known { // nor whether there is any
+	t.v.mu.Lock()
+	none := t.v.version == 0 || t.plain(ask) // no job has a row yet, or there is nothing to tabulate
+	t.v.mu.Unlock()
+	if none {
 		return
 	}
 	late := time.NewTimer(firstTable)
@@ -191,40 +170,31 @@ func (t *tables) await(ctx context.Context, ask *TableAsk) {
 	}
 }
 
-// active returns the wish while somebody still has it. Without one the work ends.
-func (t *tables) active() *wish {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if time.Since(t.wish.asked) >= wanted || t.ctx.Err() != nil {
-		t.working = false
-		return nil
-	}
-	return t.wish
+// plain reports whether no job has a parameter and no figure is wanted. View.mu is held.
+func (t *tables) plain(ask *TableAsk) bool {
+	return len(t.v.opt.Figures)+len(t.v.known.params)+len(ask.Figures) == 0
 }
 
 // work makes tables until nobody asks for one any more.
 func (t *tables) work() {
 	defer func() {
-		if p := recover(); p != nil { // a view must not end the run
+		if p := recover(); p != nil { // a defect here must not end the program
 			t.mu.Lock()
 			t.working, t.broken = false, fmt.Sprintf("the table cannot be made, a defect of ours: %v", p)
 			t.mu.Unlock()
 			t.tell()
 		}
 	}()
-	for {
-		w := t.active()
-		if w == nil {
+	for next := time.Duration(0); ; {
+		t.mu.Lock()
+		w := t.wish
+		t.working = next >= 0 && time.Since(w.asked) < wanted && t.ctx.Err() == nil
+		working := t.working
+		t.mu.Unlock()
+		if !working {
 			return
 		}
-		next, err := t.step(w)
-		if err != nil { // the board is being closed, or its dispatcher has gone
-			t.mu.Lock()
-			t.working = false
-			t.mu.Unlock()
-			return
-		}
-		if next <= 0 {
+		if next = t.step(w); next <= 0 {
 			continue
 		}
 		timer := time.NewTimer(min(next, wanted))
@@ -237,49 +207,49 @@ func (t *tables) work() {
 	}
 }
 
-// step handles what has changed, reads a piece of what is to be read and makes the
-// table if it is due. It returns when there is more to do.
-func (t *tables) step(w *wish) (next time.Duration, err error) {
-	if next = t.gather(); t.ctx.Err() != nil {
-		return 0, t.ctx.Err()
-	}
+// step handles what has changed, reads some outputs, and makes the table if it is due. It
+// returns when there is more to do; a negative duration means never.
+func (t *tables) step(w *wish) (next time.Duration) {
+	next = t.gather()
 	f := t.figuresOf(w.ask.Figures)
-	if w.made == nil { // before all reading
-		unread := f.unread(&t.done)
-		t.publish(w, unread == 0 || unread > outputsPiece) // else it is whole in a moment, as far as one can know
+	unread := f.unread(&t.done)
+	if w.made == nil { // before reading; if little is to be read, the whole table comes in a moment
+		t.publish(w, len(unread), len(unread) == 0 || len(unread) > outputsPiece)
 	}
-	more, err := f.read(t)
-	if err != nil {
-		return 0, err
+	left, more, err := f.read(t, unread)
+	if err != nil { // the View is being closed
+		return -1
 	}
 	next = min(next, more)
-	if w.made.changes == t.done.changes && w.made.figures == f.changes {
+	m := w.made
+	if m.changes == t.changes {
 		t.confirm(w)
-		return next, nil
+		return next
 	}
-	whole := f.known == len(t.done.list) && w.made.read < w.made.of
-	if due := time.Until(w.made.at.Add(max(remakeWait, remakePart*w.made.took))); due > 0 && !whole {
-		return min(next, due), nil
+	whole := left == 0 && m.table.Read < m.table.Jobs
+	if due := time.Until(m.at.Add(max(remakeWait, remakePart*m.took))); due > 0 && !whole {
+		return min(next, due)
 	}
-	t.publish(w, true)
-	return next, nil
+	t.publish(w, left, true)
+	return next
 }
 
-// confirm reports for a table that nothing it shows has changed, whatever else has.
+// confirm records that what a table shows is current, whatever else has changed.
 func (t *tables) confirm(w *wish) {
-	if w.made.current.Equal(t.done.at) {
+	if w.made.current.Equal(t.done.madeAt) {
 		return
 	}
 	m := *w.made
-	m.current, m.edition = t.done.at, t.done.edition
+	m.current, m.edition = t.done.madeAt, t.done.edition
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w.made = &m
 }
 
-// publish makes a table; who waits for it is told at once, or finds it when next looking.
-func (t *tables) publish(w *wish, tell bool) {
-	m := t.make(&w.ask)
+// publish makes a table. With tell, those who wait are woken; otherwise they find it when
+// they look next.
+func (t *tables) publish(w *wish, unread int, tell bool) {
+	m := t.make(&w.ask, unread)
 	t.mu.Lock()
 	w.made = m
 	t.mu.Unlock()
@@ -300,8 +270,8 @@ func (t *tables) tell() {
 	t.v.changed()
 }
 
-// tableOf shows the newest table of an ask, the rows in its window as they are now. mu is
-// held.
+// tableOf returns the newest table of an ask, with the rows in its window as they are now.
+// mu is held.
 func (v *View) tableOf(ask *TableAsk) *Table {
 	t := &v.tables
 	if t.plain(ask) {
@@ -311,131 +281,34 @@ func (v *View) tableOf(ask *TableAsk) *Table {
 	t.mu.Lock()
 	m, broken := w.made, t.broken
 	t.mu.Unlock()
-	page := Page{Filter: ask.Filter, Sort: ask.Sort, Reverse: ask.Reverse, Cursor: -1}
+	out := Table{}
+	if m != nil {
+		out = m.table
+	}
+	page := &out.Page
+	page.Filter, page.Sort, page.Reverse, page.Cursor = ask.Filter, ask.Sort, ask.Reverse, -1
+	out.Wrong = cmp.Or(broken, out.Wrong)
 	if m == nil {
-		return &Table{Page: page, Wrong: broken}
+		return &out
 	}
-	out := m.table
-	if broken != "" {
-		out.Wrong = broken
-	}
-	page.Wrong, page.Matched = m.table.Page.Wrong, m.matched
 	if m.edition != v.edition {
 		page.Settled = time.Since(m.current)
 	}
-	out.Page = page
 	if out.Groups != nil || out.Heat != nil {
 		return &out
 	}
-	first, n, cursor := tableWindow(m.rows, &ask.JobsWindow)
-	out.Page.First, out.Page.Cursor = first, cursor
-	ids := make([]jobs.ID, n)
-	out.Figures = make([][]string, n)
+	for row := 0; ask.Cursor > 0 && row < m.rows.Len() && page.Cursor < 0; row++ {
+		if m.rows.Job(row) == ask.Cursor {
+			page.Cursor = row
+		}
+	}
+	first, n := placeWindow(m.rows.Len(), page.Cursor, &ask.JobsWindow)
+	page.First, out.Figures = first, make([][]string, n)
 	for i := range n {
-		ids[i] = m.rows.Job(first + i)
+		page.Rows = append(page.Rows, v.row(m.rows.Job(first+i)))
 		for _, c := range m.cells {
 			out.Figures[i] = append(out.Figures[i], cell(m.rows, first+i, c))
 		}
 	}
-	for _, id := range ids {
-		out.Page.Rows = append(out.Page.Rows, v.row(id))
-	}
 	return &out
-}
-
-// tableWindow is window of a table.
-func tableWindow(s *results.Table, w *JobsWindow) (first, rows, cursor int) {
-	cursor = -1
-	for row := 0; w.Cursor > 0 && row < s.Len() && cursor < 0; row++ {
-		if s.Job(row) == w.Cursor {
-			cursor = row
-		}
-	}
-	first, rows = placeWindow(s.Len(), cursor, w)
-	return first, rows, cursor
-}
-
-// heat makes a heat map.
-func (m *made) heat(s *results.Table, ask *TableAsk) error {
-	switch {
-	case s.Len() > 0 || len(ask.Pivot) > 0:
-	case m.of == 0:
-		return errors.New("no job is over yet: there is nothing to draw")
-	default:
-		return errors.New("no job that is over matches the filter: there is nothing to draw")
-	}
-	words := ask.Pivot
-	if len(words) == 0 {
-		var err error
-		if words, err = varying(m.table.Columns); err != nil {
-			return err
-		}
-	}
-	names, err := results.ParsePivot(words)
-	if err != nil {
-		return err
-	}
-	p, notes, err := s.PivotBy(names, ask.MinSize)
-	if err != nil {
-		return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "--where", "a filter"))
-	}
-	m.table.Notes = append(slices.Clip(notes), m.table.Notes...)
-	level, lowest, highest := p.Heat(HeatLevels)
-	rows, columns := min(len(p.Rows), MaxHeat), min(len(p.Columns), MaxHeat)
-	h := &Heat{Down: p.Down, Across: p.Across, Figure: p.Metric + ", " + p.Measure.String(),
-		MoreRows: len(p.Rows) - rows, MoreColumns: len(p.Columns) - columns}
-	unit := results.Column{Role: results.Stat, Type: p.Type}
-	side := func(name string) *results.Column {
-		at, err := s.Column(name)
-		if err != nil {
-			return &results.Column{}
-		}
-		return &s.Columns[at]
-	}
-	down, across := side(p.Down), side(p.Across)
-	for _, v := range p.Columns[:columns] {
-		h.Columns = append(h.Columns, person(across, v))
-	}
-	for i, v := range p.Rows[:rows] {
-		h.Rows = append(h.Rows, person(down, v))
-		texts, levels := make([]string, columns), make([]int8, columns)
-		for k := range columns {
-			texts[k], levels[k] = person(&unit, p.Cells[i][k]), level[i][k]
-		}
-		h.Cells, h.Levels = append(h.Cells, texts), append(h.Levels, levels)
-	}
-	if !math.IsNaN(lowest) {
-		h.Min, h.Max = person(&unit, query.NumberValue(lowest)), person(&unit, query.NumberValue(highest))
-	}
-	m.table.Heat = h
-	return nil
-}
-
-// repeating are the names of parameters that only repeat a job.
-var repeating = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
-
-// varying returns the two parameters that have several values, besides those that repeat
-// jobs: the mean is over these.
-func varying(columns []TableColumn) ([]string, error) {
-	var words []string
-	for _, c := range columns {
-		if c.Vary {
-			words = append(words, c.Name)
-		}
-	}
-	if len(words) > 2 {
-		words = slices.DeleteFunc(words, func(name string) bool { return slices.Contains(repeating, strings.ToLower(name)) })
-	}
-	names := jobs.Clean(strings.Join(words, ", "), 100)
-	switch n := len(words); n {
-	case 2:
-		return words, nil
-	case 0:
-		names = "no parameter has several values"
-	case 1:
-		names = "only " + names + " has several values"
-	default:
-		names = fmt.Sprintf("%d parameters have several values (%s)", n, names)
-	}
-	return nil, fmt.Errorf("%s: :pivot C gamma acc says what goes down, what across and what is shown; over the rest is averaged", names)
 }

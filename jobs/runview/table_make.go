@@ -1,8 +1,10 @@
 package runview
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,45 +16,39 @@ import (
 
 // made is a table as it was made. It does not change.
 type made struct {
-	table   Table // all but the window of rows
-	rows    *results.Table
-	cells   []int // columns that are figures
-	matched int
+	table Table // all but the window of rows
+	rows  *results.Table
+	cells []int // columns that are figures
 
-	at               time.Time
-	took             time.Duration
-	current          time.Time // when it was last known to be what it would be if made anew
-	read, of         int
-	changes, figures int // of what it was made of
-	edition          uint64
+	at      time.Time
+	took    time.Duration
+	current time.Time // when it was last known to be current
+	changes int       // of tables when it was made
+	edition uint64    // of the View's list
 }
 
-// make makes a table of what is known now.
-func (t *tables) make(ask *TableAsk) *made {
+// make makes a table of what is known now. unread is the number of jobs whose figures are
+// not known yet.
+func (t *tables) make(ask *TableAsk, unread int) *made {
 	start := time.Now()
-	f, d := t.figuresOf(ask.Figures), &t.done
-	for len(f.values) < len(d.list) {
-		f.values = append(f.values, nil)
-	}
-	if f.reader == nil { // there is nothing to read
-		f.known = len(d.list)
-	}
-	m := &made{changes: d.changes, figures: f.changes, edition: d.edition, read: f.known, of: len(d.list)}
-	m.table.Ready, m.table.Wrong, m.table.Notes = true, f.wrong, f.notes
-	m.table.Read, m.table.Jobs = m.read, m.of
-	s := results.NewTable(results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(f.values)})
+	f, d := t.figures, &t.done
+	m := &made{changes: t.changes, edition: d.edition, current: d.madeAt}
+	m.table = Table{Ready: true, Wrong: f.wrong, Notes: f.notes, Read: len(d.list) - unread, Jobs: len(d.list)}
+	s := results.NewTable(results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(d.values)})
 	if err := t.fill(m, s, ask); err != nil && m.table.Wrong == "" {
 		m.table.Wrong = err.Error()
 	}
 	if d.left > 0 {
-		m.table.Notes = append([]string{fmt.Sprintf("there is room for %d jobs: %d more that are over are not in the table; `dcs-tui results` has all", len(d.list), d.left)}, m.table.Notes...)
+		m.note(fmt.Sprintf("there is room for %d jobs: %d more that are over are not in the table; `dcs-tui results` has all", len(d.list), d.left))
 	}
 	m.table.Notes = m.table.Notes[:min(len(m.table.Notes), MaxTableNotes)]
 	m.at = time.Now()
-	m.current = d.at
 	m.took = m.at.Sub(start)
 	return m
 }
+
+// note puts notes before the others.
+func (m *made) note(notes ...string) { m.table.Notes = slices.Concat(notes, m.table.Notes) }
 
 // fill makes what was asked for of a table of all jobs that are over. What is wrong
 // with the ask leaves the table as it is without it.
@@ -81,10 +77,11 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
 		return nil
 	}
 	s = found
-	m.rows, m.matched = s, s.Len()
+	m.rows, m.table.Page.Matched = s, s.Len()
 	noted := len(m.table.Notes) > 0
-	if m.read == m.of { // else some may not be read yet
-		m.table.Notes = append(odd, m.table.Notes...)
+	read := m.table.Read == m.table.Jobs
+	if read { // else some may not be read yet
+		m.note(odd...)
 	}
 	var cut []string
 	m.table.Columns, cut = columnsOf(s)
@@ -94,26 +91,23 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
 	case len(ask.Group) > 0:
 		return m.group(s, ask, having)
 	}
-	if m.read == m.of && !noted { // else that was said
+	if read && !noted { // else that was said
 		missing := s.Missing(s.Metrics())
 		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...) // each takes a line of the screen
 	}
 	if len(cut) > 0 {
-		m.table.Notes = append([]string{fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", MaxTableNames, len(cut), cut[0])}, m.table.Notes...)
+		m.note(fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", MaxTableNames, len(cut), cut[0]))
 	}
 	all := s
 	s, err = ordered(s, ask)
 	m.rows = s
-	row, value, ties, errBest := best(s, ask.Best)
+	row, errBest := m.best(s, ask.Best)
 	if row >= 0 {
-		m.table.Best, m.table.Value, m.table.Ties = s.Job(row), value, ties
+		m.table.Best = s.Job(row)
 		order, _ := results.ParseBest(ask.Best) // which best has read
 		m.table.Course = all.Course(order, courseSteps)
 	}
-	if err == nil {
-		err = errBest
-	}
-	return err
+	return cmp.Or(err, errBest)
 }
 
 // ofGroups returns the first column that queries name, s does not have, and groups have;
@@ -175,36 +169,35 @@ func varies(s *results.Table, column int) bool {
 
 // ordered sorts rows as asked for.
 func ordered(s *results.Table, ask *TableAsk) (*results.Table, error) {
-	if ask.By == "" {
-		if !ask.Reverse || s.Len() == 0 {
-			return s, nil
-		}
-		if s.Unit() == "job" {
-			return s.Sort(0, true), nil
-		}
-		return s, nil
+	switch {
+	case ask.By != "":
+		return s.SortBy(results.Order{Column: ask.By, Desc: ask.Reverse})
+	case ask.Reverse && s.Unit() == "job":
+		return s.Sort(0, true), nil
 	}
-	return s.SortBy(results.Order{Column: ask.By, Desc: ask.Reverse})
+	return s, nil
 }
 
-// best finds the best row; -1: none is.
-func best(s *results.Table, text string) (row int, value string, ties int, err error) {
+// best finds the best row and sets what the table shows of it. It returns -1 if there is
+// none.
+func (m *made) best(s *results.Table, text string) (row int, err error) {
 	if text == "" {
-		return -1, "", 0, nil
+		return -1, nil
 	}
 	order, err := results.ParseBest(text)
 	if err != nil {
-		return -1, "", 0, err
+		return -1, err
 	}
 	column, err := s.Column(order.Column)
 	if err != nil {
-		return -1, "", 0, err
+		return -1, err
 	}
-	row, ties, _, err = s.BestBy(order)
+	row, ties, _, err := s.BestBy(order)
 	if err != nil { // there is none yet
-		return -1, "", 0, nil
+		return -1, nil
 	}
-	return row, cell(s, row, column), ties, nil
+	m.table.Value, m.table.Ties = cell(s, row, column), ties
+	return row, nil
 }
 
 // courseSteps is the number of steps in which a Table has the course of the best.
@@ -239,15 +232,12 @@ func (m *made) group(s *results.Table, ask *TableAsk, having []*query.Query) err
 	if err != nil {
 		return err
 	}
-	m.table.Notes = append(slices.Clip(notes), m.table.Notes...)
+	m.note(notes...)
 	g, err = ordered(g, ask)
 	out := &TableGroups{Best: -1, More: max(0, g.Len()-MaxTableGroups)}
-	row, value, ties, errBest := best(g, ask.Best)
-	if row >= 0 {
-		m.table.Value, m.table.Ties = value, ties
-		if row < MaxTableGroups {
-			out.Best = row
-		}
+	row, errBest := m.best(g, ask.Best)
+	if row < MaxTableGroups {
+		out.Best = row
 	}
 	for i, c := range g.Columns {
 		out.Columns = append(out.Columns, TableColumn{Name: g.Heading(i), Role: c.Role})
@@ -260,8 +250,90 @@ func (m *made) group(s *results.Table, ask *TableAsk, having []*query.Query) err
 		out.Rows = append(out.Rows, line)
 	}
 	m.table.Groups = out
-	if err == nil {
-		err = errBest
+	return cmp.Or(err, errBest)
+}
+
+// heat makes a heat map.
+func (m *made) heat(s *results.Table, ask *TableAsk) error {
+	switch {
+	case s.Len() > 0 || len(ask.Pivot) > 0:
+	case m.table.Jobs == 0:
+		return errors.New("no job is over yet: there is nothing to draw")
+	default:
+		return errors.New("no job that is over matches the filter: there is nothing to draw")
 	}
-	return err
+	words := ask.Pivot
+	if len(words) == 0 {
+		var err error
+		if words, err = varying(m.table.Columns); err != nil {
+			return err
+		}
+	}
+	names, err := results.ParsePivot(words)
+	if err != nil {
+		return err
+	}
+	p, notes, err := s.PivotBy(names, ask.MinSize)
+	if err != nil {
+		return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "--where", "a filter"))
+	}
+	m.note(notes...)
+	level, lowest, highest := p.Heat(HeatLevels)
+	rows, columns := min(len(p.Rows), MaxHeat), min(len(p.Columns), MaxHeat)
+	h := &Heat{Down: p.Down, Across: p.Across, Figure: p.Metric + ", " + p.Measure.String(),
+		MoreRows: len(p.Rows) - rows, MoreColumns: len(p.Columns) - columns}
+	unit := results.Column{Role: results.Stat, Type: p.Type}
+	side := func(name string) *results.Column {
+		at, err := s.Column(name)
+		if err != nil {
+			return &results.Column{}
+		}
+		return &s.Columns[at]
+	}
+	down, across := side(p.Down), side(p.Across)
+	for _, v := range p.Columns[:columns] {
+		h.Columns = append(h.Columns, person(across, v))
+	}
+	for i, v := range p.Rows[:rows] {
+		h.Rows = append(h.Rows, person(down, v))
+		texts, levels := make([]string, columns), make([]int8, columns)
+		for k := range columns {
+			texts[k], levels[k] = person(&unit, p.Cells[i][k]), level[i][k]
+		}
+		h.Cells, h.Levels = append(h.Cells, texts), append(h.Levels, levels)
+	}
+	if !math.IsNaN(lowest) {
+		h.Min, h.Max = person(&unit, query.NumberValue(lowest)), person(&unit, query.NumberValue(highest))
+	}
+	m.table.Heat = h
+	return nil
+}
+
+// repeating are the names of parameters that only repeat a job.
+var repeating = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
+
+// varying returns the two parameters that have several values, besides those that repeat
+// jobs: the mean is over these.
+func varying(columns []TableColumn) ([]string, error) {
+	var words []string
+	for _, c := range columns {
+		if c.Vary {
+			words = append(words, c.Name)
+		}
+	}
+	if len(words) > 2 {
+		words = slices.DeleteFunc(words, func(name string) bool { return slices.Contains(repeating, strings.ToLower(name)) })
+	}
+	names := jobs.Clean(strings.Join(words, ", "), 100)
+	switch n := len(words); n {
+	case 2:
+		return words, nil
+	case 0:
+		names = "no parameter has several values"
+	case 1:
+		names = "only " + names + " has several values"
+	default:
+		names = fmt.Sprintf("%d parameters have several values (%s)", n, names)
+	}
+	return nil, fmt.Errorf("%s: :pivot C gamma acc says what goes down, what across and what is shown; over the rest is averaged", names)
 }
