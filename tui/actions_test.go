@@ -322,7 +322,7 @@ func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 		if ask.Focus != 0 {
 			r := sampleRow(1)
 			r.ID, r.Phase = ask.Focus, runview.Failed
-			p.Detail = &runview.Detail{Row: r, Command: "false"}
+			p.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: "false"}}
 			if p.Jobs != nil {
 				p.Jobs.Rows = []runview.Row{r}
 			}

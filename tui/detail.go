@@ -123,7 +123,7 @@ func (p *detailPane) text(m *model, w int) []string {
 	add("limits", m.clean(m.limits(d)))
 	clean("setup", d.Setup)
 	clean("env", joined(d.Env, "  ", func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }))
-	clean("after", d.After)
+	clean("after", d.AfterText())
 	clean("in", d.Cwd)
 	if d.File != "" {
 		clean("from", fmt.Sprintf("%s:%d", d.File, d.Line))
@@ -173,7 +173,7 @@ func (m *model) stateLine(r *runview.Row) string {
 
 // needs is what a host must offer.
 func needs(d *runview.Detail) string {
-	s := []string{plural(d.Slots, "slot")}
+	s := []string{plural(d.SlotCount(), "slot")}
 	if d.GPUs > 0 {
 		s = append(s, d.GPUs.Text())
 	}
@@ -183,8 +183,8 @@ func needs(d *runview.Detail) string {
 	if len(d.Tags) > 0 {
 		s = append(s, "tags "+strings.Join(d.Tags, " "))
 	}
-	if d.Tokens != "" {
-		s = append(s, "tokens "+d.Tokens)
+	if len(d.Tokens) > 0 {
+		s = append(s, "tokens "+d.TokenText())
 	}
 	return strings.Join(s, ", ")
 }

@@ -286,7 +286,7 @@ func samplePicture(ask runview.Ask) *runview.Picture {
 	}
 	if ask.Focus != 0 {
 		r := sampleRow(ask.Focus)
-		p.Detail = &runview.Detail{Row: r, Command: "python train.py --C 0.1 --gamma 0.5", Cwd: "/nfs/data/proj", Slots: 1, File: "jobs.txt", Line: int(r.ID),
+		p.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: "python train.py --C 0.1 --gamma 0.5", Line: int(r.ID), Options: &jobs.Options{Cwd: "/nfs/data/proj", File: "jobs.txt"}},
 			Why: fmt.Sprintf("Job %d runs on ws02.", r.ID), Estimate: 2 * time.Hour,
 			Attempts: []runview.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1, State: "running", Started: r.Started,
 				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}

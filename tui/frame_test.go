@@ -235,7 +235,8 @@ func detailed() *fakeSource {
 		d.Command = "set -e\npython train.py --C 0.1 --gamma 0.5 \\\n\t--out results/$DCS_JOB_ID.json " + strings.Repeat("--flag ", 20)
 		d.Setup, d.Env = "source ~/venv/bin/activate", []jobs.EnvVar{{Name: "SEED", Value: "7"}}
 		d.Tags, d.Slots, d.GPUs, d.MemBytes = []string{"gpu", "big"}, 2, 1, 8<<30
-		d.Timeout, d.Deadline, d.Estimate, d.After = 2*time.Hour, noon.Add(30*time.Hour), time.Hour, "3,any:4"
+		d.Timeout, d.Deadline, d.Estimate = 2*time.Hour, noon.Add(30*time.Hour), time.Hour
+		d.After, d.AfterOn = []jobs.ID{3, 4}, []jobs.Condition{jobs.AfterSuccess, jobs.AfterEnd}
 		d.Why = "Job 50120 has failed: it used up its 3 tries, the last one on ws03 ended with exit 137."
 		d.Attempts = nil
 		for n := range 3 {

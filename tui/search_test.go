@@ -242,7 +242,7 @@ func TestNamesAreShownWhole(t *testing.T) {
 		if ask.Focus != 0 {
 			r := sampleRow(1)
 			r.ID, r.Title = ask.Focus, name
-			p.Detail = &runview.Detail{Row: r, Command: command}
+			p.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: command, Options: jobs.NoOptions}}
 		}
 		return p, nil
 	}}

@@ -94,7 +94,7 @@ func (l *list) put(c *change) {
 	old := l.rows[i]
 	c.row.host, c.row.options = l.name(c.host), l.optionsOf(c.spec)
 	if c.failed {
-		c.row.group = uint16(l.groups.causes.Number(results.FailureOf(c.state, c.reason, c.outcome)))
+		c.row.group = uint16(l.groups.causes.Number(c.failure))
 	}
 	if c.row.phase == old.phase && old.attempts == c.row.attempts {
 		c.row.progress = old.progress
@@ -216,17 +216,14 @@ const (
 	noProgress = math.MaxUint16
 )
 
-// change is a row as it is now, with what only the board's own lists can turn into
-// numbers.
+// change is a row as it is now, with what a list turns into numbers.
 type change struct {
 	id      jobs.ID
 	spec    *jobs.Spec
 	row     row
 	host    string
-	failed  bool // cause and last are those of a failure
-	state   jobs.JobState
-	reason  string
-	outcome *jobs.Outcome
+	failed  bool // failure belongs to the failures by cause
+	failure results.Failure
 }
 
 // phase returns the phase of a job and the attempt that determines it, nil if none.
@@ -262,18 +259,10 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	return Skipped, nil
 }
 
-// open is phase for a job with an attempt that may be alive: the newest that has
-// started, or else the newest.
+// open is phase for a job with attempts that may be alive.
 func (v *View) open(j *jobs.Job) (Phase, *jobs.Attempt) {
-	var at *jobs.Attempt
 	best := Handed
-	for _, a := range j.Attempts {
-		if !a.State.Open() {
-			continue
-		}
-		if at == nil || at.State == jobs.AttemptLaunching || a.State == jobs.AttemptRunning {
-			at = a
-		}
+	for _, a := range j.Open() {
 		started, known := a.State == jobs.AttemptRunning, v.state != nil
 		switch {
 		case known && v.links[a.Host] && started:
@@ -282,7 +271,7 @@ func (v *View) open(j *jobs.Job) (Phase, *jobs.Attempt) {
 			best = Away
 		}
 	}
-	return best, at
+	return best, OpenAttempt(j)
 }
 
 // waits reports whether a queued job waits for others.
@@ -327,7 +316,7 @@ func (v *View) startOf(a *jobs.Attempt) jobs.Stamp {
 // change makes the short row of a job. The result is valid as long as j is.
 func (v *View) change(id jobs.ID, j *jobs.Job) change {
 	p, a := v.phase(id, j)
-	c := change{id: id, spec: j.Spec, state: j.State, reason: j.Reason, row: row{
+	c := change{id: id, spec: j.Spec, row: row{
 		phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
 		attempts: clip(len(j.Attempts)), failures: clip(int(j.Failures)), progress: noProgress,
 	}}
@@ -349,7 +338,6 @@ func (v *View) change(id jobs.ID, j *jobs.Job) change {
 			c.row.when = a.Launched
 		}
 		if o := a.Outcome; o != nil {
-			c.outcome = o
 			c.row.exit = exitOf(o)
 			c.row.mem = uint32(min(o.MaxRSSBytes>>10, math.MaxUint32))
 			if p.Terminal() && o.Started != 0 {
@@ -358,14 +346,7 @@ func (v *View) change(id jobs.ID, j *jobs.Job) change {
 			}
 		}
 	}
-	switch {
-	case p == Failed || p == TimedOut:
-		c.failed = true
-	case !p.Terminal() && j.Failures > 0:
-		if f := lastTry(j); f != nil && f.Outcome != nil && !f.Outcome.OK() {
-			c.failed, c.outcome, c.state, c.reason = true, f.Outcome, jobs.Failed, f.Reason
-		}
-	}
+	c.failure, c.failed = failureOf(p, j, a)
 	return c
 }
 

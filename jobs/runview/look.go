@@ -73,19 +73,13 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 		soon(v.madeAt.Add(wakeInterval))
 	}
 	if len(v.retries) > 0 {
-		soon(later(now.Add(v.retries[0].at.Time().Sub(v.now())), v.madeAt.Add(wakeInterval)))
+		wait := max(v.retries[0].at.Time().Sub(v.now()), v.madeAt.Add(wakeInterval).Sub(now))
+		soon(now.Add(wait))
 	}
 	if x := v.kept(ask.Jobs); x != nil && x.edition != v.edition {
 		soon(x.next())
 	}
 	return nil, news, due, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // pending reports whether there is something that the rows do not show yet.
@@ -289,7 +283,8 @@ func (v *View) row(id jobs.ID) Row {
 			r.CPU, r.MaxRSS = o.CPU, o.MaxRSSBytes
 		}
 	}
-	r.Cause, r.Last = v.cause(p, j, a)
+	f, _ := failureOf(p, j, a)
+	r.Cause, r.Last = f.Cause, f.LastLine
 	if v.state != nil && p <= Away {
 		if text, ok := v.state.Progress[jobs.AttemptID{Job: id, N: r.Attempt}.String()]; ok {
 			r.Progress, r.Said = jobs.ReadProgress(text)
@@ -298,29 +293,25 @@ func (v *View) row(id jobs.ID) Row {
 	return r
 }
 
-// cause explains why a job failed, or why its last try did.
-func (v *View) cause(p Phase, j *jobs.Job, a *jobs.Attempt) (cause, last string) {
+// failureOf explains why a job failed, or why its last try did. a is the attempt of its
+// phase. counted reports whether it belongs to the failures by cause.
+func failureOf(p Phase, j *jobs.Job, a *jobs.Attempt) (f results.Failure, counted bool) {
 	state, reason := j.State, j.Reason
+	counted = p == Failed || p == TimedOut
 	switch {
-	case p == Succeeded:
-		return "", ""
-	case p.Terminal():
-	case j.Failures > 0 || p == Retry:
+	case p == Succeeded, !p.Terminal() && p != Retry && j.Failures == 0:
+		return f, false
+	case !p.Terminal():
 		if a = lastTry(j); a == nil {
-			return reason, ""
+			return results.Failure{Cause: reason}, false
 		}
 		state, reason = jobs.Failed, cmp.Or(a.Reason, reason)
-	default:
-		return "", ""
+		counted = j.Failures > 0 && a.Outcome != nil && !a.Outcome.OK()
 	}
-	var o *jobs.Outcome
-	if a != nil {
-		o = a.Outcome
+	if a == nil {
+		return results.FailureOf(state, reason, nil), counted
 	}
-	if o != nil {
-		last = o.LastLine
-	}
-	return results.Cause(state, reason, o), last
+	return results.FailureOf(state, reason, a.Outcome), counted
 }
 
 // detail makes all that is known of a job.
@@ -329,12 +320,9 @@ func (v *View) detail(id jobs.ID) *Detail {
 	if j == nil {
 		return nil
 	}
-	s := j.Spec
-	d := &Detail{Row: v.row(id), Command: s.Command, Line: s.Line, Slots: 1, Why: v.why(id, j)}
-	if o := s.Options; o != nil {
-		d.Cwd, d.Setup, d.Env, d.Tags, d.Slots, d.GPUs, d.MemBytes, d.Tokens = o.Cwd, o.Setup, o.Env, o.Tags, s.SlotCount(), o.GPUs, o.MemBytes, o.TokenText()
-		d.Timeout, d.Deadline, d.Estimate, d.After, d.File = o.Timeout, o.Deadline, o.Estimate, o.AfterText(), o.File
-	}
+	spec := *j.Spec
+	spec.Options = cmp.Or(spec.Options, jobs.NoOptions)
+	d := &Detail{Row: v.row(id), Spec: &spec, Estimate: spec.Estimate, Why: v.why(id, j)}
 	if d.Estimate == 0 && v.state != nil {
 		for _, q := range v.state.Queues {
 			if q.Name == d.Row.Queue {
@@ -381,6 +369,6 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 	case j.State == jobs.Succeeded:
 		return fmt.Sprintf("Job %d has succeeded.", id)
 	}
-	cause, _ := v.cause(Canceled, j, results.Counted(j))
-	return fmt.Sprintf("Job %d is over (%s): %s.", id, j.State, cause)
+	f, _ := failureOf(Canceled, j, results.Counted(j))
+	return fmt.Sprintf("Job %d is over (%s): %s.", id, j.State, f.Cause)
 }

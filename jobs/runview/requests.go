@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"dcs-tui/dispatch/socket"
@@ -17,36 +18,30 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// requestVerb is how an action becomes ask.
-type requestVerb struct {
-	do   string                                                                // kind of request
-	fill func(q *rundir.Request, a Action, t *jobs.Table, s *live.State) error // nil: it has no more fields
-	done string                                                                // the answer; of actions on jobs with a place for their number
-	none string                                                                // the answer if there was nothing to do, for actions on jobs
+// answers are the answers to actions that become requests: all but Resume and Reply. done has
+// a place for the number of jobs, or for the host. none is the answer if there was nothing to
+// do, for actions on jobs.
+var answers = map[Verb]struct{ done, none string }{
+	Cancel:      {"%s canceled", "nothing to cancel: it is over already"},
+	Requeue:     {"%s queued again", "nothing to run again: it is not over yet"},
+	Edit:        {"%s changed", "not changed: a running job cannot be edited"},
+	Priority:    {"priority of %s changed", "the priority of what is over does not matter any more"},
+	Pause:       {"launching is paused", ""},
+	Continue:    {"launching continues", ""},
+	DrainHost:   {"%s finishes what runs there and starts nothing more", ""},
+	StopHost:    {"%s is stopped: what ran there is ended and queued again", ""},
+	UseHost:     {"%s is used again", ""},
+	Slots:       {"the slots of %s are changed", ""},
+	AddHost:     {"%s is added to the hosts of the run", ""},
+	RemoveHost:  {"%s is removed: what runs there finishes, then it leaves the run", ""},
+	ReloadHosts: {"the inventory file was read again", ""},
+	DrainRun:    {"no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first", ""},
+	StopRun:     {"dispatching stops; running jobs continue", ""},
+	CancelRun:   {"every job is canceled; the running ones are being ended", ""},
 }
 
-// requestVerbs are the actions that are ask. Resume and Reply are not.
-var requestVerbs = map[Verb]requestVerb{
-	Cancel:    {rundir.DoCancel, nil, "%s canceled", "nothing to cancel: it is over already"},
-	Requeue:   {rundir.DoRequeue, nil, "%s queued again", "nothing to run again: it is not over yet"},
-	Edit:      {rundir.DoEdit, fillEdit, "%s changed", "not changed: a running job cannot be edited"},
-	Priority:  {rundir.DoPriority, nil, "priority of %s changed", "the priority of what is over does not matter any more"},
-	Pause:     {do: rundir.DoPause, done: "launching is paused"},
-	Continue:  {do: rundir.DoContinue, done: "launching continues"},
-	DrainHost: {rundir.DoDrainHost, fillHost, "%s finishes what runs there and starts nothing more", ""},
-	StopHost:  {rundir.DoStopHost, fillHost, "%s is stopped: what ran there is ended and queued again", ""},
-	UseHost:   {rundir.DoUseHost, fillHost, "%s is used again", ""},
-	Slots:     {rundir.DoSlots, fillSlots, "the slots of %s are changed", ""},
-	AddHost: {rundir.DoAddHost, func(q *rundir.Request, a Action, _ *jobs.Table, _ *live.State) error {
-		q.Host, q.Options = a.Host, a.Text
-		return nil
-	}, "%s is added to the hosts of the run", ""},
-	RemoveHost:  {rundir.DoRemoveHost, fillHost, "%s is removed: what runs there finishes, then it leaves the run", ""},
-	ReloadHosts: {do: rundir.DoReloadHosts, done: "the inventory file was read again"},
-	DrainRun:    {do: rundir.DoDrain, done: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"},
-	StopRun:     {do: rundir.DoStop, done: "dispatching stops; running jobs continue"},
-	CancelRun:   {do: rundir.DoCancel, done: "every job is canceled; the running ones are being ended"},
-}
+// onJobs reports whether an action is on Action.Jobs.
+func (v Verb) onJobs() bool { return answers[v].none != "" }
 
 // maxPriorityRequests is how many requests a relative change of priorities may become.
 const maxPriorityRequests = 100
@@ -56,42 +51,57 @@ const maxPriorityRequests = 100
 // crash must not apply it twice. s may be nil. At and By are for the caller to set. The
 // error is a *Refused.
 func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error) {
-	v, ok := requestVerbs[a.Do]
-	switch {
-	case !ok:
+	if answers[a.Do].done == "" {
 		return nil, refuse("%s is not a request", a.Do)
 	}
-	q := &rundir.Request{Do: v.do, Why: a.Why, All: a.Do == CancelRun}
-	if a.Do == DrainRun || a.Do == StopRun {
-		q.Epoch = t.Epoch
-	}
-	if a.Do == Cancel && a.Waiting {
-		q.Spare = rundir.SpareStarted
-	}
-	switch a.Do {
-	case Cancel, Requeue, Edit, Priority:
+	q := &rundir.Request{Do: string(a.Do), Why: a.Why}
+	if a.Do.onJobs() {
 		q.Jobs = jobs.RangesOf(a.Jobs.IDs(jobs.ID(t.NumJobs())))
 		if len(q.Jobs) == 0 {
 			return nil, refuse("the run has no such job")
 		}
 	}
-	if a.Do == Priority {
-		return priorityRequests(q, a, t)
-	}
-	if v.fill != nil {
-		if err := v.fill(q, a, t, s); err != nil {
-			return nil, err
+	var err error
+	switch a.Do {
+	case Cancel:
+		if a.Waiting {
+			q.Spare = rundir.SpareStarted
 		}
+	case Edit:
+		q.Edit = cmp.Or(a.Edit, new(jobs.Change))
+		if q.Edit.Empty() {
+			err = refuse("nothing is to be changed")
+		} else if wrong := q.Edit.Check(); wrong != nil {
+			err = refuse("%v", wrong)
+		}
+	case Priority:
+		if a.Relative {
+			return priorityRequests(q, a, t)
+		}
+		q.Priority = min(max(a.Number, math.MinInt32), math.MaxInt32)
+	case DrainRun, StopRun:
+		q.Epoch = t.Epoch
+	case CancelRun:
+		q.Do, q.All = rundir.DoCancel, true
+	case AddHost:
+		q.Host, q.Options = a.Host, a.Text
+	case DrainHost, StopHost, UseHost, RemoveHost:
+		q.Host = a.Host
+		if s != nil { // otherwise the dispatcher will say if there is no such host
+			_, err = liveHost(s, a.Host)
+		}
+	case Slots:
+		q.Host = a.Host
+		q.Number, err = slotsOf(a, s)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return []*rundir.Request{q}, nil
 }
 
-// priorityRequests returns a request for each priority that results.
+// priorityRequests returns a request for each priority that results from a relative change.
 func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Request, error) {
-	if !a.Relative {
-		q.Priority = min(max(a.Number, math.MinInt32), math.MaxInt32)
-		return []*rundir.Request{q}, nil
-	}
 	byPriority := map[int][]jobs.ID{}
 	for _, id := range q.Jobs.IDs(jobs.ID(t.NumJobs())) {
 		if j := t.Job(id); !j.State.Terminal() {
@@ -101,7 +111,7 @@ func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Req
 	}
 	switch {
 	case len(byPriority) == 0:
-		return nil, refuse("%s", requestVerbs[Priority].none)
+		return nil, refuse("%s", answers[Priority].none)
 	case len(byPriority) > maxPriorityRequests:
 		return nil, refuse("those jobs have too many different priorities; say which priority")
 	}
@@ -112,46 +122,26 @@ func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Req
 	return all, nil
 }
 
-func fillEdit(q *rundir.Request, a Action, _ *jobs.Table, _ *live.State) error {
-	q.Edit = cmp.Or(a.Edit, new(jobs.Change))
-	if q.Edit.Empty() {
-		return refuse("nothing is to be changed")
-	}
-	if err := q.Edit.Check(); err != nil {
-		return refuse("%v", err)
-	}
-	return nil
-}
-
-func fillHost(q *rundir.Request, a Action, _ *jobs.Table, s *live.State) error {
-	q.Host = a.Host
-	if s == nil {
-		return nil // the dispatcher will say if there is no such host
-	}
-	_, err := liveHost(s, a.Host)
-	return err
-}
-
-func fillSlots(q *rundir.Request, a Action, _ *jobs.Table, s *live.State) error {
-	q.Host, q.Number = a.Host, a.Number
+// slotsOf returns the number of slots that a host is to have; 0 is that of its rule.
+func slotsOf(a Action, s *live.State) (int, error) {
+	n := a.Number
 	if a.Relative {
 		if s == nil {
-			return refuse("the slots of %s are not known now; say how many it shall have", a.Host)
+			return 0, refuse("the slots of %s are not known now; say how many it shall have", a.Host)
 		}
 		h, err := liveHost(s, a.Host)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if h.Slots == 0 && h.Given == 0 {
-			return refuse("%s has not said yet how many slots it has", a.Host)
+			return 0, refuse("%s has not said yet how many slots it has", a.Host)
 		}
-		q.Number += h.Slots
+		n += h.Slots
 	}
-	if q.Number < 1 && (a.Relative || q.Number < 0) {
-		return refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
+	if n < 1 && (a.Relative || n < 0) {
+		return 0, refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
 	}
-	q.Number = min(q.Number, jobs.MaxSlots)
-	return nil
+	return min(n, jobs.MaxSlots), nil
 }
 
 func liveHost(s *live.State, name string) (*live.Host, error) {
@@ -171,7 +161,7 @@ func liveHost(s *live.State, name string) (*live.Host, error) {
 // AnswerTo returns the answer to an action from what happened to its requests, which are all
 // answered. The error is a *Refused when none was carried out.
 func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
-	v, ans := requestVerbs[a.Do], new(Answer)
+	text, ans := answers[a.Do], new(Answer)
 	refused := ""
 	var affected []jobs.ID
 	for _, trace := range traces {
@@ -179,31 +169,21 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 		affected = append(affected, trace.Affected...)
 		refused = cmp.Or(refused, trace.Why)
 	}
-	switch a.Do {
-	case Cancel, Requeue, Edit, Priority:
-	case DrainHost, StopHost, UseHost, Slots, AddHost, RemoveHost:
-		if refused != "" {
-			return nil, &Refused{Why: refused}
+	if refused != "" && (ans.Done == 0 || !a.Do.onJobs()) {
+		return nil, &Refused{Why: refused}
+	}
+	if !a.Do.onJobs() {
+		if ans.Text = text.done; strings.Contains(text.done, "%s") {
+			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(text.done, a.Host)
 		}
-		ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(v.done, a.Host)
-		return ans, nil
-	default:
-		if refused != "" {
-			return nil, &Refused{Why: refused}
-		}
-		ans.Text = v.done
 		return ans, nil
 	}
 	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // jobs that the run does not have, or that were over
-	switch {
-	case ans.Done == 0 && refused != "":
-		return nil, &Refused{Why: refused}
+	switch ans.Text = fmt.Sprintf(text.done, jobs.Plural(ans.Done, "job")); {
 	case ans.Done == 0:
-		ans.Text = v.none
-	case ans.Left == 0:
-		ans.Text = fmt.Sprintf(v.done, jobs.Plural(ans.Done, "job"))
-	default:
-		ans.Text = fmt.Sprintf(v.done, jobs.Plural(ans.Done, "job")) + fmt.Sprintf("; %d left alone", ans.Left)
+		ans.Text = text.none
+	case ans.Left > 0:
+		ans.Text += fmt.Sprintf("; %d left alone", ans.Left)
 	}
 	if a.Do == Cancel {
 		ans.Changed = jobs.RangesOf(ask.Undo(t, affected))

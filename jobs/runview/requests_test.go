@@ -108,7 +108,7 @@ func TestAnswerTo(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
 		}
 	}
-	for verb := range requestVerbs {
+	for verb := range answers {
 		if !slices.Contains([]Verb{Cancel, Requeue, Edit, Priority, Pause, Continue, DrainHost, StopHost, UseHost, Slots, AddHost, RemoveHost, ReloadHosts, DrainRun, StopRun, CancelRun}, verb) {
 			t.Errorf("%s is not known here", verb)
 		}

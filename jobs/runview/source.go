@@ -8,6 +8,7 @@ import (
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
 )
 
 // Source is a run to look at. Its methods may be called from any goroutine; each
@@ -101,31 +102,32 @@ type Read = socket.Read
 // Piece is what a Read found.
 type Piece = socket.Piece
 
-// Verb is something that a person asks for.
+// Verb is something that a person asks for. Those that become requests have the names of
+// rundir.
 type Verb string
 
 // The verbs. Those on jobs take Jobs and leave alone those they make no sense for.
 const (
-	Cancel   Verb = "cancel"   // end jobs that are queued or run
-	Requeue  Verb = "requeue"  // a new round for jobs that are over
-	Edit     Verb = "edit"     // change jobs that are queued or over, by Edit; those that are over get a new round
-	Priority Verb = "priority" // Number, or added to each one's own with Relative
+	Cancel   Verb = rundir.DoCancel   // end jobs that are queued or run
+	Requeue  Verb = rundir.DoRequeue  // a new round for jobs that are over
+	Edit     Verb = rundir.DoEdit     // change jobs that are queued or over, by Edit; those that are over get a new round
+	Priority Verb = rundir.DoPriority // Number, or added to each one's own with Relative
 
-	Pause     Verb = "pause"      // launch nothing, until …
-	Continue  Verb = "continue"   // … this, which also ends a drain of the run
-	DrainHost Verb = "drain-host" // Host finishes what runs and starts nothing more
-	StopHost  Verb = "stop-host"  // Host's jobs are ended and queued again; it starts nothing more
-	UseHost   Verb = "use-host"   // Host is used again
-	Slots     Verb = "slots"      // Host gets Number slots, or so many more with Relative
+	Pause     Verb = rundir.DoPause     // launch nothing, until …
+	Continue  Verb = rundir.DoContinue  // … this, which also ends a drain of the run
+	DrainHost Verb = rundir.DoDrainHost // Host finishes what runs and starts nothing more
+	StopHost  Verb = rundir.DoStopHost  // Host's jobs are ended and queued again; it starts nothing more
+	UseHost   Verb = rundir.DoUseHost   // Host is used again
+	Slots     Verb = rundir.DoSlots     // Host gets Number slots, or so many more with Relative
 
-	AddHost     Verb = "add-host"     // Host becomes a host of the run, with the options in Text
-	RemoveHost  Verb = "remove-host"  // Host finishes what runs there and leaves the run
-	ReloadHosts Verb = "reload-hosts" // the inventory file is read again
+	AddHost     Verb = rundir.DoAddHost     // Host becomes a host of the run, with the options in Text
+	RemoveHost  Verb = rundir.DoRemoveHost  // Host finishes what runs there and leaves the run
+	ReloadHosts Verb = rundir.DoReloadHosts // the inventory file is read again
 
-	DrainRun  Verb = "drain-run"  // running jobs finish, nothing starts, then the dispatcher ends; Continue undoes it
-	StopRun   Verb = "stop-run"   // the dispatcher ends; what runs goes on, resume adopts it
-	CancelRun Verb = "cancel-run" // everything is ended
-	Resume    Verb = "resume"     // a dispatcher is started for a run that has none
+	DrainRun  Verb = rundir.DoDrain // running jobs finish, nothing starts, then the dispatcher ends; Continue undoes it
+	StopRun   Verb = rundir.DoStop  // the dispatcher ends; what runs goes on, resume adopts it
+	CancelRun Verb = "cancel-run"   // everything is ended
+	Resume    Verb = "resume"       // a dispatcher is started for a run that has none
 
 	Reply Verb = "reply" // Text answers the question Number; "" refuses it
 )
@@ -319,25 +321,12 @@ type Event struct {
 
 // Detail is all that is known of one job.
 type Detail struct {
-	Row      Row
-	Command  string
-	Cwd      string
-	Setup    string
-	Env      []jobs.EnvVar // names and the values that are stored
-	Tags     []string
-	Tokens   string
-	Slots    int
-	GPUs     jobs.GPUs
-	MemBytes int64
-	Timeout  time.Duration
-	Deadline time.Time
-	Estimate time.Duration // how long such a job takes: the user's guess, or mean + 2 deviations; 0: not known
-	After    string        // as a jobs file says it
-	File     string        // where it was read from
-	Line     int
-	Why      string // one sentence: why it is not running, or what it is doing
-	Asked    bool   // the dispatcher said so
-	Attempts []Attempt
+	Row        Row
+	*jobs.Spec               // with Options, whatever the job sets
+	Estimate   time.Duration // how long such a job takes: the user's guess, or mean + 2 deviations; 0: not known
+	Why        string        // one sentence: why it is not running, or what it is doing
+	Asked      bool          // the dispatcher said so
+	Attempts   []Attempt
 }
 
 // Attempt is one execution.

@@ -254,13 +254,13 @@ func HandedOver(t *jobs.Table) int {
 	return n
 }
 
-// OpenAttempt is the attempt of a running job to show: one that has started, else
-// the newest.
+// OpenAttempt returns the attempt of a running job to show: the newest that has started, or
+// else the newest.
 func OpenAttempt(j *jobs.Job) *jobs.Attempt {
 	a := j.Last()
 	for _, open := range j.Open() {
-		if a = open; a.State == jobs.AttemptRunning {
-			break
+		if a.State != jobs.AttemptRunning || open.State == jobs.AttemptRunning {
+			a = open
 		}
 	}
 	if a == nil { // of a damaged journal
