@@ -90,7 +90,7 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 	}
 	in.Known = in.At
 	place := results.Place{UID: "u", Name: in.Run, Dir: in.Dir}
-	list := append(place.Since(table, 0), place.Unfinished(table)...)
+	list := append(place.Finished(table), place.Unfinished(table)...)
 	values := make([][]string, len(list))
 	for i := range list {
 		x, y := float64(i%4), float64(i/4%6)
