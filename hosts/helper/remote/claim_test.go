@@ -71,7 +71,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// what a prober concludes from files alone. Dead only on proof.
+// A prober judges by files alone, and says dead only on proof.
 func TestProbeOfFiles(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -106,8 +106,8 @@ func TestProbeOfFiles(t *testing.T) {
 	f.bye()
 }
 
-// what waited when the host was rebooted never starts: its lease was
-// counted in another boot's clock.
+// A job that waited when the host was rebooted never starts: its lease belongs to the clock of
+// another boot.
 func TestRebootWithdraws(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -129,7 +129,7 @@ func TestRebootWithdraws(t *testing.T) {
 	g.bye()
 }
 
-// the heartbeat file of a host, once for all its supervisors.
+// All supervisors of a host write one heartbeat file.
 func TestBeatFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "attempts"), 0o700); err != nil {
@@ -235,7 +235,7 @@ func TestEachRefusalHasItsReason(t *testing.T) {
 	f.bye()
 }
 
-// a launch that was held up on its way is refused.
+// A launch that arrives too late is refused.
 func TestExpiredLaunchRefused(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())

@@ -245,7 +245,7 @@ func TestStopOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// hostsFault: what the host should have given is not the job's fault.
+// Lack of a resource that the host should provide is not the job's fault.
 func TestHostsFault(t *testing.T) {
 	for err, want := range map[error]bool{
 		unix.ENOSPC: true, unix.EDQUOT: true, unix.ESTALE: true, unix.EIO: true, unix.EAGAIN: true, &os.PathError{Err: unix.EROFS}: true,
@@ -335,8 +335,7 @@ func TestSentinelDelayed(t *testing.T) {
 	}
 }
 
-// trouble with a file system that may be over by itself is told apart
-// from what a person must mend.
+// File system errors that may go away are distinguished from those that a person must fix.
 func TestPassingTrouble(t *testing.T) {
 	for err, want := range map[error]bool{
 		unix.ENOSPC: true, unix.EDQUOT: true, unix.EROFS: true, unix.ESTALE: true, unix.EIO: true,
@@ -349,8 +348,8 @@ func TestPassingTrouble(t *testing.T) {
 	}
 }
 
-// the reply to making or removing a file was lost and its repeat is answered
-// "exists" or "no such file". The trial of a directory does not fail for it.
+// If the reply to creating or removing a file is lost, the repeated call returns "exists" or "no
+// such file". tryWrite does not fail then.
 func TestTrialWithLostReplies(t *testing.T) {
 	for _, op := range []string{"create", "unlink"} {
 		dir := filepath.Join(t.TempDir(), "attempts")

@@ -1,31 +1,29 @@
-// Package remote is the far side of hosts/helper, what runs on a host: the
-// helper (`__host`), one for as long as one channel lives, which takes jobs over
-// into a spool and reports what happens to them; the supervisors (`__slot`), which
-// run one job after the other and outlive the helper; and `__sum`, the hash of
-// the executable, for the bootstrap.
+// Package remote is the part of hosts/helper that runs on a host: the helper (`__host`), one
+// per channel, which puts jobs into a spool and reports what happens to them; the supervisors
+// (`__slot`), which run one job after the other and outlive the helper; the suspender
+// (`__suspend`), which stops jobs while an owner uses the machine; and `__sum`, which prints the
+// hash of the executable for the bootstrap.
 //
-// It promises, whatever dies and whenever: an attempt starts at most
-// once (its claim), never after its lease or after it was withdrawn; no outcome
-// is known but from a whole sentinel or the supervisor that wrote it; and what is
-// ended is ended whole, children that left the session included.
+// Whatever dies, and whenever, it promises: an attempt starts at most once (its claim), and never
+// after its lease or after it was withdrawn; an outcome comes only from a complete sentinel or
+// from the supervisor that wrote it; and an attempt is ended together with all of its processes,
+// including children that left the session.
 //
-// How a job travels. The helper writes a spec into the spool's directory in/ and
-// a token into the pipe that all its supervisors read. A token only wakes: it names a
-// spec. Taking a spec is a rename into taken/, whose name says who took
-// it; withdrawing it is an unlink in in/; so exactly one of both happens. The
-// supervisor then creates the status file, which holds the claim and reserved
-// bytes, runs the job, writes the sentinel into these and removes the taken
-// spec. On a FIFO in the spool it tells the
-// helper of that time; a lost line is made up for by looking at taken/ and at
-// the sentinels, every few seconds.
+// The path of a job: the helper writes a spec into the directory in/ of the spool, and a token
+// into the pipe that all its supervisors read. A token only wakes a supervisor; it names a spec. A
+// supervisor takes a spec by renaming it into taken/ under a name that contains the supervisor.
+// The helper withdraws a spec by removing it from in/. So exactly one of the two happens. The
+// supervisor then creates the status file, which holds the claim and reserved bytes, runs the job,
+// writes the sentinel into these bytes, and removes the taken spec. It reports to the helper
+// through a FIFO in the spool. If a report is lost, the helper learns of it when it reconciles
+// its state with taken/ and the sentinels every few seconds.
 //
-// One helper serves a spool: a new one ends the older ones that are noted there,
-// also those that are stopped or stuck. The end of a run, once begun, is carried
-// through though the link breaks.
+// One helper serves a spool: a new one ends the older ones that are registered there, even if they
+// are stopped or stuck. Once the end of a run has begun, it is completed even if the link breaks.
 //
-// Files helper*.go belong to the helper and files supervisor*.go to the supervisor; both
-// use the others. The end of helper_owner.go is a third program, which suspends jobs.
+// Files helper*.go belong to the helper, supervisor*.go to the supervisor, and suspend.go to the
+// suspender. All use the others.
 //
-// It decides nothing about jobs, opens no network connection, and must not be
-// used by the dispatcher's side, which speaks to it through hosts/helper.
+// The package decides nothing about jobs and opens no network connection. The dispatcher must not
+// use it, and speaks to it through hosts/helper.
 package remote

@@ -147,7 +147,7 @@ func TestShutOutWhileRunning(t *testing.T) {
 	}
 }
 
-// a helper that hears nothing leaves; what runs continues without it.
+// A helper that receives nothing leaves, and running jobs continue.
 func TestSilence(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")

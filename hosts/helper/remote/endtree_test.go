@@ -116,8 +116,7 @@ func TestKillEndsTree(t *testing.T) {
 	f.bye()
 }
 
-// background children do not hold the slot, are reported, and
-// end with the run.
+// Background children of a job do not hold the slot. They are reported, and end with the run.
 func TestLeftChildren(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -135,7 +134,7 @@ func TestLeftChildren(t *testing.T) {
 	f.bye() // nothingLeft looks whether the sleep is gone
 }
 
-// keep_children: what jobs left behind survives the run.
+// With keep_children, processes that jobs left behind survive the run.
 func TestKeepChildren(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -301,8 +300,7 @@ func TestHungProcess(t *testing.T) {
 	})
 }
 
-// what hangs and may be of a job is awaited, for a while, before it
-// is said that nothing of the job is left.
+// Before nothing of a job counts as left, processes that hang are awaited for a while.
 func TestHungOfOurs(t *testing.T) {
 	h := hung{pids: map[int]bool{}}
 	if !h.clear() {

@@ -158,7 +158,7 @@ func TestReports(t *testing.T) {
 	w := newWorld(t)
 	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
 	f := w.start(w.open())
-	f.launch(job("1.1", `seq -f '%g 0.5' 1000 2000 > "$DCS_REPORT"; read x < `+more+`; echo '2001 0.25' >> "$DCS_REPORT"; read x < `+gate),
+	f.launch(job("1.1", `seq -f '%g 0.5' 1000 2000 > lines; mv lines "$DCS_REPORT"; read x < `+more+`; echo '2001 0.25' >> "$DCS_REPORT"; read x < `+gate),
 		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+other))
 	b := await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
 	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n2000 0.5\n") || len(p) > maxReportFile || strings.Count(p, "\n")*len("2000 0.5\n") != len(p) {
@@ -213,8 +213,7 @@ func TestHelloErrors(t *testing.T) {
 	}
 }
 
-// without the nonce attempts live below work_dir; a cwd that is not
-// there is said.
+// Without the nonce, attempts are below work_dir. A missing working directory is reported.
 func TestNotShared(t *testing.T) {
 	w := newWorld(t)
 	o := w.open()
@@ -642,7 +641,7 @@ func testDamage[T any](t *testing.T, b []byte, want *T, parse func([]byte) (*T, 
 	}
 }
 
-// values that are not UTF-8 reach jobs unchanged, the run's and the
+// Values that are not UTF-8 reach jobs unchanged, the run's and the
 // job's; setup too.
 func TestAnyBytesReachJobs(t *testing.T) {
 	w := newWorld(t)

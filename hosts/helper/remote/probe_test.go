@@ -97,8 +97,8 @@ func (s stuck) Names(dir string) ([]string, error) {
 	return s.Disk.Names(dir)
 }
 
-// a wedged directory holds nobody up. Of several questions about one
-// host the newest is answered; while it hangs for long others are refused.
+// A hung directory blocks nobody. Of several questions about one host the newest is answered.
+// While an answer takes long, other questions are refused.
 func TestLookWhileItHangs(t *testing.T) {
 	w := newWorld(t)
 	w.sentinel("2.1", "melon2", jobs.Outcome{Exit: 2})
@@ -170,8 +170,7 @@ func (f *far) list() (all map[string]hosts.ProbedJob, pieces []int) {
 	return all, pieces
 }
 
-// after damage to the journal a host tells all that it has of the run,
-// wherever it stands, and neither settles nor makes up anything by that.
+// After damage to the journal a host lists everything that it has of the run, and changes nothing.
 func TestList(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
