@@ -292,9 +292,7 @@ func TestLeaseRunsOut(t *testing.T) {
 func TestWithdrawnNeverStarts(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
+	f := w.startWith(1)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "echo two"), job("3.1", "echo three"))
 	w.hear(ready)
 	f.send(&hosts.Withdraw{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "2.1")}})
@@ -390,12 +388,8 @@ func TestAdoption(t *testing.T) {
 		t.Errorf("3.1: %v, want buffered behind the old supervisor's job", p.Answer)
 	}
 	w.say(gate)
-	if o := g.exit("2.1"); o.Exit != 4 {
-		t.Errorf("2.1: %+v, want exit 4", o)
-	}
-	if o := g.exit("3.1"); o.Exit != 5 {
-		t.Errorf("3.1: %+v, want exit 5", o)
-	}
+	g.exits("2.1", 4)
+	g.exits("3.1", 5)
 	g.bye()
 }
 
@@ -416,9 +410,7 @@ func TestLimit(t *testing.T) {
 		t.Errorf("3.1 is %v under a limit of 0, want buffered", p.Answer)
 	}
 	f.send(&hosts.Limit{Slots: 1})
-	if o := f.exit("3.1"); o.Exit != 1 {
-		t.Errorf("3.1: %+v", o)
-	}
+	f.exits("3.1", 1)
 	f.bye()
 }
 
@@ -428,9 +420,7 @@ func TestLaunchGivesLease(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Hour, Jobs: []hosts.LaunchJob{job("1.1", "exit 2")}})
-	if o := f.exit("1.1"); o.Exit != 2 {
-		t.Errorf("%+v", o)
-	}
+	f.exits("1.1", 2)
 	f.bye()
 }
 

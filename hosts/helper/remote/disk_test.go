@@ -151,16 +151,12 @@ func TestAttemptsReadOnly(t *testing.T) {
 		t.Errorf("refused with %+v", m)
 	}
 	w.say(gate)
-	if o := f.exit("1.1"); o.Exit != 6 {
-		t.Errorf("%+v, want exit 6", o)
-	}
+	f.exits("1.1", 6)
 	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 		t.Fatal(err)
 	}
 	f.launch(job("2.2", "exit 7"))
-	if o := f.exit("2.2"); o.Exit != 7 {
-		t.Errorf("writable again: %+v", o)
-	}
+	f.exits("2.2", 7)
 	f.bye()
 	w.whole(dir, "1.1", 6)
 	w.whole(dir, "2.2", 7)
@@ -187,9 +183,7 @@ func TestSpoolFull(t *testing.T) {
 		t.Errorf("killed: %+v", o)
 	}
 	w.say(gate)
-	if o := f.exit("1.1"); o.Exit != 6 {
-		t.Errorf("%+v, want exit 6", o)
-	}
+	f.exits("1.1", 6)
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
@@ -284,9 +278,7 @@ func TestFullDisk(t *testing.T) {
 	o.Slots = 1
 	f := w.start(o)
 	f.launch(job("1.1", "head -c 1000000 /dev/zero; echo $? >&2; exit 6"))
-	if out := f.exit("1.1"); out.Exit != 6 {
-		t.Errorf("the job that filled the disk: %+v", out)
-	}
+	f.exits("1.1", 6)
 	w.whole(dir, "1.1", 6)
 	ran := filepath.Join(w.runDir, "ran")
 	f.launch(job("2.1", "echo x > "+ran))
@@ -316,9 +308,7 @@ func TestSentinelDelayed(t *testing.T) {
 	w.hear(ready)
 	write(t, dir, "in the way")
 	w.say(gate)
-	if o := f.exit("1.1"); o.Exit != 3 {
-		t.Errorf("%+v, want exit 3", o)
-	}
+	f.exits("1.1", 3)
 	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "could not be written") })
 	if err := os.Rename(dir, away); err != nil {
 		t.Fatal(err)

@@ -50,9 +50,7 @@ func TestStoppedHelperIsEnded(t *testing.T) {
 	}
 	f.wait()
 	g.launch(job("1.1", "exit 3"))
-	if o := g.exit("1.1"); o.Exit != 3 {
-		t.Errorf("%+v", o)
-	}
+	g.exits("1.1", 3)
 	g.bye()
 }
 
@@ -140,9 +138,7 @@ func TestShutOutWhileRunning(t *testing.T) {
 			t.Errorf("%s: the job is %v, want running", how, p.Answer)
 		}
 		w.say(gate)
-		if o := g.exit("1.1"); o.Exit != 3 {
-			t.Errorf("%s: %+v", how, o)
-		}
+		g.exits("1.1", 3)
 		g.bye()
 	}
 }
@@ -161,9 +157,7 @@ func TestSilence(t *testing.T) {
 	t.Setenv(silenceEnv, "")
 	g := w.start(w.open())
 	w.say(gate)
-	if o := g.exit("1.1"); o.Exit != 3 {
-		t.Errorf("%+v, want exit 3", o)
-	}
+	g.exits("1.1", 3)
 	g.bye()
 }
 
@@ -243,9 +237,7 @@ func TestEndRunEndsStoppedSupervisorOfEarlierHelper(t *testing.T) {
 func jobWithoutHelper(t *testing.T, w *world, prepare func()) (ran, idle func() bool) {
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	mark := filepath.Join(w.base, "ran")
-	o := w.open()
-	o.Slots = 1
-	f := w.start(o)
+	f := w.startWith(1)
 	f.launch(job("1.1", fmt.Sprintf("echo up > %s; read x < %s", ready, gate)), job("2.1", "touch "+mark))
 	w.hear(ready)
 	if p := f.probe("2.1"); p.Answer != hosts.Buffered {
@@ -330,8 +322,6 @@ func TestStopIsTheDispatchersBusiness(t *testing.T) {
 	write(t, filepath.Join(w.runDir, "STOP"), "")
 	f := w.start(w.open())
 	f.launch(job("1.1", "exit 3"))
-	if o := f.exit("1.1"); o.Exit != 3 {
-		t.Errorf("%+v", o)
-	}
+	f.exits("1.1", 3)
 	f.bye()
 }

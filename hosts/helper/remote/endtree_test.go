@@ -120,9 +120,7 @@ func TestKillEndsTree(t *testing.T) {
 func TestLeftChildren(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
+	f := w.startWith(1)
 	f.launch(job("1.1", "(echo left $$ > /dev/null; echo up > "+ready+"; exec sleep 1000) & exit 0"), job("2.1", "exit 4"))
 	w.hearTimes(ready, 1)
 	if o := f.exit("1.1"); !o.OK() || o.LeftChildren != 1 {
@@ -172,9 +170,7 @@ func TestSupervisorKilled(t *testing.T) {
 		t.Errorf("asked again: %v, want dead", a.Answer)
 	}
 	f.launch(job("2.1", "exit 5"))
-	if o := f.exit("2.1"); o.Exit != 5 {
-		t.Errorf("the job after it: %+v", o)
-	}
+	f.exits("2.1", 5)
 	f.bye()
 }
 
@@ -356,9 +352,7 @@ func TestChaserIsSure(t *testing.T) {
 func TestEndedJobGoesNoFurther(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
-	open := w.open()
-	open.Slots = 12
-	f := w.start(open)
+	f := w.startWith(12)
 	var list []hosts.LaunchJob
 	var ids []jobs.AttemptID
 	for i := range 12 {

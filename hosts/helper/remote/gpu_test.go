@@ -63,18 +63,14 @@ func TestGPUIsGivenToOneRun(t *testing.T) {
 		t.Errorf("a refused attempt: %+v", p)
 	}
 	g.launch(gpuJob("2.1", "exit 3", 2))
-	if o := g.exit("2.1"); o.Exit != 3 {
-		t.Errorf("with a free device: %+v", o)
-	}
+	g.exits("2.1", 3)
 
 	w.say(gate)
 	if o := f.exit("1.1"); o.LeftChildren != 1 {
 		t.Errorf("%+v", o)
 	}
 	g.launch(gpuJob("3.1", "exit 4", 0, 1))
-	if o := g.exit("3.1"); o.Exit != 4 {
-		t.Errorf("when the device is free: %+v", o)
-	}
+	g.exits("3.1", 4)
 	g.beat(func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
 	g.bye()
 	f.bye()
@@ -105,9 +101,7 @@ func TestJobKeepsItsGPU(t *testing.T) {
 	w.say(gate)
 	polltest.Until(t, bound, "the device is free", func() bool { return len(lockedGPUs(o.ShareDir).whole) == 0 })
 	g.launch(gpuJob("2.1", "exit 5", 0))
-	if o := g.exit("2.1"); o.Exit != 5 {
-		t.Errorf("%+v", o)
-	}
+	g.exits("2.1", 5)
 	g.bye()
 	f = w.start(w.open())
 	f.mayDie = true
@@ -279,9 +273,7 @@ func TestShareDirIsSticky(t *testing.T) {
 	}
 	must(t, os.Chmod(o.ShareDir, os.ModeSticky|0o777))
 	f.launch(gpuJob("2.1", "exit 6", 0))
-	if o := f.exit("2.1"); o.Exit != 6 {
-		t.Errorf("%+v", o)
-	}
+	f.exits("2.1", 6)
 	f.bye()
 	if b, err := os.ReadFile(jobs.AttemptFile(w.runDir, attemptID(t, "2.1"), jobs.FileErr)); err != nil || len(b) > 0 {
 		t.Errorf("the job said %q, %v", b, err)
@@ -442,18 +434,14 @@ func TestBusyGPUIsLeftAlone(t *testing.T) {
 	f.launch(first)
 	write(t, apps, fmt.Sprintf("%s, %d\n%s, %s\n", uuid1, stranger.Process.Pid, uuid0, w.hear(ready)))
 	f.launch(halfJob("4.1", "exit 4", 0))
-	if o := f.exit("4.1"); o.Exit != 4 {
-		t.Errorf("beside a process of a job: %+v", o)
-	}
+	f.exits("4.1", 4)
 	w.say(gate)
 	f.exit("3.1")
 
 	write(t, apps, "")
 	f.beat(func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
 	f.launch(gpuJob("5.1", "exit 5", 1))
-	if o := f.exit("5.1"); o.Exit != 5 {
-		t.Errorf("when the process is gone: %+v", o)
-	}
+	f.exits("5.1", 5)
 	f.bye()
 }
 
@@ -526,9 +514,7 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	w2.say(gate2)
 	g.exit("2.1")
 	g.launch(gpuJob("4.1", "exit 4", 3))
-	if o := g.exit("4.1"); o.Exit != 4 {
-		t.Errorf("when both have ended: %+v", o)
-	}
+	g.exits("4.1", 4)
 	g.bye()
 	f = w.start(w.open())
 	f.mayDie = true

@@ -87,9 +87,7 @@ func TestBeatsWhileTheSpoolHangs(t *testing.T) {
 		last = await(f, func(b *hosts.Beat) bool { return b.Seq > last.Seq })
 	}
 	release()
-	if o := f.exit("1.1"); o.Exit != 9 {
-		t.Errorf("%+v", o)
-	}
+	f.exits("1.1", 9)
 	f.bye()
 }
 

@@ -349,22 +349,16 @@ func TestOwedReportIsNotHeldUp(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	free := w.wedge("2.1")
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
+	f := w.startWith(1)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"), job("2.1", "exit 4"))
 	w.hear(ready)
 	if p := f.probe("2.1"); p.Answer != hosts.Buffered { // its token waits when the first one ends
 		t.Fatalf("2.1 is %v", p.Answer)
 	}
 	w.say(gate)
-	if o := f.exit("1.1"); o.Exit != 3 {
-		t.Errorf("1.1: %+v, want exit 3", o)
-	}
+	f.exits("1.1", 3)
 	free()
-	if o := f.exit("2.1"); o.Exit != 4 {
-		t.Errorf("2.1: %+v, want exit 4", o)
-	}
+	f.exits("2.1", 4)
 	f.bye()
 }
 
@@ -373,9 +367,7 @@ func TestByeWhileOwing(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	free := w.wedge("2.1")
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
+	f := w.startWith(1)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "exit 4"))
 	w.hear(ready)
 	f.probe("2.1")
@@ -401,9 +393,7 @@ func TestDiedWhileOwing(t *testing.T) {
 	f.kill9()
 	write(t, w.spool().path(dirTaken, takenName(attemptID(t, "1.1"), holder{1, 1 << 22, 3})), "")
 	g := w.start(w.open())
-	if o := g.exit("1.1"); o.Exit != 3 {
-		t.Errorf("%+v, want exit 3", o)
-	}
+	g.exits("1.1", 3)
 	g.bye()
 }
 
@@ -412,9 +402,7 @@ func TestDiedWhileOwing(t *testing.T) {
 func TestHeldButOver(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
+	f := w.startWith(1)
 	f.launch(job("1.1", "echo $PPID; exit 3"))
 	f.exit("1.1")
 	f.pending = nil
@@ -425,9 +413,7 @@ func TestHeldButOver(t *testing.T) {
 	if pid := w.hear(ready); pid != strconv.Itoa(p.pid) {
 		t.Fatalf("2.1 runs under %s, not under %d", pid, p.pid)
 	}
-	if o := f.exit("1.1"); o.Exit != 3 {
-		t.Errorf("%+v, want exit 3", o)
-	}
+	f.exits("1.1", 3)
 	if a := f.probe("2.1").Answer; a != hosts.IsRunning {
 		t.Errorf("2.1 is %v, want running", a)
 	}
@@ -587,9 +573,7 @@ func TestLimitOutlivesHelper(t *testing.T) {
 		t.Errorf("%v behind a helper that was killed under a limit of 0, want buffered", p.Answer)
 	}
 	g.send(&hosts.Limit{Slots: 3})
-	if o := g.exit("1.1"); o.Exit != 3 {
-		t.Errorf("%+v", o)
-	}
+	g.exits("1.1", 3)
 	g.bye()
 }
 

@@ -241,13 +241,9 @@ func TestOutOfMemory(t *testing.T) {
 		t.Errorf("%+v, want SIGKILL and that memory ran out", o)
 	}
 	f.launch(job("2.1", "tail /dev/zero; exit $(($? - 100))"))
-	if o := f.exit("2.1"); o.Exit != 37 {
-		t.Errorf("one whose child was ended: %+v, want exit 37", o)
-	}
+	f.exits("2.1", 37)
 	f.launch(job("3.1", "exit 3"))
-	if o := f.exit("3.1"); o.Exit != 3 {
-		t.Errorf("the next one: %+v", o)
-	}
+	f.exits("3.1", 3)
 	w.say(gate)
 	if err := colleague.Wait(); err != nil || strings.TrimSpace(said.String()) != "90000000" {
 		t.Errorf("the colleague's program said %q, %v", said.String(), err)

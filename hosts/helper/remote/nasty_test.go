@@ -174,9 +174,7 @@ func TestKillsSupervisor(t *testing.T) {
 				t.Errorf("alive: %s", fmt.Sprint(left))
 			}
 			f.launch(job("2.1", "exit 5"))
-			if o := f.exit("2.1"); o.Exit != 5 {
-				t.Errorf("the next one: %+v", o)
-			}
+			f.exits("2.1", 5)
 			f.bye()
 			endAll(func(t table) []proc { return w.alive() }, 0)
 		})
@@ -212,9 +210,7 @@ func TestStoppedSupervisorGoesOn(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	f.launch(job("1.1", "kill -STOP $PPID; exit 7"))
-	if o := f.exit("1.1"); o.Exit != 7 {
-		t.Errorf("%+v, want exit 7", o)
-	}
+	f.exits("1.1", 7)
 	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "stopped") })
 	f.bye()
 }
@@ -222,9 +218,7 @@ func TestStoppedSupervisorGoesOn(t *testing.T) {
 // An idle one that is stopped keeps no job waiting.
 func TestStoppedIdleSupervisor(t *testing.T) {
 	w := newWorld(t)
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
+	f := w.startWith(1)
 	f.launch(job("1.1", "echo $PPID"))
 	f.exit("1.1")
 	p, ok := readProc(atoi(t, w.content("1.1", jobs.FileOut)))
@@ -233,8 +227,6 @@ func TestStoppedIdleSupervisor(t *testing.T) {
 	}
 	signalAll([]proc{p}, unix.SIGSTOP)
 	f.launch(job("2.1", "exit 6"))
-	if o := f.exit("2.1"); o.Exit != 6 {
-		t.Errorf("%+v", o)
-	}
+	f.exits("2.1", 6)
 	f.bye()
 }

@@ -5,7 +5,6 @@ package remote
 import (
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -180,9 +179,7 @@ func TestList(t *testing.T) {
 	w.claimed("14.1", "melon1", false)
 	w.sentinel("14.1", "melon1", jobs.Outcome{Exit: 4})
 	w.sentinel("15.1", "melon1", jobs.Outcome{Exit: 5}) // its claim was removed
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
+	f := w.startWith(1)
 	f.launch(job("1.1", "exit 3"))
 	f.exit("1.1")
 	f.launch(job("2.1", "echo up > "+ready+"; read x < "+gate), job("3.1", "exit 4"))
@@ -293,7 +290,7 @@ func TestReadsAlone(t *testing.T) {
 	f := w.start(own)
 	f.launch(job("1.1", "echo figure=7; exit 3"))
 	f.exit("1.1")
-	before := everything(t, w.workDir)
+	before := tree(t, w.workDir)
 
 	reads := &hosts.Open{Version: hosts.ProtocolVersion, Run: w.run, Host: "melon1", WorkDir: w.workDir, Reads: true}
 	g := w.start(reads)
@@ -321,7 +318,7 @@ func TestReadsAlone(t *testing.T) {
 	if c := read("1.1", "secret", 0, 10); c.None || c.Size != -1 || len(c.Bulk) != 0 {
 		t.Errorf("another file: %+v", c)
 	}
-	if after := everything(t, w.workDir); !slices.Equal(before, after) {
+	if after := tree(t, w.workDir); !slices.Equal(before, after) {
 		t.Errorf("files changed:\n%q\n%q", before, after)
 	}
 	g.send(&hosts.Launch{Epoch: 9, Jobs: []hosts.LaunchJob{job("2.1", "true")}})
@@ -334,9 +331,7 @@ func TestReadsAlone(t *testing.T) {
 		t.Errorf("after a bye: %v, %q", err, g.stderr.String())
 	}
 	f.launch(job("2.1", "exit 4"))
-	if o := f.exit("2.1"); o.Exit != 4 {
-		t.Errorf("the dispatcher's helper: %+v", o)
-	}
+	f.exits("2.1", 4)
 	f.bye()
 }
 
@@ -375,19 +370,6 @@ func TestReadsNothing(t *testing.T) {
 	if _, err := os.Stat(w.workDir + "/no"); !os.IsNotExist(err) {
 		t.Errorf("a directory was made: %v", err)
 	}
-}
-
-// everything lists what is below a directory.
-func everything(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		names = append(names, path)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
 }
 
 // A file that cannot be read to its end is an error, not a shorter piece.

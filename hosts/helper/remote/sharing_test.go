@@ -119,9 +119,7 @@ func TestWideJobWaitsForItsSlots(t *testing.T) {
 	wide = job("1.2", "exit 7")
 	wide.Slots = 2
 	g.launch(wide)
-	if o := g.exit("1.2"); o.Exit != 7 {
-		t.Errorf("%+v", o)
-	}
+	g.exits("1.2", 7)
 	f.bye()
 	g.bye()
 }

@@ -243,6 +243,14 @@ func (w *world) start(open *hosts.Open) *far {
 	return f
 }
 
+// startWith starts a helper with a number of slots.
+func (w *world) startWith(slots int) *far {
+	w.t.Helper()
+	o := w.open()
+	o.Slots = slots
+	return w.start(o)
+}
+
 func (f *far) send(msgs ...hosts.Message) {
 	f.w.t.Helper()
 	if err := f.out.Write(msgs...); err != nil {
@@ -309,6 +317,14 @@ func (f *far) exit(id string) jobs.Outcome {
 		return false
 	})
 	return o
+}
+
+// exits waits for the outcome of one attempt and checks its exit code.
+func (f *far) exits(id string, want int) {
+	f.w.t.Helper()
+	if o := f.exit(id); o.Exit != want {
+		f.w.t.Errorf("%s: %+v, want exit %d", id, o, want)
+	}
 }
 
 // take waits for a message of type T that names attempt id, and removes that entry from the
