@@ -24,7 +24,7 @@ type condition = func(ix []int) bool
 func (p *parser) where(l *line, from int) {
 	q, err := query.Parse(l.text[from:])
 	if err == nil {
-		_, err = query.Compile(q, query.Lookup[[]int](func(name string) (*query.Field[[]int], error) {
+		_, err = query.Compile(q, query.Fields[[]int](func(name string) (*query.Field[[]int], error) {
 			if _, ok := p.known[name]; !ok {
 				return nil, query.Unknown("parameter", name, p.names)
 			}
@@ -51,7 +51,7 @@ func (p *parser) compile(f filter) {
 	t := p.t
 	for _, q := range f.query.Conditions() {
 		last := 0
-		condition, err := query.Compile(q, query.Lookup[[]int](func(name string) (*query.Field[[]int], error) {
+		condition, err := query.Compile(q, query.Fields[[]int](func(name string) (*query.Field[[]int], error) {
 			i, ok := p.known[name]
 			if !ok {
 				return nil, query.Unknown("parameter", name, p.names)

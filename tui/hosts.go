@@ -326,7 +326,7 @@ func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
 	if q == nil || err != nil {
 		return func(*live.Host) bool { return true }, err
 	}
-	return query.Compile(q, query.Lookup[*live.Host](hostField), func(word string) func(*live.Host) bool {
+	return query.Compile(q, query.Fields[*live.Host](hostField), func(word string) func(*live.Host) bool {
 		has := query.Contains(word)
 		return func(h *live.Host) bool {
 			return has(h.Name) || has(hostWord(h)) || has(m.clean(h.Reason))

@@ -332,7 +332,7 @@ func parseFailures(text string) (func(*jobs.Outcome) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.Compile(q, query.Lookup[*jobs.Outcome](func(name string) (*query.Field[*jobs.Outcome], error) {
+	return query.Compile(q, query.Fields[*jobs.Outcome](func(name string) (*query.Field[*jobs.Outcome], error) {
 		names := make([]string, len(failureFields))
 		for i := range failureFields {
 			f := failureFields[i]

@@ -47,26 +47,28 @@ func (c *Metric) findJSON(t *Text) (value string) {
 	return value
 }
 
-// decode returns nil for what is no JSON.
+// decode returns nil for text that is not JSON, even with its NaN and infinities in quotes.
 func decode(b []byte) any {
-	for _, text := range [][]byte{b, nil} {
-		if text == nil {
-			if text = quoteNaN(b); text == nil {
-				return nil
-			}
+	v, err := decodeOne(b)
+	if err != nil {
+		if v, err = decodeOne(quoteNaN(b)); err != nil {
+			return nil
 		}
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber() // keeps numbers as they were written
-		var v any
-		if d.Decode(&v) != nil {
-			continue
-		}
-		if _, err := d.Token(); err == io.EOF {
-			return v
-		}
-		return nil
 	}
-	return nil
+	return v
+}
+
+// decodeOne decodes one document. It keeps numbers as they were written.
+func decodeOne(b []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err = d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, nil // there is more
+	}
+	return v, nil
 }
 
 // quoteNaN puts quotes round NaN, Infinity and -Infinity, which are no JSON and

@@ -71,9 +71,6 @@ func (c *Metric) String() string {
 	return c.Name + "=" + c.how
 }
 
-// How returns what New was given as how.
-func (c *Metric) How() string { return c.how }
-
 func checkName(name string) error {
 	const what = "the name of a result column"
 	switch {

@@ -183,7 +183,7 @@ func TestDeclared(t *testing.T) {
 	asked := func(v any) *rundir.Asked { return &rundir.Asked{Options: map[string]any{Option: v}} }
 	for _, v := range []any{[]any{"acc", "loss=json:test.loss"}, []string{"acc", "loss=json:test.loss"}} {
 		cs, err := Declared(asked(v))
-		if err != nil || len(cs) != 2 || cs[0].Name != "acc" || cs[1].How() != "json:test.loss" {
+		if err != nil || len(cs) != 2 || cs[0].Name != "acc" || cs[1].how != "json:test.loss" {
 			t.Errorf("%v %v", cs, err)
 		}
 	}

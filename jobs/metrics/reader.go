@@ -77,7 +77,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 	if len(r.columns) == 0 {
 		return f, nil
 	}
-	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &names{disk: r.disk}}
+	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &names{disk: r.disk}, troubles: newTroubles()}
 	saved := time.Now()
 	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
 		p.read(ctx, from, min(from+r.part, len(list)))
@@ -118,7 +118,7 @@ func (p *reading) read(ctx context.Context, first, end int) {
 	next.Store(int64(first))
 	for range workers(end - first) {
 		tasks.Go(func() {
-			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{}}
+			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{}, troubles: newTroubles()}
 			for ctx.Err() == nil {
 				from := int(next.Add(batch)) - batch
 				if from >= end {

@@ -34,53 +34,33 @@ var troubleNotes = [kindsOfTrouble]string{
 	unread:     "what %[1]s wrote cannot be read: %[2]s (job %[3]d)",
 }
 
-// troubles counts what could not be read, with an example of each kind: the one of
-// the lowest job, so that a message does not depend on who was faster.
+// troubles counts what could not be read, with an example of each kind.
 type troubles struct {
-	of    [kindsOfTrouble]example
-	ref   string              // how a person names the run, of onlyThere
-	hosts map[string]struct{} // of onlyThere and filesThere
-	files map[string]*example // that bear the same name for every job
+	of    [kindsOfTrouble]results.Tally
+	ref   string                    // how a person names the run, of onlyThere
+	hosts map[string]struct{}       // of onlyThere and filesThere
+	files map[string]*results.Tally // files that have the same name for every job
 }
 
-type example struct {
-	count int
-	job   jobs.ID
-	last  jobs.ID // counted last: one job counts once
-	text  string
+func newTroubles() troubles {
+	return troubles{hosts: map[string]struct{}{}, files: map[string]*results.Tally{}}
 }
 
-func (e *example) add(job jobs.ID, text string) {
-	if e.count == 0 || job < e.job {
-		e.job, e.text = job, text
-	}
-	if e.last != job {
-		e.count, e.last = e.count+1, job
-	}
-}
-
-func (e *example) merge(o *example) {
-	if e.count == 0 || o.count > 0 && o.job < e.job {
-		e.job, e.text = o.job, o.text
-	}
-	e.count += o.count
-}
-
-func (t *troubles) add(kind int, r *results.Result, text string) { t.of[kind].add(r.Job, text) }
+func (t *troubles) add(kind int, r *results.Result, text string) { t.of[kind].Add(r.Job, text) }
 
 // sharedFile records that a job is said to have written path, which others may be, too.
-func (t *troubles) sharedFile(r *results.Result, path string) {
-	if t.files == nil {
-		t.files = map[string]*example{}
+func (t *troubles) sharedFile(r *results.Result, path string) { t.file(path).Add(r.Job, path) }
+
+func (t *troubles) file(path string) *results.Tally {
+	if t.files[path] == nil {
+		t.files[path] = &results.Tally{}
 	}
-	t.files[path] = cmp.Or(t.files[path], &example{})
-	t.files[path].add(r.Job, path)
+	return t.files[path]
 }
 
 // elsewhere records what is only on the host of a job.
 func (t *troubles) elsewhere(kind int, r *results.Result, runDir string) {
-	if t.hosts == nil {
-		t.hosts = map[string]struct{}{}
+	if t.ref == "" {
 		t.ref = (&rundir.Run{Dir: runDir, Asked: &rundir.Asked{Name: r.Run}}).Ref()
 	}
 	t.add(kind, r, "")
@@ -89,37 +69,34 @@ func (t *troubles) elsewhere(kind int, r *results.Result, runDir string) {
 
 func (t *troubles) merge(o *troubles) {
 	for kind := range t.of {
-		t.of[kind].merge(&o.of[kind])
+		t.of[kind].Merge(&o.of[kind])
 	}
-	if t.ref = cmp.Or(t.ref, o.ref); t.hosts == nil {
-		t.hosts, t.files = map[string]struct{}{}, map[string]*example{}
-	}
+	t.ref = cmp.Or(t.ref, o.ref)
 	maps.Copy(t.hosts, o.hosts)
 	for path, e := range o.files {
-		t.files[path] = cmp.Or(t.files[path], &example{})
-		t.files[path].merge(e)
+		t.file(path).Merge(e)
 	}
 }
 
-// maxNamed is how many hosts a sentence names.
+// maxNamed is the number of hosts that a sentence names at most.
 const maxNamed = 5
 
-// notes are sentences for people.
+// notes returns sentences for people.
 func (t *troubles) notes() (notes []string) {
 	names := slices.Sorted(maps.Keys(t.hosts))
 	if more := len(names) - maxNamed; more > 0 {
 		names = append(names[:maxNamed], fmt.Sprintf("%d more", more))
 	}
 	for kind, e := range t.of {
-		if e.count > 0 {
-			notes = append(notes, fmt.Sprintf(troubleNotes[kind], jobs.Plural(e.count, "job"), e.text, e.job, strings.Join(names, ", "), t.ref))
+		if e.Count > 0 {
+			notes = append(notes, fmt.Sprintf(troubleNotes[kind], jobs.Plural(e.Count, "job"), e.Text, e.Job, strings.Join(names, ", "), t.ref))
 		}
 		if kind != filesThere {
 			continue
 		}
 		for _, path := range slices.Sorted(maps.Keys(t.files)) {
-			if e := t.files[path]; e.count > 1 {
-				notes = append(notes, fmt.Sprintf("%s name the same file %s, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart", jobs.Plural(e.count, "job"), path))
+			if e := t.files[path]; e.Count > 1 {
+				notes = append(notes, fmt.Sprintf("%s name the same file %s, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart", jobs.Plural(e.Count, "job"), path))
 				break // one says it
 			}
 		}

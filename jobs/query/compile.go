@@ -35,7 +35,7 @@ func (c *compiler[R]) condition(n *node) (func(R) bool, error) {
 			return nil, c.fail(n.pos, errors.New("words cannot be searched for here"))
 		}
 		if key, value, ok := strings.Cut(n.text, ":"); ok && !n.quoted && !strings.HasPrefix(value, "/") {
-			if f, err := c.fields.Field(key); err == nil && f.Fact {
+			if f, err := c.fields(key); err == nil && f.Fact {
 				return nil, c.fail(n.pos, fmt.Errorf("a comparison has no colon: write %s=%s; quotes make it a text", key, jobs.Clean(value, 40)))
 			}
 		}
@@ -101,11 +101,16 @@ func (c *compiler[R]) comparison(n *node) (func(R) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case a.field != nil && b.isLiteral():
-		return c.literal(a.field, n.op, b.node)
-	case b.field != nil && a.isLiteral():
-		return c.literal(b.field, mirrored(n.op), a.node)
+	op := n.op
+	if a.isLiteral() && b.field != nil {
+		a, b, op = b, a, mirrored(op)
+	}
+	if a.field != nil && b.isLiteral() {
+		match, err := a.field.compare(op, b.node)
+		if err != nil {
+			return nil, c.fail(b.node.pos, err)
+		}
+		return match, nil
 	}
 	x, err := c.number(a, b)
 	if err != nil {
@@ -115,7 +120,6 @@ func (c *compiler[R]) comparison(n *node) (func(R) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := n.op
 	return func(r R) bool {
 		v, off1 := x(r)
 		w, off2 := y(r)
@@ -150,7 +154,7 @@ func (c *compiler[R]) operand(n *node, left *operand[R]) (operand[R], error) {
 	case n.kind == wordNode && left != nil && left.field != nil && left.field.Fact:
 		return o, nil
 	}
-	f, err := c.fields.Field(n.text)
+	f, err := c.fields(n.text)
 	if n.kind == wordNode && left != nil && !left.isLiteral() && (err != nil || f.Fact || f.Name != n.text) {
 		return o, nil // a text
 	}
@@ -228,15 +232,7 @@ func (c *compiler[R]) number(o, other operand[R]) (func(R) (Value, float64), err
 	return func(R) (Value, float64) { return v, off }, nil
 }
 
-// literal compiles the comparison of a field with a literal.
-func (c *compiler[R]) literal(f *Field[R], op string, n *node) (func(R) bool, error) {
-	match, err := f.compare(op, n)
-	if err != nil {
-		return nil, c.fail(n.pos, err)
-	}
-	return match, nil
-}
-
+// compare compiles the comparison of the field with a literal.
 func (f *Field[R]) compare(op string, n *node) (func(R) bool, error) {
 	equality, quoted := op == "=" || op == "!=", n.kind == quotedNode
 	not := op == "!="

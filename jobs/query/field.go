@@ -9,18 +9,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Fields are what a query may name.
-type Fields[R any] interface {
-	// Field returns the field that a name means. An error means that there is none;
-	// Unknown makes one.
-	Field(name string) (*Field[R], error)
-}
-
-// Lookup is a function that is Fields.
-type Lookup[R any] func(name string) (*Field[R], error)
-
-// Field calls the function.
-func (l Lookup[R]) Field(name string) (*Field[R], error) { return l(name) }
+// Fields returns the field that a name means. An error means that there is none; Unknown
+// makes one.
+type Fields[R any] func(name string) (*Field[R], error)
 
 // Field is a field of rows.
 type Field[R any] struct {

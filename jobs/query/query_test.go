@@ -25,7 +25,7 @@ var rows = []row{
 var types = map[string]Type{"time": DurationType, "mem": SizeType, "ended": TimeType, "exit": NumberType, "state": TextType, "host": TextType}
 
 // testFields are the fields of rows; only those with a type are facts.
-var testFields = Lookup[row](func(name string) (*Field[row], error) {
+var testFields = Fields[row](func(name string) (*Field[row], error) {
 	var known []string
 	for _, r := range rows {
 		for n := range r {
@@ -215,7 +215,7 @@ func TestMismatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		match, err := Compile(q, Lookup[row](func(name string) (*Field[row], error) {
+		match, err := Compile(q, Fields[row](func(name string) (*Field[row], error) {
 			f, err := testFields(name)
 			if err != nil {
 				return nil, err

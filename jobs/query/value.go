@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Value is what a row holds in a field: nothing, a text, or a number. The zero Value is
@@ -174,4 +175,30 @@ func (d decimal) compare(e decimal) int {
 		return -1
 	}
 	return 1
+}
+
+// Contains returns a function that reports whether a text contains s, in upper or lower
+// case.
+func Contains(s string) func(string) bool {
+	lower := strings.ToLower(s)
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return func(text string) bool { return strings.Contains(strings.ToLower(text), lower) }
+	}
+	if lower == "" {
+		return func(string) bool { return true }
+	}
+	// A list may have a million long commands: nothing is copied.
+	first := lower[:1] + strings.ToUpper(lower[:1])
+	return func(text string) bool {
+		for {
+			i := strings.IndexAny(text, first)
+			if i < 0 || len(text)-i < len(lower) {
+				return false
+			}
+			if strings.EqualFold(text[i:i+len(lower)], lower) {
+				return true
+			}
+			text = text[i+1:]
+		}
+	}
 }

@@ -13,7 +13,7 @@ import (
 // compare. Words of searches are looked for in the name, the command, and the parameters.
 func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string, err error) {
 	mismatches := make([]mismatch, len(s.Columns))
-	fields := query.Lookup[int](func(name string) (*query.Field[int], error) {
+	fields := query.Fields[int](func(name string) (*query.Field[int], error) {
 		at, err := s.Column(name)
 		if err != nil {
 			return nil, err

@@ -110,7 +110,7 @@ func parseEvents(s string) (func(*eventLine) bool, error) {
 	if err != nil || q == nil {
 		return func(*eventLine) bool { return true }, err
 	}
-	return query.Compile(q, query.Lookup[*eventLine](eventField), func(text string) func(*eventLine) bool {
+	return query.Compile(q, query.Fields[*eventLine](eventField), func(text string) func(*eventLine) bool {
 		has := query.Contains(text)
 		return func(l *eventLine) bool { return has(l.say()) || has(l.rec.Host) }
 	})

@@ -68,7 +68,7 @@ func (v *vocabulary) learn(s *jobs.Spec) {
 
 // compile makes a filter over the list of jobs.
 func (v vocabulary) compile(q *query.Query) (*filter, error) {
-	match, err := query.Compile(q, query.Lookup[candidate](v.field), searchJobs)
+	match, err := query.Compile(q, query.Fields[candidate](v.field), searchJobs)
 	if err != nil {
 		return nil, err
 	}
