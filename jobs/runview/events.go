@@ -13,7 +13,7 @@ import (
 // maxLines bounds the events of each kind that are shown; twice as many are kept.
 const maxLines = 5000
 
-// eventLog keeps the newest records, and apart from them the newest notable ones.
+// eventLog keeps the newest records and, separately, the newest notable ones.
 type eventLog struct {
 	all, notable eventList
 	n            uint64 // records
@@ -46,13 +46,13 @@ func (e *eventList) add(n uint64, r *jobs.Record) {
 	e.lines = append(e.lines, eventLine{seq: n, rec: *r})
 }
 
-// newest are those that are shown; cut: there were more.
+// newest returns the lines that are shown, and whether there were more.
 func (e *eventList) newest() (lines []eventLine, cut bool) {
 	over := max(0, len(e.lines)-maxLines)
 	return e.lines[over:], e.cut || over > 0
 }
 
-func (l *eventLine) say() string {
+func (l *eventLine) sentence() string {
 	if l.text == "" {
 		l.text = Text(&l.rec)
 	}
@@ -78,7 +78,7 @@ func (e *eventLog) window(w *EventsWindow) *Events {
 	var lines []Event
 	for i := len(list) - 1; i >= 0; i-- {
 		l := &list[i]
-		if !fits(l) || l.say() == "" {
+		if !fits(l) || l.sentence() == "" {
 			continue
 		}
 		if v.Total++; v.Total > back && len(lines) < rows {
@@ -95,7 +95,7 @@ func (e *eventLog) window(w *EventsWindow) *Events {
 	return v
 }
 
-// jobOf is the job that a record is about, 0 when it is about several or none.
+// jobOf returns the job that a record is about, 0 if it is about several or none.
 func jobOf(r *jobs.Record) jobs.ID {
 	if r.Kind == jobs.KindAccepted {
 		return 0
@@ -112,7 +112,7 @@ func parseEvents(s string) (func(*eventLine) bool, error) {
 	}
 	return query.Compile(q, query.Fields[*eventLine](eventField), func(text string) func(*eventLine) bool {
 		has := query.Contains(text)
-		return func(l *eventLine) bool { return has(l.say()) || has(l.rec.Host) }
+		return func(l *eventLine) bool { return has(l.sentence()) || has(l.rec.Host) }
 	})
 }
 
@@ -128,10 +128,10 @@ func eventField(name string) (*query.Field[*eventLine], error) {
 	return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, []string{"host", "job"}))
 }
 
-// Notable reports whether a person wants to hear of a record without asking: what
-// happened to hosts and the run, losses, failures, retries, what people asked for. What
-// goes well, and what is done to each of very many jobs, is not notable; nor that a
-// request was carried out, which an event announced in words. One that was refused is.
+// Notable reports whether a record is shown by default: what happened to hosts and the run,
+// losses, failures, retries, and requests that were refused. Successes are not notable, nor is
+// what happens to each of very many jobs, nor that a request was carried out, which an event
+// announces in words.
 func Notable(r *jobs.Record) bool {
 	switch r.Kind {
 	case jobs.KindEpoch, jobs.KindEnded, jobs.KindDamaged, jobs.KindLost, jobs.KindForgiven:
@@ -139,7 +139,7 @@ func Notable(r *jobs.Record) bool {
 	case jobs.KindEvent, jobs.KindRequest: // of requests, those that were refused
 		return r.Reason != ""
 	case jobs.KindClosed:
-		return r.How != jobs.ClosedDone // else KindEnded says it
+		return r.How != jobs.ClosedDone // otherwise there is a KindEnded
 	case jobs.KindExited:
 		return r.Next != jobs.Succeeded && r.Outcome != nil && !r.Outcome.OK()
 	case jobs.KindJob:
@@ -150,7 +150,7 @@ func Notable(r *jobs.Record) bool {
 	return false
 }
 
-// Bad reports whether a record is of a failure or a loss: worth a warning sign.
+// Bad reports whether a record is about a failure or a loss.
 func Bad(r *jobs.Record) bool {
 	switch r.Kind {
 	case jobs.KindLost, jobs.KindDamaged:
@@ -167,8 +167,8 @@ func Bad(r *jobs.Record) bool {
 	return false
 }
 
-// Text describes a record in a sentence for people, not yet cleaned. It is "" for
-// records that are none of their business.
+// Text describes a record in a sentence for people, not cleaned. It is "" for records that
+// do not concern them.
 func Text(r *jobs.Record) string {
 	switch r.Kind {
 	case jobs.KindEpoch:
@@ -376,9 +376,9 @@ func acceptedJobs(r *jobs.Record) string {
 	return fmt.Sprintf("%d-%d", r.Job, r.Job+jobs.ID(r.Count)-1)
 }
 
-// ExitMeaning explains the exit codes that a POSIX shell gives of its own
-// (sh(1), 2.8.2), " (command not found)" for 127: they are what people look up. Of a job
-// that exceeded its memory limit it says what the job used. "" for others.
+// ExitMeaning explains the exit codes that a POSIX shell itself returns (sh(1), 2.8.2), such as
+// " (command not found)" for 127. For a job that exceeded its memory limit, it returns how much
+// the job used. It is "" for others.
 func ExitMeaning(o *jobs.Outcome) string {
 	if o != nil && o.Memory == jobs.MemoryLimit {
 		return " (it used " + results.HumanBytes(o.MaxRSSBytes) + ")"
@@ -399,8 +399,8 @@ func ExitMeaning(o *jobs.Outcome) string {
 	return ""
 }
 
-// EventJSON is what `events --json` prints of a record. Text is for people, and not
-// cleaned: JSON quotes it.
+// EventJSON is a record as `events --json` prints it. Text is for people and not cleaned,
+// because JSON quotes it.
 type EventJSON struct {
 	V       int            `json:"v"`
 	At      time.Time      `json:"at"`

@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// candidate is a row that a filter is asked about.
+// candidate is a row that a filter is applied to.
 type candidate struct {
 	l  *list
 	id uint32
@@ -44,7 +44,7 @@ func parseFilter(s string, known vocabulary) (*filter, error) {
 	return known.compile(q)
 }
 
-// vocabulary is what filters may name beside what is known of every job.
+// vocabulary holds the names that filters may use besides the facts of jobs.
 type vocabulary struct {
 	params  []string // of all jobs
 	had     map[string]bool
@@ -224,10 +224,10 @@ var onlyOfRows = map[string]*query.Field[candidate]{
 	}},
 }
 
-// ran reports whether a job is over and its last attempt ran.
+// ran reports whether a job is over and its last attempt has run.
 func (r *row) ran() bool { return r.phase.Terminal() && (r.exit != 0 || r.took != 0) }
 
-// try is the number of the try that a job is at or ended with; 0: it had none.
+// try returns the number of the present or last try, 0 if there was none.
 func (r *row) try() int {
 	if r.phase == Retry || r.phase <= Handed || r.phase == Succeeded {
 		return int(r.failures) + 1

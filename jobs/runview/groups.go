@@ -45,7 +45,7 @@ func (g *groups) top(l *list) []*group {
 	return g.shown
 }
 
-// settle counts the members of the groups, and lists those of the groups to show.
+// settle counts the members of the groups, and lists the members of those that are shown.
 func (g *groups) settle(rows []row) {
 	in := make([]*group, max(1, len(g.causes.Keys))) // the one that each is shown in
 	for n := range in {
@@ -117,19 +117,19 @@ func (x *group) view(names []string) Group {
 		Hosts: shown, Jobs: x.rows, Which: x.which}
 }
 
-// HostText is something that was said of a host, such as why it cannot be used.
+// HostText is a message about a host, such as why it cannot be used.
 type HostText struct {
 	Host, Text string
 	At         time.Time // may be zero
 }
 
-// HostGroup is a set of hosts of which the same was said. Nothing of it is cleaned.
+// HostGroup is a set of hosts with the same message. Its texts are not cleaned.
 type HostGroup struct {
 	Hosts []string // in the order given
 	// Text is without the name of the host before it. Where texts differ only in names,
 	// addresses, and fingerprints, HOST and … stand for these.
 	Text string
-	At   time.Time // when it was said of the first
+	At   time.Time // of the first
 
 	first string // the whole text of the first
 }

@@ -17,25 +17,26 @@ import (
 // dialInterval is between attempts to connect to a dispatcher.
 const dialInterval = 2 * time.Second
 
-// link is the connection of a View to the dispatcher and what came over it. View.mu
-// guards it.
+// link is the connection of a View to the dispatcher, and what came over it. View.mu guards
+// it.
 type link struct {
 	conn    Conn // nil: there is none
 	token   string
 	dialing bool
 	after   time.Time // no attempt to connect before
-	lost    bool      // it has been lost: who dispatches the run is to be read at once
-	follows bool      // the dispatcher pushes over it
+	lost    bool      // the connection was lost: read at once who dispatches the run
+	follows bool      // the dispatcher pushes over the connection
 
 	durable live.Durable
 	state   *live.State
 }
 
-// keepLink connects to the dispatcher, and leaves one that has lost the run. mu is held.
-func (v *View) keepLink() {
+// keepConnected connects to the dispatcher, and disconnects from one that has lost the run.
+// mu is held.
+func (v *View) keepConnected() {
 	l, owner := &v.link, v.facts.owner
 	if l.conn != nil && (owner == nil || owner.Token != l.token) {
-		v.unlink()
+		v.disconnect()
 	}
 	if v.opt.Socket == nil || l.conn != nil || l.dialing || v.closed || !v.facts.dispatched || owner.Socket == "" || time.Now().Before(l.after) {
 		return
@@ -44,12 +45,12 @@ func (v *View) keepLink() {
 	v.all.Go(func() { v.dial(owner) })
 }
 
-// unlink forgets the connection; dial closes it. mu is held.
-func (v *View) unlink() {
+// disconnect forgets the connection; dial closes it. mu is held.
+func (v *View) disconnect() {
 	v.link.conn, v.link.follows, v.link.durable, v.link.state = nil, false, live.Durable{}, nil
 }
 
-// dial connects, and stays until the connection has ended or is not wanted any more.
+// dial connects, and stays until the connection has ended or is not requestTTL any more.
 func (v *View) dial(owner *journal.Owner) {
 	conn, err := v.opt.Socket(v.ctx, owner)
 	if err == nil {
@@ -61,7 +62,7 @@ func (v *View) dial(owner *journal.Owner) {
 			defer v.mu.Unlock()
 			if v.link.conn == conn {
 				v.link.durable = d
-				v.poke()
+				v.pollSoon()
 			}
 		}, func(s *live.State) {
 			v.mu.Lock()
@@ -91,9 +92,9 @@ func (v *View) dial(owner *journal.Owner) {
 	l.dialing, l.after = false, time.Now().Add(dialInterval)
 	defer v.changed()
 	if conn != nil && l.conn == conn {
-		v.unlink()
+		v.disconnect()
 		l.lost, l.after = true, time.Time{}
-		v.poke()
+		v.pollSoon()
 	}
 }
 
@@ -123,8 +124,8 @@ func (v *View) dispatcher() Conn {
 	return v.link.conn
 }
 
-// Connect waits until the View is connected to the dispatcher, if there is one to connect
-// to, and shows what that knows; or until that has failed or takes too long.
+// Connect waits until the View is connected to the dispatcher and shows what the dispatcher
+// knows. It returns earlier if there is no dispatcher, or connecting fails or takes too long.
 func (v *View) Connect(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, dialInterval)
 	defer cancel()

@@ -9,10 +9,10 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// list holds the short rows of all jobs and what is counted of them. View.mu guards it.
+// list holds the short rows of all jobs, and counts of them. View.mu guards it.
 type list struct {
 	rows       []row                             // job id - 1
-	specs      func() func(id uint32) *jobs.Spec // makes what spec is, for one goroutine
+	specs      func() func(id uint32) *jobs.Spec // returns a function like spec for another goroutine
 	spec       func(id uint32) *jobs.Spec        // valid until the next call
 	options    []*jobs.Options                   // each once
 	optionsAt  map[*jobs.Options]uint32
@@ -22,18 +22,18 @@ type list struct {
 	phases     [Phases]int
 	stragglers int
 	edition    uint64 // grows with each change of a row
-	generation int    // of the rows: grows when all are made anew
+	generation int    // grows when all rows are remade
 
-	runs     map[uint32]struct{}  // jobs that run or are sent to a host
-	retries  retries              // jobs that wait for their next try
-	ripened  jobs.Stamp           // when retries were last looked through
-	children map[uint32][]uint32  // by the job that they come after
-	again    map[jobs.ID]struct{} // rows to make anew though no record named them
-	links    map[string]bool      // hosts that can be reached
-	groups   groups
-	dated    bool // some job has a deadline
-	hard     hardness
-	known    vocabulary
+	runs      map[uint32]struct{}  // jobs that run or are sent to a host
+	retries   retries              // jobs that wait for their next try
+	retriedAt jobs.Stamp           // when retries were last looked through
+	children  map[uint32][]uint32  // by the job that they come after
+	stale     map[jobs.ID]struct{} // rows to remake though no record named them
+	links     map[string]bool      // hosts that can be reached
+	groups    groups
+	dated     bool // some job has a deadline
+	hard      hardness
+	known     vocabulary
 }
 
 func (l *list) init(figures []*metrics.Metric) {
@@ -43,14 +43,14 @@ func (l *list) init(figures []*metrics.Metric) {
 	l.optionsAt = map[*jobs.Options]uint32{}
 	l.edited = map[jobs.ID]bool{}
 	l.children = map[uint32][]uint32{}
-	l.again = map[jobs.ID]struct{}{}
+	l.stale = map[jobs.ID]struct{}{}
 	l.known.figures = nil
 	for _, c := range figures {
 		l.known.figures = append(l.known.figures, c.Name)
 	}
 }
 
-// name gives a host a number.
+// name returns the number of a host.
 func (l *list) name(s string) uint16 {
 	n, ok := l.nameOf[s]
 	if !ok {
@@ -64,7 +64,7 @@ func (l *list) name(s string) uint16 {
 	return n
 }
 
-// optionsOf gives the options of a job a number.
+// optionsOf returns the number of the options of a job.
 func (l *list) optionsOf(s *jobs.Spec) uint32 {
 	o := s.Options
 	if o == nil {
@@ -78,11 +78,11 @@ func (l *list) optionsOf(s *jobs.Spec) uint32 {
 	return n
 }
 
-// put enters a row as it is now.
+// put stores a row.
 func (l *list) put(c *change) {
 	i := int(c.id) - 1
 	if i > len(l.rows) {
-		return // its turn comes when those before it are here
+		return // update adds rows in order
 	}
 	fresh := i == len(l.rows)
 	if fresh {
@@ -101,7 +101,7 @@ func (l *list) put(c *change) {
 	}
 	edited := l.edited[c.id]
 	if delete(l.edited, c.id); c.row == old && !edited {
-		if old.phase == Retry && old.when <= l.ripened { // the clock was set back
+		if old.phase == Retry && old.when <= l.retriedAt { // the clock was set back
 			heap.Push(&l.retries, retry{old.when, uint32(c.id)})
 		}
 		return
@@ -114,7 +114,7 @@ func (l *list) put(c *change) {
 	l.enter(uint32(c.id), &c.row)
 	if !fresh && old.phase != c.row.phase && (old.phase.Terminal() || c.row.phase.Terminal()) {
 		for _, kid := range l.children[uint32(c.id)] {
-			l.again[jobs.ID(kid)] = struct{}{}
+			l.stale[jobs.ID(kid)] = struct{}{}
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (l *list) depends(c *change) {
 		if dep > 0 && dep != c.id {
 			l.children[uint32(dep)] = append(l.children[uint32(dep)], uint32(c.id))
 			if int(dep) <= len(l.rows) && l.rows[dep-1].phase.Terminal() && c.row.phase == Waits {
-				l.again[c.id] = struct{}{}
+				l.stale[c.id] = struct{}{}
 			}
 		}
 	}
@@ -161,10 +161,10 @@ func (l *list) enter(id uint32, r *row) {
 // runs reports whether a job runs or may do so any moment.
 func runs(p Phase) bool { return p <= Handed }
 
-// rerun has all rows that depend on links made again.
-func (l *list) rerun() {
+// markRunning marks all rows as stale that depend on links.
+func (l *list) markRunning() {
 	for id := range l.runs {
-		l.again[jobs.ID(id)] = struct{}{}
+		l.stale[jobs.ID(id)] = struct{}{}
 	}
 }
 
@@ -187,11 +187,11 @@ func (r *retries) Pop() any {
 	return x
 }
 
-// row is what sorting, filtering and counting need of a job: 48 bytes, for there may
-// be a million.
+// row holds what sorting, filtering, and counting need of a job. It has only 48 bytes because
+// there may be a million.
 type row struct {
 	when     jobs.Stamp // running: since when (sent: when it was sent); Retry: until when; finished: its CPU time
-	took     float32    // it has ended: seconds that the attempt that counts has run
+	took     float32    // finished: run time of the attempt that counts, in seconds
 	seq      uint32     // number of its result, 0: none
 	mem      uint32     // peak, KiB
 	priority int32
@@ -287,7 +287,8 @@ func (v *View) waits(j *jobs.Job) bool {
 	return false
 }
 
-// lastTry is the newest attempt of this round that has run, of a job that waits.
+// lastTry returns the newest attempt of the present round that has run and is over, nil if
+// there is none.
 func lastTry(j *jobs.Job) *jobs.Attempt {
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
 		if a := j.Attempts[i]; a.Round == j.Round && !a.NeverRan() && !a.State.Open() {
@@ -297,7 +298,7 @@ func lastTry(j *jobs.Job) *jobs.Attempt {
 	return nil
 }
 
-// triesOf is how many tries a job may have in all.
+// triesOf returns the number of tries that a job may have in all.
 func (v *View) triesOf(j *jobs.Job) int {
 	if j.Spec.Options != nil && j.Spec.Tries > 0 {
 		return j.Spec.Tries
@@ -305,7 +306,8 @@ func (v *View) triesOf(j *jobs.Job) int {
 	return v.tries()
 }
 
-// startOf is when an attempt started, on its host's clock as far as that can be right.
+// startOf returns when an attempt started, by its host's clock, within what is possible by
+// the dispatcher's.
 func (v *View) startOf(a *jobs.Attempt) jobs.Stamp {
 	if a.Started == 0 {
 		return 0
@@ -313,7 +315,7 @@ func (v *View) startOf(a *jobs.Attempt) jobs.Stamp {
 	return min(max(a.Started, a.Launched), max(jobs.StampOf(v.now()), a.Launched))
 }
 
-// change makes the short row of a job. The result is valid as long as j is.
+// change returns the short row of a job. The result is valid as long as j is.
 func (v *View) change(id jobs.ID, j *jobs.Job) change {
 	p, a := v.phase(id, j)
 	c := change{id: id, spec: j.Spec, row: row{
@@ -350,7 +352,7 @@ func (v *View) change(id jobs.ID, j *jobs.Job) change {
 	return c
 }
 
-// straggles reports whether a job runs far longer than others of its queue.
+// straggles reports whether a job runs much longer than others of its queue.
 func (v *View) straggles(id jobs.ID, p Phase) bool {
 	return v.state != nil && runs(p) && v.state.Stragglers.Has(id)
 }

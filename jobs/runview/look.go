@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// Look returns a picture of the run with what was asked for.
+// Look returns a snapshot of the run with what was asked for.
 func (v *View) Look(ctx context.Context, ask Ask) (*Picture, error) {
 	until := time.Now().Add(ask.Wait)
 	if err := v.Ready(ctx); err != nil {
@@ -41,7 +41,7 @@ func (v *View) Look(ctx context.Context, ask Ask) (*Picture, error) {
 	return nil, ctx.Err()
 }
 
-// tryLook makes the picture, or says what to wait for.
+// tryLook returns the snapshot, or what to wait for.
 func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struct{}, due time.Time, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock() // also after a panic: others look as well
@@ -50,7 +50,7 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 	}
 	now := time.Now()
 	if v.pending() && now.Sub(v.madeAt) >= wakeInterval {
-		v.take(now)
+		v.update(now)
 	}
 	if x := v.kept(ask.Jobs); x != nil && x.due(v.edition) {
 		v.remake(x)
@@ -58,7 +58,7 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 	}
 	if ask.After == 0 || v.version > ask.After || !now.Before(until) {
 		if v.pending() { // counts and rows are to agree
-			v.take(now)
+			v.update(now)
 		}
 		return v.picture(ask), nil, due, nil
 	}
@@ -82,18 +82,18 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 	return nil, news, due, nil
 }
 
-// pending reports whether there is something that the rows do not show yet.
+// pending reports whether rows are to be remade.
 func (v *View) pending() bool {
-	return v.dirty || v.version == 0 || len(v.again) > 0 || len(v.marks.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
+	return v.dirty || v.version == 0 || len(v.stale) > 0 || len(v.marks.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
 
-// take makes the rows of what has changed again: a new version.
-func (v *View) take(now time.Time) {
+// update remakes the rows of the jobs that have changed, which makes a new version.
+func (v *View) update(now time.Time) {
 	if len(v.rows) > v.total() { // specifications that were shown are gone
-		v.restart(v.table, &harvest{events: v.events})
+		v.restart(v.table, &pollResult{events: v.events})
 	}
 	ids := v.marks.take()
-	v.ripe(jobs.StampOf(v.now()))
+	v.dueRetries(jobs.StampOf(v.now()))
 	if n := v.total() - len(v.rows); n > 0 {
 		v.rows = slices.Grow(v.rows, n)
 	}
@@ -106,22 +106,22 @@ func (v *View) take(now time.Time) {
 		for len(v.rows) < v.total() {
 			v.renew(jobs.ID(len(v.rows) + 1))
 		}
-		if ids = ids[:0]; len(v.again) == 0 {
+		if ids = ids[:0]; len(v.stale) == 0 {
 			break
 		}
-		for id := range v.again {
+		for id := range v.stale {
 			ids = append(ids, id)
 		}
-		clear(v.again)
+		clear(v.stale)
 	}
 	v.version, v.dirty, v.madeAt = v.version+1, false, now
 }
 
-// total is how many jobs are shown.
+// total returns the number of jobs that are shown.
 func (v *View) total() int { return max(v.table.NumJobs(), min(v.stored, v.table.NumSpecs())) }
 
-// job returns a job; nil if there is none. One that is stored and
-// not accepted yet is queued. mu is held.
+// job returns a job, nil if there is none. A job that is stored but not accepted yet is
+// queued. mu is held.
 func (v *View) job(id jobs.ID) *jobs.Job {
 	if j := v.table.Job(id); j != nil || id < 1 || int(id) > v.total() {
 		return j
@@ -130,7 +130,7 @@ func (v *View) job(id jobs.ID) *jobs.Job {
 	return &jobs.Job{Spec: s, Round: 1, Priority: int32(s.Priority)}
 }
 
-// renew makes the row of a job again.
+// renew remakes the row of a job.
 func (v *View) renew(id jobs.ID) {
 	j := v.reader.Job(v.table, id)
 	if j == nil {
@@ -140,18 +140,18 @@ func (v *View) renew(id jobs.ID) {
 	v.put(&c)
 }
 
-// ripe has the rows made again whose wait for the next try is over.
-func (v *View) ripe(now jobs.Stamp) {
-	v.ripened = now
+// dueRetries marks the jobs as stale whose wait for the next try is over.
+func (v *View) dueRetries(now jobs.Stamp) {
+	v.retriedAt = now
 	for len(v.retries) > 0 && v.retries[0].at <= now {
 		r := heap.Pop(&v.retries).(retry)
 		if x := &v.rows[r.id-1]; x.phase == Retry && x.when == r.at {
-			v.again[jobs.ID(r.id)] = struct{}{}
+			v.stale[jobs.ID(r.id)] = struct{}{}
 		}
 	}
 }
 
-// picture makes what was asked for. mu is held.
+// picture returns what was asked for. mu is held.
 func (v *View) picture(ask *Ask) *Picture {
 	p := &Picture{Version: v.version}
 	v.fill(p)
@@ -191,7 +191,7 @@ func (v *View) picture(ask *Ask) *Picture {
 	return p
 }
 
-// explain asks the dispatcher why the job in the focus stands as it does.
+// explain asks the dispatcher why the job in focus is in its state.
 func (v *View) explain(ctx context.Context, p *Picture) {
 	if p.Detail == nil || p.Detail.Row.Phase.Terminal() || p.Status != StatusRunning {
 		return
@@ -207,14 +207,14 @@ func (v *View) explain(ctx context.Context, p *Picture) {
 	}
 }
 
-// Match returns all jobs that a filter matches, and what it would cost to end them.
+// Match returns all jobs that a filter matches, and the cost of ending them.
 func (v *View) Match(ctx context.Context, text string) (jobs.Ranges, Weight, error) {
 	if err := v.Ready(ctx); err != nil {
 		return nil, Weight{}, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.take(time.Now())
+	v.update(time.Now())
 	f, err := parseFilter(text, v.known)
 	if err != nil {
 		return nil, Weight{}, &Refused{Why: err.Error()}
@@ -226,14 +226,14 @@ func (v *View) Match(ctx context.Context, text string) (jobs.Ranges, Weight, err
 	return which, v.weight(which), nil
 }
 
-// Weigh returns what it would cost to end these jobs.
+// Weigh returns the cost of ending these jobs.
 func (v *View) Weigh(ctx context.Context, which jobs.Ranges) (Weight, error) {
 	if err := v.Ready(ctx); err != nil {
 		return Weight{}, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.take(time.Now())
+	v.update(time.Now())
 	return v.weight(which), nil
 }
 
@@ -260,7 +260,7 @@ func (v *View) weight(which jobs.Ranges) Weight {
 	return w
 }
 
-// row makes the whole row of a job.
+// row returns the whole row of a job.
 func (v *View) row(id jobs.ID) Row {
 	j := v.job(id)
 	p, a := v.phase(id, j)
@@ -314,7 +314,7 @@ func failureOf(p Phase, j *jobs.Job, a *jobs.Attempt) (f results.Failure, counte
 	return results.FailureOf(state, reason, a.Outcome), counted
 }
 
-// detail makes all that is known of a job.
+// detail returns all that is known of a job.
 func (v *View) detail(id jobs.ID) *Detail {
 	j := v.job(id)
 	if j == nil {
@@ -352,7 +352,7 @@ func (v *View) attempt(a *jobs.Attempt) Attempt {
 	return x
 }
 
-// why explains why a job is not running, or what it is doing, as far as the table proves it.
+// why returns why a job is not running, or what it is doing, as far as the table shows it.
 func (v *View) why(id jobs.ID, j *jobs.Job) string {
 	become := "nobody dispatches the run now, so what has become of it is not known"
 	waits := "nobody dispatches the run now"

@@ -225,7 +225,7 @@ func (v *View) Do(ctx context.Context, a Action) (*Answer, error) {
 	return ans, err
 }
 
-// refresh has everything read again and waits for that, but not for a disk that hangs.
+// refresh reads everything again. It waits at most a second, in case the disk hangs.
 func (v *View) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -237,7 +237,7 @@ func (v *View) refresh(ctx context.Context) {
 	for v.polls < until && ctx.Err() == nil {
 		news := v.news
 		v.link.lost = true
-		v.poke()
+		v.pollSoon()
 		v.mu.Unlock()
 		select {
 		case <-news:
@@ -248,8 +248,8 @@ func (v *View) refresh(ctx context.Context) {
 	v.mu.Unlock()
 }
 
-// awaitEnd waits for a dispatcher that is ending, which takes no requests any more. It
-// returns whether there is one that does.
+// awaitEnd waits for the end of a dispatcher that takes no more requests. It returns whether
+// there is a dispatcher that takes requests.
 func (v *View) awaitEnd(ctx context.Context) (live bool, err error) {
 	for {
 		v.mu.Lock()
@@ -269,12 +269,12 @@ func (v *View) awaitEnd(ctx context.Context) (live bool, err error) {
 	}
 }
 
-// fileAfter is how long the socket may take before a request is left as a file, too: its
-// dispatcher may be stopped, or die before it can record the request.
+// fileAfter is how long the socket may take before a request is also left as a file: the
+// dispatcher may be stopped, or die before it records the request.
 const fileAfter = 2 * time.Second
 
-// request has the dispatcher carry an action out. The error is socket.ErrNotTaken when it
-// is ending and has not taken it.
+// request makes the dispatcher carry out an action. The error is socket.ErrNotTaken if the
+// dispatcher is ending and has not taken it.
 func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 	v.mu.Lock()
 	list, err := Requests(a, v.table, v.state)
@@ -327,8 +327,8 @@ func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 	}
 }
 
-// deliver hands a request to the dispatcher: through its socket, which works also while
-// the disk is full, or as a file.
+// deliver sends a request to the dispatcher through its socket, which works also while the disk
+// is full, or else as a file.
 func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Request) error {
 	if conn == nil {
 		return v.run.FileRequestAs(name, q)
@@ -349,7 +349,7 @@ func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Re
 	var refused *Refused
 	switch {
 	case err == nil:
-		v.poke()
+		v.pollSoon()
 		return nil
 	case errors.As(err, &refused), errors.Is(err, socket.ErrNotTaken), ctx.Err() != nil:
 		return err

@@ -11,15 +11,15 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Source is a run to look at. Its methods may be called from any goroutine; each
+// Source is a run that can be observed. Its methods may be called from any goroutine; each
 // returns when ctx ends.
 type Source interface {
-	// Look returns a picture of the run with what was asked for, all of one instant.
+	// Look returns a snapshot of the run with what was asked for, all of one instant.
 	// When nothing has changed since Ask.After it waits for that, at most Ask.Wait.
 	Look(ctx context.Context, ask Ask) (*Picture, error)
-	// Match returns all jobs that a filter matches, and what it would cost to end them.
+	// Match returns all jobs that a filter matches, and the cost of ending them.
 	Match(ctx context.Context, filter string) (jobs.Ranges, Weight, error)
-	// Weigh returns what it would cost to end these jobs.
+	// Weigh returns the cost of ending these jobs.
 	Weigh(ctx context.Context, which jobs.Ranges) (Weight, error)
 	// Read returns a piece of what an attempt has printed.
 	Read(ctx context.Context, r Read) (*Piece, error)
@@ -38,12 +38,12 @@ type Ask struct {
 	Table  *TableAsk
 	Groups bool // the failures by cause
 	Events *EventsWindow
-	Focus  jobs.ID // the job whose Detail is wanted
+	Focus  jobs.ID // the job whose Detail is requestTTL
 }
 
-// JobsWindow is a piece of the list of jobs: those that Filter matches, in the order
-// of Sort. The window follows the job Cursor, with Above rows before it; when that
-// is 0, or not in the list, it is placed round position At.
+// JobsWindow is a piece of the list of jobs: those that Filter matches, in the order of Sort.
+// The window follows the job Cursor, with Above rows before it. If that is 0 or not in the
+// list, the window is placed around position At.
 type JobsWindow struct {
 	Filter  string // the package query has its language; "" matches all
 	Sort    Sort
@@ -60,8 +60,8 @@ const MaxRows = 1000
 // Sort is a column to sort by.
 type Sort uint8
 
-// The columns. SortAge is the order at first: running, waiting to retry, failed,
-// queued, then finished, newest first.
+// The columns. SortAge is the default: running, waiting to retry, failed, queued, and then
+// finished jobs, newest first.
 const (
 	SortAge Sort = iota
 	SortID
@@ -91,7 +91,7 @@ func (s Sort) String() string {
 // before the newest line that matches.
 type EventsWindow struct {
 	Filter string // text, host:ws01, job:17
-	All    bool   // every record; else what a person wants to know: hosts, failures, retries, requests
+	All    bool   // every record; otherwise those that are Notable
 	Back   int
 	Rows   int // at most MaxRows
 }
@@ -159,20 +159,20 @@ type Refused = socket.RefusedError
 // Jobs returns the action for one job.
 func (v Verb) Jobs(id jobs.ID) Action { return Action{Do: v, Jobs: jobs.One(id)} }
 
-// Phase is where a job stands for a person: its state, and what it waits for.
+// Phase is the state of a job for people, which includes what it waits for.
 type Phase uint8
 
-// The phases, in the order in which the list shows them at first.
+// The phases, in the order of SortAge.
 const (
 	Ending  Phase = iota // runs, and a cancel of it is under way
-	Running              // an attempt has started, as far as we know
+	Running              // an attempt has started, as far as is known
 	Away                 // runs on a host that cannot be reached now
 	Handed               // handed to a host and not known to have started
 	Retry                // failed or lost, waits for its next try
 	Failed
 	TimedOut
 	Queued
-	Waits // for other jobs to succeed
+	Waits // for other jobs to end
 	Succeeded
 	Canceled
 	Skipped
@@ -199,15 +199,15 @@ type Picture struct {
 	Run     Run
 	Status  RunStatus
 	Over    string // how it ended, in a sentence; "" while it lasts
-	// Trouble is what hosts were to a run that nobody dispatches: useless, and where
-	// something may still be alive; a sentence each, not cleaned.
+	// Trouble holds sentences, not cleaned, about a run that nobody dispatches: hosts that were
+	// useless, and where processes may still be alive.
 	Trouble []string
 
 	Total      int  // accepted jobs
 	More       bool // more may come: standard input is open
 	Phases     [Phases]int
 	Stragglers int // running far longer than others of their queue
-	Tries      int // of a job that says nothing itself
+	Tries      int // of a job that sets no number itself
 
 	SlotsBusy, Slots int
 	Usable           float64       // slots of hosts that take new jobs now, less what others use there
@@ -217,7 +217,7 @@ type Picture struct {
 	Spread           time.Duration // about two times in three it ends within ETA ± Spread; 0: not known
 
 	Paused   bool   // by a person
-	Draining string // why nothing more is launched; "": it is
+	Draining string // why nothing more is launched; "": jobs are launched
 	Problem  string // the journal cannot be written, …; "": all is well
 	Stuck    string // why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may
 	Question *live.Question
@@ -230,10 +230,10 @@ type Picture struct {
 	Detail *Detail
 }
 
-// MaxGroups bounds Picture.Groups; the last stands for all further ones.
+// MaxGroups bounds Picture.Groups. The last one stands for all further ones.
 const MaxGroups = 200
 
-// Run names the run and anyone who dispatches it.
+// Run names the run and its dispatcher.
 type Run struct {
 	Name, UID, Dir string
 	Lab            string // the inventory's name for people: its file, or "this machine"
@@ -242,7 +242,7 @@ type Run struct {
 	Owner          string // user, machine and process; "": nobody
 	Machine        string // of the dispatcher; "": nobody
 	Standby        string // the machines on which a standby dispatcher watches
-	Best           string // what a search looks for, COLUMN:max or COLUMN:min; "": it is none
+	Best           string // what a search looks for, COLUMN:max or COLUMN:min; "": the run is not a search
 }
 
 // Page is a piece of the list of jobs.
@@ -272,18 +272,18 @@ type Row struct {
 	Copies    int // further attempts that are open, of a speculative copy
 	Attempt   int // number of the newest; 0: none yet
 	Failures  int // tries used up
-	Tries     int // it may have in all
+	Tries     int // maximum
 	Round     int
 	Started   time.Time // of the attempt that runs, or that counted
 	Ended     time.Time
 	Retry     time.Time // Phase Retry: when
 	Progress  float64   // 0 to 1; -1: it has said nothing
-	Said      string    // its DCS_PROGRESS as written, when that is no fraction
+	Said      string    // its DCS_PROGRESS as written, if that is not a fraction
 	Cause     string    // "exit 137", "timeout", …: why it failed, or why its last try did
 	Last      string    // the last line of stderr of that try
 	Straggler bool
 	CPU       time.Duration
-	MaxRSS    int64 // bytes, of its largest process; up to jobs.MemoryFloor: no more than that
+	MaxRSS    int64 // bytes, of its largest process; up to jobs.MemoryFloor: at most that
 }
 
 // Group are failed jobs with one cause.
@@ -348,7 +348,7 @@ type Attempt struct {
 	Out, Err string // paths; host:path where only the host has them
 }
 
-// Weight is what it would cost to end some jobs.
+// Weight is the cost of ending some jobs.
 type Weight struct {
 	Queued  int           // of them, waiting
 	Running int           // of them, running

@@ -14,42 +14,42 @@ import (
 	"dcs-tui/jobs/metrics"
 )
 
-// RunStatus is how a run stands.
+// RunStatus is the status of a run.
 type RunStatus uint8
 
 // The statuses.
 const (
 	StatusRunning  RunStatus = iota // somebody dispatches it, as far as this machine can tell
-	StatusFinished                  // every job is over
+	StatusFinished                  // all jobs are over
 	StatusStopped                   // jobs are left, and its dispatcher has ended or is ending
 	StatusCrashed                   // jobs are left, and its dispatcher died
 	StatusSilent                    // jobs are left, and its dispatcher on another machine gives no heartbeat
 )
 
-// Live reports whether somebody dispatches the run and is not ending.
+// Live reports whether somebody dispatches the run and continues to do so.
 func (s RunStatus) Live() bool { return s == StatusRunning }
 
-// facts are what a poll found of the run as a whole.
+// facts holds what a poll found out about the run as a whole.
 type facts struct {
 	err        error          // why nothing can be shown
 	owner      *journal.Owner // nil: nobody ever dispatched the run
 	life       journal.Life   // of owner
 	dispatched bool
-	problem    string   // what keeps the dispatcher or this program from its work
-	missing    string   // what is missing of the input
+	problem    string   // what prevents the dispatcher or this program from working
+	missing    string   // what part of the input is missing
 	left       string   // see LeftBehind
 	trouble    []string // see HostsOfNoUse
-	records    int      // that these three are made of; they are empty while somebody dispatches the run
+	records    int      // number of records that the last three are made of; they are empty while somebody dispatches the run
 }
 
-// same reports whether nobody can tell the two apart.
+// same reports whether both look the same to an observer.
 func (f *facts) same(o *facts) bool {
 	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem && f.missing == o.missing &&
 		(f.owner == nil) == (o.owner == nil) && (f.owner == nil || f.owner.Token == o.owner.Token) && slices.Equal(f.trouble, o.trouble)
 }
 
-// facts returns what the last poll found. before are those of the poll before, and err is
-// what it failed with.
+// facts returns what the last poll found out. before is what the poll before found out, and
+// err is the error of the last one.
 func (f *follower) facts(err error, before facts) facts {
 	records := f.Report().Records
 	n := facts{owner: f.Owner, life: f.Life, dispatched: f.Dispatched(), records: records}
@@ -82,7 +82,7 @@ func (f *follower) facts(err error, before facts) facts {
 	return n
 }
 
-// removed replaces the error of a poll if the run directory is not there any more.
+// removed replaces the error of a poll if the run directory does not exist any more.
 func (v *View) removed(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -93,8 +93,8 @@ func (v *View) removed(err error) error {
 	return err
 }
 
-// status returns how the run stands and, unless it continues, a sentence that says so. mu is
-// held.
+// status returns the status of the run and, unless it is running, a sentence about how it
+// ended. mu is held.
 func (v *View) status() (RunStatus, string) {
 	f, t := &v.facts, v.table
 	left := t.Unfinished() + max(0, v.stored-t.NumJobs())
@@ -162,14 +162,14 @@ func andLeft(why string) string {
 	return "; " + why
 }
 
-// LeftBehind describes what the journal of a run does not show to have been ended, though all of its
-// jobs are over and nobody dispatches it: a run ends only when every host has been left clean. It is
-// "" if the run has ended or is not over.
+// LeftBehind describes where processes may be left of a run whose jobs are all over but that has
+// not ended: a run ends only when every host has been left clean. It is "" if the run has ended
+// or is not over.
 func LeftBehind(t *jobs.Table) string {
 	if t.Ended || t.NumJobs() == 0 || t.Unfinished() > 0 {
 		return ""
 	}
-	var lost []string // hosts that were given up with something on them
+	var lost []string // hosts that were given up while attempts ran there
 	for j := range t.Rows() {
 		for _, a := range j.Attempts {
 			if a.State == jobs.AttemptLost && a.Host != "" && !slices.Contains(lost, a.Host) {
@@ -188,12 +188,12 @@ func LeftBehind(t *jobs.Table) string {
 	return "processes that jobs left behind may still be alive on " + where + ": resume ends them"
 }
 
-// StoppedText describes how a stopped owner is continued.
+// StoppedText returns how to continue a stopped owner.
 func StoppedText(o *journal.Owner) string {
 	return fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d continues it", o.PID)
 }
 
-// now is the dispatcher's clock, as far as that is known. mu is held.
+// now returns the time by the dispatcher's clock, as far as that is known. mu is held.
 func (v *View) now() time.Time { return time.Now().Add(v.ahead) }
 
 // setState handles what the dispatcher published; nil: nobody dispatches the run. mu is held.
@@ -205,21 +205,21 @@ func (v *View) setState(s *live.State) {
 	v.state, v.seenAt = s, time.Now()
 	if s == nil {
 		v.ahead = 0
-		v.rerun()
+		v.markRunning()
 		return
 	}
 	switch ahead := s.At.Sub(v.seenAt); {
 	case v.facts.owner == nil || v.facts.life == journal.Alive:
 		v.ahead = 0
-	case old == nil || old.Token != s.Token || ahead > v.ahead: // the state that was under way for the shortest time
+	case old == nil || old.Token != s.Token || ahead > v.ahead: // the state with the shortest delay is the most exact
 		v.ahead = ahead
 	}
 	if old == nil || !sameLinks(old.Hosts, s.Hosts) {
-		v.rerun()
+		v.markRunning()
 	} else {
 		for _, r := range []jobs.Ranges{old.Stragglers, s.Stragglers, old.Ending, s.Ending} {
 			for _, id := range r.IDs(jobs.ID(len(v.rows))) {
-				v.again[id] = struct{}{}
+				v.stale[id] = struct{}{}
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func (v *View) setState(s *live.State) {
 	for i := range s.Hosts {
 		v.links[s.Hosts[i].Name] = s.Hosts[i].Linked
 	}
-	v.progressed(s.Progress)
+	v.handleProgress(s.Progress)
 }
 
 // sameLinks reports whether the same hosts can be reached.
@@ -235,8 +235,8 @@ func sameLinks(a, b []live.Host) bool {
 	return slices.EqualFunc(a, b, func(a, b live.Host) bool { return a.Name == b.Name && a.Linked == b.Linked })
 }
 
-// progressed enters what running jobs say of themselves.
-func (v *View) progressed(progress map[string]string) {
+// handleProgress stores the progress that running jobs report.
+func (v *View) handleProgress(progress map[string]string) {
 	for name, text := range progress {
 		id, err := jobs.ParseAttemptID(name)
 		if err != nil || id.Job < 1 || int(id.Job) > len(v.rows) {
@@ -284,7 +284,7 @@ func (v *View) inventory(reason string) []live.Host {
 	return list
 }
 
-// pastHosts counts what hosts have had of a run that nobody dispatches.
+// pastHosts returns the hosts of a run that nobody dispatches, with counts of their attempts.
 func (v *View) pastHosts() []live.Host {
 	if v.past != nil && v.pastAt == v.edition {
 		return slices.Clone(v.past)
@@ -318,7 +318,7 @@ func (v *View) pastHosts() []live.Host {
 	return slices.Clone(list)
 }
 
-// fill puts the run as a whole into a picture. mu is held.
+// fill sets what a picture shows of the run as a whole. mu is held.
 func (v *View) fill(p *Picture) {
 	f := &v.facts
 	p.At = v.now()
@@ -334,7 +334,7 @@ func (v *View) fill(p *Picture) {
 		p.Slots += p.Hosts[i].Slots
 		p.Usable += p.Hosts[i].Usable
 	}
-	p.Total, p.Phases, p.Stragglers = len(v.rows), v.phases, v.stragglers // which agree
+	p.Total, p.Phases, p.Stragglers = len(v.rows), v.phases, v.stragglers // of the same version
 	if s := v.state; s != nil {
 		p.More, p.Draining, p.Stuck = s.More, s.Draining, s.Stuck
 		p.Rate, p.Rates, p.ETA, p.Spread = s.Rate, s.Rates, s.ETA, s.Spread

@@ -14,15 +14,15 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// QueueCount is what a run has of a queue.
+// QueueCount holds counts of the jobs of a queue.
 type QueueCount struct {
 	Name     string         `json:"name"` // "": the queue of jobs that name none
 	Jobs     map[string]int `json:"jobs"` // by state, those that there are
 	Total    int            `json:"total"`
-	Seconds  float64        `json:"run_seconds"` // of all finished attempts, times their slots
+	Seconds  float64        `json:"run_seconds"` // of all finished attempts, multiplied by their slots
 	Share    int            `json:"share"`
 	Priority int            `json:"priority"`
-	Slots    int            `json:"slots,omitempty"` // that its jobs occupy at most; 0: there is no limit
+	Slots    int            `json:"slots,omitempty"` // maximum that its jobs occupy; 0: no limit
 
 	Counts [jobs.Skipped + 1]int `json:"-"` // the same as Jobs
 	Busy   time.Duration         `json:"-"` // the same as Seconds
@@ -44,7 +44,7 @@ func CountQueues(t *jobs.Table) []*QueueCount {
 				q = &QueueCount{Name: o.Queue, Share: 1, Jobs: map[string]int{}}
 				byName[o.Queue], list = q, append(list, q)
 			}
-			if o.Share > 0 { // the newest job counts, as when they are dispatched
+			if o.Share > 0 { // that of the newest job counts, as in the scheduler
 				q.Share = o.Share
 			}
 			if o.QueuePriority != nil {
@@ -71,11 +71,11 @@ func CountQueues(t *jobs.Table) []*QueueCount {
 	return list
 }
 
-// DeadlineCounts describes how many jobs have met their deadlines.
+// DeadlineCounts counts the jobs that have a deadline.
 type DeadlineCounts struct {
 	Met    int
-	Missed int // also by jobs that ended without success
-	Late   int // cannot be met any more
+	Missed int // including jobs that ended without success
+	Late   int // jobs that cannot meet theirs any more
 	Open   int
 }
 
@@ -113,7 +113,7 @@ func LastOutcome(j *jobs.Job) *jobs.Outcome {
 	return nil
 }
 
-// HostCount is what a host has had of a run.
+// HostCount holds counts of the attempts on a host.
 type HostCount struct {
 	Running int `json:"running"`     // open attempts
 	Handed  int `json:"handed_over"` // of Running, those that are not known to have started
@@ -121,7 +121,7 @@ type HostCount struct {
 	Failed  int `json:"failed"`      // of Ended, those that failed; one that was ended on request did not fail
 }
 
-// CountHosts returns what each host has had of a run, by its name.
+// CountHosts counts the attempts on each host, by its name.
 func CountHosts(t *jobs.Table) map[string]*HostCount {
 	counts := map[string]*HostCount{}
 	for j := range t.Rows() {
@@ -158,22 +158,22 @@ type HostWord struct {
 	Up   bool   // the host has been up
 }
 
-// After returns the word of a host that follows w.
+// After returns the last event of a host after another event.
 func (w HostWord) After(host string, at jobs.Stamp, text string) HostWord {
 	return HostWord{at, text, w.Up || text == host+" is up"}
 }
 
-// Hear applies what a record contains about a host.
+// Hear updates the last events of hosts from a record.
 func Hear(words map[string]HostWord, r *jobs.Record) {
 	switch {
 	case r.Kind == jobs.KindEpoch:
-		clear(words) // what an earlier dispatcher knew of hosts is past
+		clear(words) // what an earlier dispatcher knew of hosts is outdated
 	case r.Host != "" && r.Job == 0 && r.Reason != "":
 		words[r.Host] = words[r.Host].After(r.Host, r.At, r.Reason)
 	}
 }
 
-// maxTrouble bounds the sentences about hosts that were useless.
+// maxTrouble bounds the sentences of HostsOfNoUse.
 const maxTrouble = 5
 
 // minFailures is how many attempts must have failed on a host before it is compared
@@ -242,8 +242,8 @@ func Came(t *jobs.Table) string {
 	return text
 }
 
-// HandedOver counts the jobs that count as running, and of which no attempt is
-// known to have started: they wait on a host for a slot.
+// HandedOver counts the running jobs of which no attempt is known to have started: they wait
+// on a host for a slot.
 func HandedOver(t *jobs.Table) int {
 	n := 0
 	for j := range t.Rows() {
@@ -272,8 +272,8 @@ func OpenAttempt(j *jobs.Job) *jobs.Attempt {
 // Copies returns how many attempts of a job are open beside the one that OpenAttempt returns.
 func Copies(j *jobs.Job) int { return max(0, len(j.Open())-1) }
 
-// RunningText describes how many jobs run and how many are only sent to a host. Of a run that
-// nobody dispatches nobody knows.
+// RunningText describes how many jobs run and how many are only sent to a host. If nobody
+// dispatches the run, it is not known whether they run.
 func RunningText(running, handed int, dispatched bool) string {
 	switch {
 	case !dispatched:

@@ -93,7 +93,7 @@ type Heat struct {
 // lives while somebody asks for a table. A Look never waits for it, except for firstTable.
 
 const (
-	wanted     = 3 * time.Second        // an open view asks at least so often
+	requestTTL = 3 * time.Second        // an open view asks at least so often
 	firstTable = 50 * time.Millisecond  // a Look waits so long for a table that nobody has asked for before
 	remakeWait = 500 * time.Millisecond // between remakes of a growing table, at least …
 	remakePart = 20                     // … and remakes take at most this part of the time
@@ -103,41 +103,41 @@ const (
 type tables struct {
 	v    *View
 	ctx  context.Context
-	poke chan struct{} // holds a signal: there may be something to do
+	wake chan struct{} // holds a signal: there may be something to do
 
 	mu      sync.Mutex
-	wish    *wish // nil: none yet
+	request *tableRequest // nil: none yet
 	working bool
 	broken  string // a panic has ended the work for good
 
 	// What follows belongs to the goroutine.
 	done    finished
-	figures *figures // of the wish; nil: none yet
+	figures *figures // of the tableRequest; nil: none yet
 	changes int      // of done and figures
 }
 
-// wish is a table that somebody asks for.
-type wish struct {
-	ask   TableAsk // without its window
-	asked time.Time
-	made  *made         // the newest; nil: none yet
-	told  bool          // that there is one
-	ready chan struct{} // closed when told
+// tableRequest is a table that somebody asks for.
+type tableRequest struct {
+	ask       TableAsk // without its window
+	asked     time.Time
+	made      *made         // the newest; nil: none yet
+	announced bool          // that there is one
+	ready     chan struct{} // closed when told
 }
 
-func (t *tables) init(v *View) { t.v, t.ctx, t.poke = v, v.ctx, make(chan struct{}, 1) }
+func (t *tables) init(v *View) { t.v, t.ctx, t.wake = v, v.ctx, make(chan struct{}, 1) }
 
 // want requests a table and has it made.
-func (t *tables) want(ask *TableAsk) *wish {
+func (t *tables) want(ask *TableAsk) *tableRequest {
 	a, few := *ask, func(list []string) []string { return list[:min(len(list), MaxTableNames)] }
 	a.Figures, a.Group, a.Pivot = few(a.Figures), few(a.Group), few(a.Pivot)
 	a.JobsWindow = JobsWindow{Filter: a.Filter, Reverse: a.Reverse}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := t.wish
+	w := t.request
 	if w == nil || !reflect.DeepEqual(w.ask, a) {
-		w = &wish{ask: a, ready: make(chan struct{})}
-		t.wish = w
+		w = &tableRequest{ask: a, ready: make(chan struct{})}
+		t.request = w
 	}
 	w.asked = time.Now()
 	if !t.working && t.broken == "" && t.ctx.Err() == nil {
@@ -145,7 +145,7 @@ func (t *tables) want(ask *TableAsk) *wish {
 		go t.work()
 	}
 	select {
-	case t.poke <- struct{}{}:
+	case t.wake <- struct{}{}:
 	default:
 	}
 	return w
@@ -170,7 +170,7 @@ func (t *tables) await(ctx context.Context, ask *TableAsk) {
 	}
 }
 
-// plain reports whether no job has a parameter and no figure is wanted. View.mu is held.
+// plain reports whether no job has a parameter and no figure is requestTTL. View.mu is held.
 func (t *tables) plain(ask *TableAsk) bool {
 	return len(t.v.opt.Figures)+len(t.v.known.params)+len(ask.Figures) == 0
 }
@@ -182,13 +182,13 @@ func (t *tables) work() {
 			t.mu.Lock()
 			t.working, t.broken = false, fmt.Sprintf("the table cannot be made, a defect of ours: %v", p)
 			t.mu.Unlock()
-			t.tell()
+			t.notify()
 		}
 	}()
 	for next := time.Duration(0); ; {
 		t.mu.Lock()
-		w := t.wish
-		t.working = next >= 0 && time.Since(w.asked) < wanted && t.ctx.Err() == nil
+		w := t.request
+		t.working = next >= 0 && time.Since(w.asked) < requestTTL && t.ctx.Err() == nil
 		working := t.working
 		t.mu.Unlock()
 		if !working {
@@ -197,9 +197,9 @@ func (t *tables) work() {
 		if next = t.step(w); next <= 0 {
 			continue
 		}
-		timer := time.NewTimer(min(next, wanted))
+		timer := time.NewTimer(min(next, requestTTL))
 		select {
-		case <-t.poke:
+		case <-t.wake:
 		case <-timer.C:
 		case <-t.ctx.Done():
 		}
@@ -209,7 +209,7 @@ func (t *tables) work() {
 
 // step handles what has changed, reads some outputs, and makes the table if it is due. It
 // returns when there is more to do; a negative duration means never.
-func (t *tables) step(w *wish) (next time.Duration) {
+func (t *tables) step(w *tableRequest) (next time.Duration) {
 	next = t.gather()
 	f := t.figuresOf(w.ask.Figures)
 	unread := f.unread(&t.done)
@@ -235,7 +235,7 @@ func (t *tables) step(w *wish) (next time.Duration) {
 }
 
 // confirm records that what a table shows is current, whatever else has changed.
-func (t *tables) confirm(w *wish) {
+func (t *tables) confirm(w *tableRequest) {
 	if w.made.current.Equal(t.done.madeAt) {
 		return
 	}
@@ -248,7 +248,7 @@ func (t *tables) confirm(w *wish) {
 
 // publish makes a table. With tell, those who wait are woken; otherwise they find it when
 // they look next.
-func (t *tables) publish(w *wish, unread int, tell bool) {
+func (t *tables) publish(w *tableRequest, unread int, tell bool) {
 	m := t.make(&w.ask, unread)
 	t.mu.Lock()
 	w.made = m
@@ -256,15 +256,15 @@ func (t *tables) publish(w *wish, unread int, tell bool) {
 	if !tell {
 		return
 	}
-	if !w.told {
-		w.told = true
+	if !w.announced {
+		w.announced = true
 		close(w.ready)
 	}
-	t.tell()
+	t.notify()
 }
 
 // tell wakes those who look.
-func (t *tables) tell() {
+func (t *tables) notify() {
 	t.v.mu.Lock()
 	defer t.v.mu.Unlock()
 	t.v.changed()

@@ -48,7 +48,7 @@ func (t *tables) gather() time.Duration {
 	if d.edition == v.edition && !d.madeAt.IsZero() {
 		v.mu.Unlock()
 		d.madeAt = time.Now()
-		return wanted
+		return requestTTL
 	}
 	var fresh []jobs.ID
 	var gone bool
@@ -61,7 +61,7 @@ func (t *tables) gather() time.Duration {
 	for piece := range slices.Chunk(fresh, resultsPiece) {
 		t.fetch(piece)
 	}
-	return wanted
+	return requestTTL
 }
 
 // scan finds the jobs that are over and that the list does not have as they are now. gone

@@ -1,12 +1,12 @@
-// Package runview is what everybody sees of a run who does not dispatch it: the screen
-// and the commands that observe. Source is the interface that they use.
+// Package runview reads a run for those who do not dispatch it: the screen and the commands
+// that observe. Source is the interface that they use.
 //
-// It keeps a short row of each job (list.go) and computes outside the goroutine that owns
-// the table what people ask of a list: phases, orders, filters (filter.go), failures by
-// cause. Whole rows, details and attempts are made for the jobs that are shown.
+// It keeps a short row of each job (list.go), from which it computes phases, orders, filters
+// (filter.go), and failures by cause. Whole rows, details, and attempts are made only for the
+// jobs that are shown.
 //
-// It decides nothing (sched does) and draws nothing (tui does). Texts are as they came
-// from jobs and hosts: whoever shows them cleans them.
+// It decides nothing (sched does) and draws nothing (tui does). Texts of jobs and hosts are
+// not cleaned: that is up to those who show them.
 package runview
 
 import (
@@ -28,7 +28,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Options are what a View cannot read from the run directory. All may be left out.
+// Options hold what a View cannot read from the run directory. All are optional.
 type Options struct {
 	Lab   string        // the inventory's name for people
 	Hosts []*hosts.Host // of the inventory; nil: only those that have had attempts are shown
@@ -44,8 +44,8 @@ type Options struct {
 	// Far reads a piece of a file that only its host has, and the size of all of it; nil:
 	// nobody can.
 	Far func(ctx context.Context, host string, r Read) (data []byte, size int64, err error)
-	// Act carries out actions other than Reply; nil: they are refused. Its error is
-	// returned to the caller. *Refused says that the action makes no sense.
+	// Act carries out actions on a run that nobody dispatches; nil: they are refused. A
+	// *Refused means that the action makes no sense.
 	Act func(context.Context, Action) (*Answer, error)
 }
 
@@ -62,8 +62,8 @@ type Conn interface {
 
 // View follows a run and is a Source. Its methods may be called from any goroutine.
 //
-// Only its own goroutines read the run directory and wait for the dispatcher, and they
-// hold no lock in the meantime: a Look is answered also while the disk hangs.
+// Only its own goroutines read the run directory and wait for the dispatcher. They hold no
+// lock meanwhile, so that a Look is answered also while the disk hangs.
 type View struct {
 	run   *rundir.Run
 	opt   Options
@@ -81,7 +81,7 @@ type View struct {
 	list
 	table   *jobs.Table // changes only while mu is held
 	reader  jobs.RowReader
-	stored  int // specifications that are shown, also those that no record accepts yet
+	stored  int // number of specifications that are shown, with those that no record accepts yet
 	facts   facts
 	state   *live.State    // of the present dispatcher; nil: nobody dispatches the run, or nothing is known
 	seenAt  time.Time      // of state, by our clock
@@ -89,7 +89,7 @@ type View struct {
 	past    []live.Host    // while nobody dispatches the run, as of pastAt
 	pastAt  uint64         // edition
 	place   *results.Place // where files of attempts are
-	marks   marks          // jobs whose rows are to be made anew
+	marks   marks          // jobs whose rows are to be remade
 	events  eventLog
 	page    *order
 	queue   queue
@@ -174,7 +174,7 @@ func (v *View) Close() {
 	}
 }
 
-// changed records that something has changed. mu is held.
+// changed records a change and wakes those who wait. mu is held.
 func (v *View) changed() {
 	v.dirty = true
 	v.notify()
@@ -186,20 +186,20 @@ func (v *View) notify() {
 	v.news = make(chan struct{})
 }
 
-// poke has the run directory read now.
-func (v *View) poke() {
+// pollSoon makes follow read the run directory now.
+func (v *View) pollSoon() {
 	select {
 	case v.wake <- struct{}{}:
 	default:
 	}
 }
 
-// follower is what the goroutine of a View keeps.
+// follower is the state of the goroutine follow.
 type follower struct {
 	*journal.Reader
-	words map[string]HostWord // what the present dispatcher said last of each host
-	hosts map[string]bool     // those that have had attempts
-	read  int                 // records that facts were made of
+	words map[string]HostWord // the last event of each host under the present dispatcher
+	hosts map[string]bool     // hosts that have had attempts
+	read  int                 // number of records that facts were made of
 }
 
 // follow reads the run directory until Close.
@@ -233,7 +233,7 @@ func (v *View) follow() {
 	}
 }
 
-// poll reads what has come. Unless full is set, that is only the journal.
+// poll reads what is new. Unless full is set, it reads only the journal.
 func (v *View) poll(full bool) {
 	f := &v.follower
 	v.mu.Lock()
@@ -249,8 +249,8 @@ func (v *View) poll(full bool) {
 	if state != nil && (f.Live == nil || f.Live.Token != state.Token || f.Live.At.Before(state.At)) {
 		f.Live = state
 	}
-	h := &harvest{v: v, newHost: first}
-	restarted, err := f.Follow(pushed, h.see)
+	h := &pollResult{v: v, newHost: first}
+	restarted, err := f.Follow(pushed, h.onRecord)
 	var place *results.Place
 	if h.newHost { // which may keep its files to itself
 		place = metrics.Locations(v.run)
@@ -285,7 +285,7 @@ func (v *View) poll(full bool) {
 		v.stored = v.table.NumSpecs()
 	}
 	if now.dispatched != before.dispatched {
-		v.rerun()
+		v.markRunning()
 	}
 	if full {
 		v.polls++
@@ -294,19 +294,19 @@ func (v *View) poll(full bool) {
 	if h.any || restarted || !now.same(&before) {
 		v.changed()
 	}
-	v.keepLink()
+	v.keepConnected()
 }
 
-// harvest is what a poll sees.
-type harvest struct {
+// pollResult is what a poll has read.
+type pollResult struct {
 	v       *View
 	any     bool // a record
 	rebuilt bool // the table is built anew and not shown yet, so mu is not held
 	events  eventLog
-	newHost bool // one has its first attempt
+	newHost bool // a host has got its first attempt
 }
 
-func (h *harvest) see(_ int, r *jobs.Record) {
+func (h *pollResult) onRecord(_ int, r *jobs.Record) {
 	v := h.v
 	f := &v.follower
 	events := &v.events
@@ -351,7 +351,7 @@ func (v *View) initList() {
 }
 
 // restart shows a table that was built again. mu is held.
-func (v *View) restart(t *jobs.Table, h *harvest) {
+func (v *View) restart(t *jobs.Table, h *pollResult) {
 	v.table, v.events, v.marks, v.stored = t, h.events, marks{}, 0
 	edition := v.edition
 	v.list = list{}
@@ -361,8 +361,8 @@ func (v *View) restart(t *jobs.Table, h *harvest) {
 	v.page, v.queue = nil, queue{}
 }
 
-// farAttempts returns the attempts in the focus whose files may have been brought from
-// their hosts. mu is held.
+// farAttempts returns the attempts of the job in focus whose files may have been copied from
+// their hosts since. mu is held.
 func (v *View) farAttempts() (ids []jobs.AttemptID) {
 	j := v.job(v.focus)
 	if j == nil {
@@ -376,7 +376,7 @@ func (v *View) farAttempts() (ids []jobs.AttemptID) {
 	return ids
 }
 
-// marks are jobs, each once.
+// marks is a set of jobs.
 type marks struct {
 	bits []uint64
 	ids  []jobs.ID
@@ -392,7 +392,7 @@ func (m *marks) add(id jobs.ID) {
 	}
 }
 
-// take returns the jobs and forgets them.
+// take returns the jobs and empties the set.
 func (m *marks) take() []jobs.ID {
 	ids := m.ids
 	for _, id := range ids {
