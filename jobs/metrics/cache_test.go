@@ -45,7 +45,7 @@ func TestCacheIsWrittenOnTheWay(t *testing.T) {
 	l.disk.toGo.Store(2*worthCache + 50)
 	r := l.reader("acc")
 	r.Cache()
-	r.part, r.saveEvery = worthCache, 0
+	r.part, r.saveInterval = worthCache, 0
 	if _, err := r.Read(ctx, l.list, nil); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}

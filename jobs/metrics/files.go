@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// names are the listings of one Read: each directory is listed once, by whoever
-// asks first. Safe for concurrent use.
+// names holds the directory listings of one Read. Each directory is listed once. It is safe
+// for concurrent use.
 type names struct {
 	disk rundir.Disk
 	mu   sync.Mutex
@@ -25,10 +25,10 @@ type names struct {
 type listed struct {
 	once sync.Once
 	set  map[string]struct{}
-	err  error // nil for a directory that is not there: it shows nothing
+	err  error // nil for a directory that does not exist
 }
 
-// shows reports whether a listing showed the file.
+// shows reports whether the listing of its directory shows a file.
 func (n *names) shows(path string) (bool, error) {
 	l := n.list(filepath.Dir(path))
 	_, ok := l.set[filepath.Base(path)]
@@ -53,8 +53,8 @@ func (n *names) list(dir string) *listed {
 	return l
 }
 
-// read lists dir. One that cannot be seen is looked for in the listing of the
-// directory above it, which makes its name visible if another machine made it.
+// read lists dir. If dir cannot be seen, it lists the parent directory, which makes the name
+// visible if another machine created it.
 func (l *listed) read(n *names, dir string) {
 	found, err := n.disk.Names(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,24 +68,25 @@ func (l *listed) read(n *names, dir string) {
 		l.err = err
 	}
 	l.set = make(map[string]struct{}, len(found))
-	for _, name := range found { // what came before an error counts
+	for _, name := range found { // also those before an error
 		l.set[name] = struct{}{}
 	}
 }
 
-// maxOwn bounds what is read of a file of ours: metrics of ten million jobs. Jobs may
-// have put something else in its place.
+// maxOwn bounds the size of a file of this package, in bytes: metrics of ten million jobs. Jobs
+// may have put something else in its place.
 const maxOwn = 1 << 30
 
-// opened is a regular file, its size when it was opened (what is added later is not
-// read), and when it was written last, by the clock of its file server.
+// opened is a regular file, its size when it was opened (what is appended later is not read),
+// and when it was last written, by the clock of its file server.
 type opened struct {
 	rundir.File
 	size    int64
-	written time.Time // zero: the disk does not say
+	written time.Time // zero: not known
 }
 
-// openFile never waits, should a job have put a pipe there, and takes no terminal for ours.
+// openFile opens a regular file. It does not block if a job has put a pipe there, and does not
+// make a terminal the controlling one.
 func openFile(d rundir.Disk, path string, flag int) (opened, error) {
 	f, err := d.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
 	if errors.Is(err, syscall.ELOOP) {
@@ -112,7 +113,7 @@ func openFile(d rundir.Disk, path string, flag int) (opened, error) {
 	return o, nil
 }
 
-// openOwn opens a file of the run directory that we have written ourselves.
+// openOwn opens a file of the run directory that this package has written.
 func openOwn(d rundir.Disk, path string, flag int) (opened, error) {
 	o, err := openFile(d, path, flag|syscall.O_NOFOLLOW)
 	if err == nil && o.size > maxOwn {

@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// MaxValue is how many bytes of a value are kept.
+// MaxValue is the maximum length of a value, in bytes.
 const MaxValue = 1000
 
-// Text is what there is to search: the end of an output or of a file. Several
-// columns are looked for in one Text; it is not safe for concurrent use.
+// Text is the end of an output or of a file, in which metrics are searched for. It is not safe
+// for concurrent use.
 type Text struct {
 	lines []byte // whole lines
 	words []byte // the same, and the end of the line before, from a word's beginning on
 	whole bool   // lines is all of it
 
-	decoded *jsonLine // the line that was decoded last: most columns want the same
+	decoded *jsonLine // the line that was decoded last: most metrics are on the same
 	doc     *jsonLine // lines as one document
 }
 
-// lineEnds end a line: a progress line that is written over ends with a return alone.
+// lineEnds end a line: a progress line that is overwritten ends with only a carriage return.
 const lineEnds = "\n\r"
 
-// NewText makes a Text of data, which must not change while it is used. whole says
-// that nothing stands before data; otherwise its first line is only the end of one, of
-// which whole words alone say something. Colours are taken out.
+// NewText makes a Text of data, which must not change while it is used. whole means that
+// nothing precedes data. Otherwise its first line is only the end of a line, of which only
+// whole words are used. Colors are removed.
 func NewText(data []byte, whole bool) *Text {
 	data = uncolored(data)
 	if whole {
@@ -42,8 +42,8 @@ func NewText(data []byte, whole bool) *Text {
 	return &Text{lines: after(lineEnds), words: after(lineEnds + " \t")}
 }
 
-// uncolored takes out what colors a terminal's text (and clears the rest of a line,
-// which some write with it): in the midst of a value it would end it.
+// uncolored removes the escape sequences that color text or clear the rest of a line: in the
+// middle of a value they would end it.
 func uncolored(b []byte) []byte {
 	start := []byte("\x1b[")
 	if !bytes.Contains(b, start) {
@@ -67,7 +67,7 @@ func uncolored(b []byte) []byte {
 	}
 }
 
-// Find returns the column's value: the last one in the text.
+// Find returns the last value of the metric in the text.
 func (c *Metric) Find(t *Text) (value string, ok bool) {
 	switch {
 	case c.expr != nil:
@@ -109,8 +109,8 @@ func linesBackward(data []byte, f func(line []byte) bool) {
 	}
 }
 
-// findRE tries each line apart, so that what is found does not depend on how much
-// of an output was read.
+// findRE matches each line separately, so that the result does not depend on how much of an
+// output was read.
 func (c *Metric) findRE(data []byte) (value string) {
 	linesBackward(data, func(line []byte) bool {
 		all := c.expr.FindAllSubmatchIndex(line, -1)
@@ -140,14 +140,13 @@ func (c *Metric) findKey(data []byte) string {
 	}
 }
 
-// wordBefore reports whether what follows b is only the end of a name: `acc` in `val_acc`.
+// wordBefore reports whether the text after b is only the end of a name: `acc` in `val_acc`.
 func wordBefore(b []byte) bool {
 	r, _ := utf8.DecodeLastRune(b)
 	return len(b) > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-/@", r))
 }
 
-// valueAfter reads what follows a name: `=0.9`, `: 0.9`, `" : "a b"`; "" if that is
-// no value.
+// valueAfter reads the value after a name: `=0.9`, `: 0.9`, `" : "a b"`; "" if there is none.
 func valueAfter(b []byte) string {
 	if len(b) > 0 && (b[0] == '"' || b[0] == '\'') {
 		b = b[1:]
@@ -164,7 +163,7 @@ func valueAfter(b []byte) string {
 		return ""
 	}
 	b = skipBlanks(b)
-	// Nothing beyond a value's bound is looked at: there may be a megabyte of brackets.
+	// Nothing beyond the bound of a value is read: there may be a megabyte of brackets.
 	b = b[:min(len(b), MaxValue+utf8.UTFMax)]
 	for _, end := range []byte(lineEnds) {
 		if i := bytes.IndexByte(b, end); i >= 0 {
@@ -186,14 +185,14 @@ func valueAfter(b []byte) string {
 	return bound(trimClosing(b[:i]))
 }
 
-// withinDigits reports whether digits stand on both sides: of 1,234.5 neither 1 nor 1234.5 is
-// taken for the number, which may be meant as either; it is a text, and so found out.
+// withinDigits reports whether there are digits on both sides. 1,234.5 may mean 1 or 1234.5, so
+// it stays a text, which the user notices.
 func withinDigits(b []byte, i int) bool {
 	digit := func(i int) bool { return 0 <= i && i < len(b) && '0' <= b[i] && b[i] <= '9' }
 	return digit(i-1) && digit(i+1)
 }
 
-// trimClosing takes away what ends a sentence or a bracket that was opened before.
+// trimClosing removes the end of a sentence, and closing brackets that the value does not open.
 func trimClosing(b []byte) []byte {
 	for len(b) > 0 {
 		open := byte(0)

@@ -14,11 +14,11 @@ type jsonLine struct {
 	value any // nil: it is no JSON
 }
 
-// maxJSON is how many lines that are JSON and have not what is wanted are looked at.
+// maxJSON bounds the JSON lines that are decoded in search of a member.
 const maxJSON = 10_000
 
-// findJSON looks in the whole text if that is one document, as a metrics.json is,
-// and otherwise for the last line that is an object with the wanted member.
+// findJSON searches the whole text if it is one document, such as a metrics.json, and otherwise
+// the last line that is an object with the wanted member.
 func (c *Metric) findJSON(t *Text) (value string) {
 	if c.File != "" && t.whole {
 		if t.doc == nil {
@@ -71,8 +71,8 @@ func decodeOne(b []byte) (v any, err error) {
 	return v, nil
 }
 
-// quoteNaN puts quotes round NaN, Infinity and -Infinity, which are no JSON and
-// which Python writes all the same; nil when there are none.
+// quoteNaN puts NaN, Infinity, and -Infinity, which Python writes though they are not JSON, in
+// quotes. It returns nil if there are none.
 func quoteNaN(b []byte) []byte {
 	var out []byte
 	done, inString := 0, false
@@ -99,8 +99,8 @@ func quoteNaN(b []byte) []byte {
 	return append(out, b[done:]...)
 }
 
-// walk follows a path and returns what stands at its end as text; "" when there is
-// nothing. A member whose name holds dots is found by the rest of the path.
+// walk follows a path and returns the value at its end as text, "" if there is none. A member
+// with dots in its name is found by the rest of the path.
 func walk(v any, path []string) string {
 	for len(path) > 0 {
 		switch at := v.(type) {

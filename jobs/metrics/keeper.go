@@ -9,31 +9,31 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// Keeper reads metrics of outputs that only a host has, as its jobs end, so that they
-// are kept (KeptFile) when nobody can ask the host any more. It reads nothing else.
-// Make one with NewKeeper; nil keeps nothing. Its methods may be called from any goroutine.
+// Keeper reads metrics of outputs that only a host has, as jobs end, and keeps them in KeptFile,
+// because later nobody may be able to ask the host. It reads nothing else. Make one with
+// NewKeeper; nil keeps nothing. Its methods may be called from any goroutine.
 type Keeper struct {
 	reader *Reader
 	ctx    context.Context
 	stop   context.CancelFunc
 
 	mu      sync.Mutex
-	added   map[jobs.AttemptID]struct{} // a resume gives some results twice
+	added   map[jobs.AttemptID]struct{} // a resume delivers some results twice
 	waiting []results.Result
-	working chan struct{} // closed when the goroutine has nothing to do; nil: there is none
+	working chan struct{} // closed when the goroutine ends; nil: there is none
 	lacking []results.Result
 	closed  bool
 }
 
-// NewKeeper makes a Keeper; r.Fetch must be set, and r is the Keeper's from now on.
+// NewKeeper makes a Keeper, which owns r from now on. r.Fetch must be set.
 func NewKeeper(r *Reader) *Keeper {
 	k := &Keeper{reader: r, added: map[jobs.AttemptID]struct{}{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
 }
 
-// Add gives the Keeper a result, and does not wait. What comes after Close is left to
-// the next dispatcher, as is what Close could not read.
+// Add gives a result to the Keeper. It does not block. The next dispatcher reads what is added
+// after Close, and what Close could not read.
 func (k *Keeper) Add(res *results.Result) {
 	if k == nil || !k.reader.stdout || res.Stdout == "" || !k.reader.remote(res) {
 		return
@@ -48,7 +48,7 @@ func (k *Keeper) Add(res *results.Result) {
 	k.begin()
 }
 
-// begin has what waits read. The caller holds mu.
+// begin starts to read what waits. mu is held.
 func (k *Keeper) begin() {
 	if len(k.waiting) > 0 && k.working == nil && k.ctx.Err() == nil {
 		k.working = make(chan struct{})
@@ -56,8 +56,8 @@ func (k *Keeper) begin() {
 	}
 }
 
-// Lacking waits until all has been read that can be, or ctx is done, and returns the
-// hosts that have not given what they have.
+// Lacking waits until everything has been read that can be, or until ctx is done. It returns the
+// hosts whose outputs could not be read.
 func (k *Keeper) Lacking(ctx context.Context) (names []string) {
 	if k == nil {
 		return nil
@@ -81,7 +81,7 @@ func (k *Keeper) Lacking(ctx context.Context) (names []string) {
 	return names
 }
 
-// Again tries once more what could not be read.
+// Again starts to read again what could not be read.
 func (k *Keeper) Again() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +92,7 @@ func (k *Keeper) Again() {
 	k.begin()
 }
 
-// work reads what waits, until nothing does.
+// work reads what waits, until nothing waits.
 func (k *Keeper) work() {
 	for {
 		k.mu.Lock()
@@ -116,8 +116,8 @@ func (k *Keeper) work() {
 	}
 }
 
-// Close tries once more what could not be read, waits until all is read or ctx is done,
-// and returns sentences about what is not kept.
+// Close reads again what could not be read, waits until everything is read or ctx is done, and
+// returns sentences about what is not kept.
 func (k *Keeper) Close(ctx context.Context) (notes []string) {
 	if k == nil {
 		return nil

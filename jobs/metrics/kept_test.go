@@ -197,7 +197,7 @@ func TestFetching(t *testing.T) {
 		})
 		start := time.Now()
 		f := l.read(r)
-		if took := time.Since(start); len(f.Notes) != 1 || most.Load() != maxFetches || took < fetchWithin*10*batch/maxFetches || took > fetchWithin*10*batch {
+		if took := time.Since(start); len(f.Notes) != 1 || most.Load() != maxFetches || took < fetchTimeout*10*batch/maxFetches || took > fetchTimeout*10*batch {
 			t.Errorf("%q, %d at a time, after %s", f.Notes, most.Load(), took)
 		}
 	})

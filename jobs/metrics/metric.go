@@ -11,17 +11,17 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Metric is one metric: its name, where it stands and how it is found there. Make
-// one with Parse or New. It does not change and may be used by several goroutines.
+// Metric is one metric: its name, where it is written, and how it is found there. Make one
+// with Parse or New. It does not change and may be used by several goroutines.
 type Metric struct {
 	Name string
 	// File is the file that the job wrote, relative to the directory in which it ran,
 	// with {id} and [PARAMETER] in it; "" is its standard output. See FileFor.
 	File string
 
-	how  string         // what New was given
+	how  string         // the second argument of New
 	key  string         // name=value: the name
-	path []string       // json: the way through the object
+	path []string       // json: the path through the object
 	expr *regexp.Regexp // re
 }
 
@@ -31,7 +31,7 @@ const (
 	maxPath = 50   // steps of a path through JSON
 )
 
-// Parse reads NAME or NAME=HOW, as `--result` has it; HOW is explained at New.
+// Parse reads NAME or NAME=HOW, as in `--result`. New explains HOW.
 func Parse(text string) (*Metric, error) {
 	name, how, given := strings.Cut(text, "=")
 	if given && strings.TrimSpace(how) == "" {
@@ -40,7 +40,7 @@ func Parse(text string) (*Metric, error) {
 	return New(name, how)
 }
 
-// New makes a column from its name and how it is found:
+// New makes a metric from its name and how it is found:
 //
 //	""                 the last `name=value` or `name: value`
 //	key:OTHER          the same with another name: `key:test accuracy`
@@ -92,7 +92,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// kinds are the words that say how, in the order in which they are explained.
+// kinds are the words before the colon, in the order in which they are explained.
 var kinds = []string{"json", "re", "key", "file"}
 
 func (c *Metric) parse(how string) error {
@@ -187,10 +187,9 @@ func (c *Metric) parseRE(rest string) error {
 
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 60)) }
 
-// FileFor returns the name of the column's file for one job: {id} is the job's
-// number, {attempt} the attempt (17.2), {run} the run directory, [C] the value of
-// the parameter C. What names no parameter of the job stays as it is. "" when the
-// column stands in the standard output.
+// FileFor returns the name of the metric's file for one job: {id} is the job's number,
+// {attempt} the attempt (17.2), {run} the run directory, and [C] the value of the parameter C.
+// Names of unknown parameters stay as they are. It is "" for the standard output.
 func (c *Metric) FileFor(id jobs.AttemptID, runDir string, params []jobs.Param) string {
 	name := c.File
 	if !strings.ContainsAny(name, "{[") {

@@ -17,7 +17,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// MaxRead is how many bytes of an output, or of a file, are searched: its end.
+// MaxRead is the number of bytes at the end of an output or a file that are searched.
 const MaxRead = 1 << 20
 
 const (
@@ -25,34 +25,32 @@ const (
 	batch     = 32       // jobs that one goroutine takes at a time
 )
 
-// Reader finds metrics and remembers them: an output does not change once its
-// attempt is over, so a table that is made again, live, costs only what is new. Not
-// safe for concurrent use.
+// Reader finds metrics and remembers them: an output does not change once its attempt is over,
+// so a table that is remade costs only what is new. It is not safe for concurrent use.
 type Reader struct {
-	// Fetch returns the last n bytes, or fewer, of the standard output of an attempt
-	// that only its host has, and the length of all of it. nil: nobody can; the metrics
-	// of such jobs are those that were kept (KeptFile), or empty. It is called by several
-	// goroutines at a time, and what is found with it is kept.
+	// Fetch returns the last n bytes, or fewer, of a standard output that only its host has, and
+	// the length of the whole output. Without it, metrics of such jobs are those in KeptFile, or
+	// empty. Several goroutines call it at a time, and what is found is kept.
 	Fetch func(ctx context.Context, r *results.Result, n int64) (end []byte, size int64, err error)
 
 	disk    rundir.Disk
 	runDir  string
 	cwd     string
 	columns []*Metric
-	files   bool // a column stands in a file
-	stdout  bool // a column stands in the standard output
+	files   bool // a metric is in a file
+	stdout  bool // a metric is in the standard output
 	known   map[jobs.AttemptID][]string
 	kept    *store
 	cache   *store // nil: none
 
-	part      int           // outputs that are read between two looks at the clock
-	saveEvery time.Duration // how often what a long reading has found is remembered on the way
+	part         int           // number of outputs that are read before the time is checked
+	saveInterval time.Duration // between saves during a long Read
 }
 
-// NewReader makes a Reader for a run and the columns that are wanted.
+// NewReader makes a Reader for a run and the metrics that are wanted.
 func NewReader(run *rundir.Run, columns []*Metric) *Reader {
 	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
-		part: 256 * batch, saveEvery: 10 * time.Second}
+		part: 256 * batch, saveInterval: 10 * time.Second}
 	for _, c := range columns {
 		r.files = r.files || c.File != ""
 		r.stdout = r.stdout || c.File == ""
@@ -62,16 +60,15 @@ func NewReader(run *rundir.Run, columns []*Metric) *Reader {
 
 // Found are the values that a Reader found.
 type Found struct {
-	// Values are, for each job of the list and each column, the value or "". A job of
-	// which nothing was read has nil.
+	// Values holds, for each job of the list and each metric, the value or "". It has nil for a
+	// job of which nothing was read.
 	Values [][]string
 	Notes  []string // what could not be read and why, a sentence each, not cleaned
 }
 
-// Read finds the metrics of a list of results, in its order; cwds[i] is the directory
-// of job i where that is not the run's, and may be nil. The error is ctx's.
-// What a long reading has found is remembered on the way: a hundred thousand outputs of
-// a slow file server take minutes, and people lose patience.
+// Read finds the metrics of a list of results, in its order. cwd returns the directory of job i,
+// "" if it is that of the run; cwd may be nil. The error is that of ctx. What has been found is
+// saved at intervals, because a hundred thousand outputs of a slow file server take minutes.
 func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int) string) (*Found, error) {
 	f := &Found{Values: make([][]string, len(list))}
 	if len(r.columns) == 0 {
@@ -81,7 +78,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 	saved := time.Now()
 	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
 		p.read(ctx, from, min(from+r.part, len(list)))
-		if time.Since(saved) >= r.saveEvery {
+		if time.Since(saved) >= r.saveInterval {
 			p.save()
 			saved = time.Now()
 		}
@@ -108,7 +105,7 @@ type reading struct {
 	troubles troubles
 }
 
-// read fills in the values of a part of the list.
+// read sets the values of a part of the list.
 func (p *reading) read(ctx context.Context, first, end int) {
 	var (
 		next  atomic.Int64
@@ -144,40 +141,40 @@ func (p *reading) read(ctx context.Context, first, end int) {
 	}
 }
 
-// save writes the cache: what is new of at least so many outputs, and a part of all, so that a
-// table that is requested again and again during a run does not write each time.
+// save writes the cache if there is enough that is new, so that a table that is remade often
+// during a run does not write each time.
 func (p *reading) save() {
 	if p.cache != nil {
 		_ = p.cache.write(max(worthCache, len(p.list)/20)) // it is only a cache
 	}
 }
 
-// workers is how many outputs are read at a time: enough to hide the delay of a
-// file server, few enough not to be felt on it.
+// workers returns how many outputs are read at a time: enough to hide the latency of a file
+// server, and few enough not to load it.
 func workers(jobs int) int {
 	return max(1, min(4*runtime.GOMAXPROCS(0), 16, (jobs+batch-1)/batch))
 }
 
-// remote reports whether only its host has what an attempt wrote.
+// remote reports whether only its host has the output of an attempt.
 func (r *Reader) remote(res *results.Result) bool {
 	return !strings.HasPrefix(res.Stdout, r.runDir+"/")
 }
 
-// Option is the key of run.toml's options under which the columns stand that a
-// template declared, each as Parse reads it (Metric.String writes it).
+// Option is the key in the options of run.toml of the metrics that a template declared, each as
+// Parse reads it.
 const Option = "results"
 
-// BestOption is the key of run.toml's options under which stands what a search looks for, as
+// BestOption is the key in the options of run.toml of what a search looks for, as
 // results.ParseBest reads it.
 const BestOption = "best"
 
-// Best returns what a search looks for, "" if the run is none.
+// Best returns what a search looks for, "" if the run is not a search.
 func Best(asked *rundir.Asked) string {
 	best, _ := asked.Options[BestOption].(string)
 	return best
 }
 
-// Declared returns the columns that were declared when the run was made.
+// Declared returns the metrics that were declared when the run was created.
 func Declared(asked *rundir.Asked) ([]*Metric, error) {
 	list, _ := asked.Options[Option].([]any)
 	if texts, ok := asked.Options[Option].([]string); ok { // not read from a file
@@ -208,13 +205,13 @@ func Locations(run *rundir.Run) *results.Place {
 }
 
 const (
-	maxFetches  = 4                // outputs that are asked of hosts at a time
-	fetchWithin = 20 * time.Second // one of them
+	maxFetches   = 4                // outputs that are fetched at a time
+	fetchTimeout = 20 * time.Second // of one output
 )
 
-// Fetching makes a Reader.Fetch of end, which reads the last n bytes of the standard
-// output of an attempt on its host and returns the length of all of it: it is requested no
-// more than most, for few outputs at a time, and has fetchWithin for each.
+// Fetching makes a Reader.Fetch of end, which reads the last n bytes of the standard output of
+// an attempt on its host and returns the length of the whole output. n is at most most, few
+// outputs are fetched at a time, and each has fetchTimeout.
 func Fetching(most int64, end func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error)) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
 	turns := make(chan struct{}, maxFetches)
 	return func(ctx context.Context, r *results.Result, n int64) ([]byte, int64, error) {
@@ -224,7 +221,7 @@ func Fetching(most int64, end func(ctx context.Context, id jobs.AttemptID, n int
 			return nil, 0, ctx.Err()
 		}
 		defer func() { <-turns }()
-		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
 		return end(ctx, r.Attempt, int(min(n, most)))
 	}

@@ -36,13 +36,13 @@ const (
 )
 
 const (
-	settled    = 2 * time.Minute // so long after its end nothing of a job writes any more
-	worthCache = 200             // outputs: to cache fewer is not worth writing
-	maxCache   = 256 << 20       // bytes; a larger cache is begun anew
+	settled    = 2 * time.Minute // after its end, until no process of a job writes any more
+	worthCache = 200             // outputs; fewer are not worth a write
+	maxCache   = 256 << 20       // bytes; a larger cache is truncated
 )
 
-// store holds metrics by attempt and by how they are found, and the file that they are in.
-// Safe for concurrent use.
+// store holds metrics by attempt and by how they are found, and the file that they are in. It
+// is safe for concurrent use.
 type store struct {
 	disk      rundir.Disk
 	dir, name string
@@ -83,8 +83,7 @@ func (s *store) find(id jobs.AttemptID, columns []*Metric, values []string) bool
 	return all
 }
 
-// load reads the file. One that is not there, or cannot be read, holds nothing: what it
-// lacks is found out, or told, as if there were none.
+// load reads the file. A file that cannot be read counts as empty.
 func (s *store) load() {
 	s.of = map[jobs.AttemptID]map[string]string{}
 	names, err := s.disk.Names(s.dir)
@@ -154,12 +153,12 @@ func (s *store) add(id jobs.AttemptID, columns []*Metric, values []string, whole
 	s.numFresh++
 }
 
-// appending keeps two readers of one process from writing at one place. Two
-// dispatchers of one run may; the checksums find that out.
+// appending prevents two readers of one process from writing at the same place. Two dispatchers
+// of one run may do so; the checksums detect it.
 var appending sync.Mutex
 
-// write appends what is fresh, if it is of so many outputs. What could not be written is
-// tried again the next time.
+// write appends what is fresh, if it is from at least so many outputs. What could not be written
+// is tried again the next time.
 func (s *store) write(least int) error {
 	s.mu.Lock()
 	fresh, n := s.fresh, s.numFresh
@@ -201,12 +200,12 @@ func (s *store) appendLines(fresh []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Cache makes Read use what was found before, and keep what it finds in the outputs of jobs
-// that ended a while ago. What it cannot read or write it does without.
+// Cache makes Read use CacheFile, and add what it finds in the outputs of jobs that ended a while
+// ago. Errors of the cache are ignored.
 func (r *Reader) Cache() { r.cache = &store{disk: r.disk, dir: r.runDir, name: CacheFile} }
 
-// isSettled reports whether what is found in an output that was last written then will stay:
-// the clock of its host may be behind.
+// isSettled reports whether an output that was last written at a time will not change any more.
+// The clock of its host may be behind.
 func isSettled(res *results.Result, written time.Time) bool {
 	return res.Ended() != 0 && min(time.Since(res.Ended().Time()), time.Since(written)) > settled
 }

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The kinds of troubles, in the order in which they are told.
+// The kinds of troubles, in the order of their notes.
 const (
 	onlyThere = iota // outputs that only their hosts have
 	filesThere

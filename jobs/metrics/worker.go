@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// clocksDiffer is how far those of a host and a file server may be apart.
+// clocksDiffer is how far the clocks of a host and a file server may be apart.
 const clocksDiffer = 2 * time.Minute
 
 // worker reads the outputs of some jobs of a list.
@@ -27,7 +27,7 @@ type worker struct {
 	troubles troubles
 }
 
-// job finds the metrics of one job; nil when there is nothing to read.
+// job returns the metrics of one job, nil if there is nothing to read.
 func (w *worker) job(res *results.Result, cwd string) []string {
 	if res.Stdout == "" || !res.State.Terminal() {
 		return nil
@@ -49,7 +49,7 @@ func (w *worker) job(res *results.Result, cwd string) []string {
 	return values
 }
 
-// output searches the standard output, at first only its end.
+// output searches the standard output.
 func (w *worker) output(res *results.Result, values []string) bool {
 	if w.remote(res) {
 		return w.fetched(res, values)
@@ -58,13 +58,14 @@ func (w *worker) output(res *results.Result, values []string) bool {
 		return true
 	}
 	if shown, err := w.names.shows(res.Stdout); err == nil && !shown && w.kept.find(res.Attempt, w.columns, values) {
-		return true // of a host of which nobody knows where it keeps its outputs
+		return true // it is not known where its host keeps outputs
 	}
 	return w.local(res, res.Stdout, values, true)
 }
 
-// local searches a standard output that is here; remembered if it is all that there will be.
-func (w *worker) local(res *results.Result, path string, values []string, all bool) bool {
+// local searches a standard output on this file system, first only its end. It is remembered
+// if complete is set.
+func (w *worker) local(res *results.Result, path string, values []string, complete bool) bool {
 	f, ok := w.open(path, res, syscall.O_NOFOLLOW)
 	if !ok {
 		return false
@@ -81,11 +82,11 @@ func (w *worker) local(res *results.Result, path string, values []string, all bo
 		if !found && !whole && limit == MaxRead {
 			w.troubles.add(cutOff, res, "")
 		}
-		if w.cache != nil && all && (found || whole) && isSettled(res, f.written) {
+		if w.cache != nil && complete && (found || whole) && isSettled(res, f.written) {
 			w.cache.add(res.Attempt, w.columns, values, true)
 		}
 		if found || whole || limit == MaxRead {
-			return all
+			return complete
 		}
 	}
 }
@@ -97,7 +98,7 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 	if w.Fetch == nil {
 		brought := jobs.AttemptFile(w.runDir, res.Attempt, jobs.FileOut)
 		if shown, err := w.names.shows(brought); err == nil && shown {
-			return w.local(res, brought, values, false) // its sentinel is not here: more may be brought
+			return w.local(res, brought, values, false) // its sentinel is not here: more may be copied
 		}
 		w.troubles.elsewhere(onlyThere, res, w.runDir)
 		return false
@@ -115,8 +116,8 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 	return true
 }
 
-// search finds what is still missing of the columns that stand in file, and says
-// whether nothing is missing any more.
+// search finds the missing metrics that are in file. It reports whether none is missing any
+// more.
 func (w *worker) search(data []byte, whole bool, values []string, file string) bool {
 	text := NewText(data, whole)
 	all := true
@@ -131,7 +132,7 @@ func (w *worker) search(data []byte, whole bool, values []string, file string) b
 	return all
 }
 
-// written searches the files that the job wrote, each once.
+// written searches each file that the job wrote.
 func (w *worker) written(res *results.Result, cwd string, values []string) bool {
 	if res.Apart || w.remote(res) {
 		w.troubles.elsewhere(filesThere, res, w.runDir)
@@ -160,7 +161,7 @@ func (w *worker) written(res *results.Result, cwd string, values []string) bool 
 	return whole
 }
 
-// searched reports whether an earlier column stands in the same file.
+// searched reports whether an earlier metric is in the same file.
 func (w *worker) searched(i int) bool {
 	for _, c := range w.columns[:i] {
 		if c.File == w.columns[i].File {
@@ -190,7 +191,7 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 	return true
 }
 
-// open opens a file that a listing showed.
+// open opens a file if a listing shows it.
 func (w *worker) open(path string, res *results.Result, flag int) (opened, bool) {
 	shown, err := w.names.shows(path)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// data is what the script draws: columns, not rows, because most of a column repeats.
+// data is what the script draws. It holds columns, not rows, because most of a column repeats.
 type data struct {
 	Run      string   `json:"run"`
 	At       int64    `json:"at"`    // until when attempts are known to have run, in milliseconds since the Unix epoch
@@ -41,7 +41,8 @@ type column struct {
 	Index   []int32  `json:"i,omitempty"`
 }
 
-// attempts are the attempts that have started, or may have, by job. Hosts and Why are texts, each once.
+// attempts holds the attempts that have started, or may have, by job. Each text in Hosts and Why
+// is unique.
 type attempts struct {
 	Hosts []string `json:"hosts"`
 	Why   []string `json:"whys"`
@@ -69,7 +70,7 @@ const (
 	ranOpen
 )
 
-// leftOut are columns that tell a reader on another machine nothing, or that others tell.
+// leftOut are columns that are useless on another machine, or that repeat others.
 var leftOut = []string{"stdout", "stderr", "reason", "failures"}
 
 // encode returns the data as JSON, gzip, and base64 with the alphabet for URLs, of which
@@ -124,7 +125,7 @@ func newColumn(t *results.Table, i int, shown bool) column {
 	return c
 }
 
-// lastLines is the last line of stderr of each job that failed.
+// lastLines returns the column with the last line of stderr of each job that failed.
 func lastLines(in *Input) column {
 	c, d := column{Name: "last_line", Role: roleNames[results.Fact]}, dictionary{}
 	if _, err := in.Table.Column(c.Name); err == nil {

@@ -15,14 +15,14 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// Input is what a report is made of.
+// Input holds the data of a report.
 type Input struct {
 	Run        string
 	Dir        string
 	Program    string // name and version
 	Created    time.Time
 	At         time.Time // when the run was read
-	Known      time.Time // until then attempts that are not over are known to have run
+	Known      time.Time // until when attempts that are not over are known to have run
 	Dispatched bool      // somebody dispatches the run
 	Jobs       *jobs.Table
 	Table      *results.Table // a row for each job
@@ -30,7 +30,7 @@ type Input struct {
 	// clock.
 	Ended map[jobs.AttemptID]jobs.Stamp
 	Loads map[string][]live.LoadSample // of hosts; may be nil
-	Notes []string                     // what the reader of the report should know
+	Notes []string                     // for the reader of the report
 }
 
 // Bounds of what is rendered without the script.
@@ -54,7 +54,7 @@ var (
 	pageTemplate = template.Must(template.New("report").Parse(pageText))
 )
 
-// page is what the template shows.
+// page holds what the template shows.
 type page struct {
 	Policy string
 	Style  template.CSS

@@ -7,7 +7,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// aligned writes columns two blanks apart; a cell with nothing is a dash.
+// aligned writes columns two blanks apart. An empty cell is a dash.
 func (t *writer) aligned() {
 	numbers := t.numeric()
 	widths := t.widths()
@@ -24,8 +24,8 @@ func (t *writer) aligned() {
 	}
 }
 
-// stay is how many columns, from the first on, say what a row is: the number of a job, or
-// what a group has in common unless that takes more than half of the width.
+// stay returns how many of the first columns identify a row: the number of a job, or what a
+// group has in common, unless that takes more than half of the width.
 func (t *writer) stay(widths []int) int {
 	n := 1
 	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != Stat && 2*tableWidth(widths[:n+1]) <= t.o.Width {
@@ -74,11 +74,10 @@ func (t *writer) widths() []int {
 	return widths
 }
 
-// minText is how much of a text stays where there is no room.
+// minText is the minimum width of a column of texts that is made narrower.
 const minText = 10
 
-// narrow makes columns of text narrower, the widest first, until the table fits; what
-// is no text keeps its width.
+// narrow makes columns of texts narrower, the widest first, until the table fits.
 func (t *writer) narrow(widths []int, numbers []bool) {
 	total := tableWidth(widths)
 	for ; t.o.Width > 0 && total > t.o.Width; total-- {
@@ -104,16 +103,14 @@ func pad(cell string, width int, right bool) string {
 	return cell + blanks
 }
 
-// Where a table is wider than the terminal its columns are written in pages, one below
-// the other, each with the columns that say what a row is.
-
-// gap is between two columns.
+// gap is the distance between two columns. If a table is wider than the terminal, its columns
+// are written in pages, one below the other, each with the columns that identify a row.
 const gap = 2
 
-// few is how many digits a computed number keeps where there is no room for six.
+// few is the number of digits of a computed number if there is no room for six.
 const few = 3
 
-// tableWidth is how wide columns are together.
+// tableWidth returns the total width of columns.
 func tableWidth(widths []int) int {
 	total := -gap
 	for _, w := range widths {
@@ -122,8 +119,8 @@ func tableWidth(widths []int) int {
 	return total
 }
 
-// pages parts columns so that each part has at most room cells; the first stay columns are
-// in each of them. room 0: there is one page.
+// pages divides columns into pages that are at most room cells wide; 0 means one page. The first
+// stay columns are on each page.
 func pages(widths []int, stay, room int) [][]int {
 	var all [][]int
 	used := 0

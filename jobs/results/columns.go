@@ -12,16 +12,16 @@ import (
 // elapsed is the column that people call time.
 const elapsed = "elapsed_seconds"
 
-// TableInput is what a table of jobs is made of.
+// TableInput holds the data of a table of jobs.
 type TableInput struct {
 	Jobs    []Result
-	Params  []string   // parameters that have a column though none of Jobs may have them
+	Params  []string   // parameters that have a column even if none of Jobs has them
 	Names   []string   // of the metrics
 	Metrics [][]string // of each job its metrics, in the order of Names; nil: none
 }
 
-// NewTable makes the table: one row per job, in the order of the jobs file. Of two columns with
-// one name the parameter keeps it; a metric is then called result.NAME, and a fact
+// NewTable returns a table with one row per job, in the order of the jobs file. If two columns
+// have the same name, the parameter keeps it, a metric becomes result.NAME, and a fact becomes
 // dcs.NAME.
 func NewTable(in TableInput) *Table {
 	s := &Table{unit: "job", rows: make([]int32, len(in.Jobs))}
@@ -112,8 +112,8 @@ func metric(metrics [][]string, k int) func(i int) query.Value {
 	}
 }
 
-// facts are what is known of every job, named as in `results --json`. The first five
-// are shown unless others are requested; name only where there are no parameters.
+// facts returns the columns that every job has, named as in `results --json`. The first five are
+// shown unless others are requested; name only if there are no parameters.
 func facts(list []Result) []Column {
 	fact := func(name string, t query.Type, f func(r *Result) query.Value) Column {
 		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(&list[i]) }}

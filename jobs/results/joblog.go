@@ -10,15 +10,14 @@ import (
 // JobLogHeader is the first line of a job log as GNU parallel writes it.
 const JobLogHeader = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 
-// AppendJobLog adds the line of one job to b, in the format of GNU parallel
-// --joblog, so that its readers and `parallel --retry-failed` understand it:
-// Seq is the job's number, Send and Receive are 0, a newline in a command becomes
-// a NUL byte and a tab stays, as parallel does (Command is the last column).
-// Exitval is -1 for a timeout, and for any other job that did not succeed though
-// it has neither an exit code nor a signal to show for it.
+// AppendJobLog appends the line of one job to b, in the format of GNU parallel --joblog, which
+// `parallel --retry-failed` reads. Seq is the job's number. Send and Receive are 0. As in
+// parallel, a newline in a command becomes a NUL byte and a tab stays, because Command is the
+// last column. Exitval is -1 for a timeout, and for any other job that did not succeed though it
+// has neither an exit code nor a signal.
 //
-// A job that never ran has no line, as there: `parallel --resume` runs what is
-// not in the log. One that ran and whose end nobody saw has Exitval -1.
+// As in parallel, a job that never ran has no line: `parallel --resume` runs what is not in the
+// log. A job that ran and whose end nobody saw has Exitval -1.
 func AppendJobLog(b []byte, r *Result) []byte {
 	o := r.Outcome
 	if o == nil && r.Attempts == 0 {

@@ -12,11 +12,10 @@ import (
 // timeFormat has a fixed width, so that times sort as text.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
-// AppendJSON adds the result as one line of JSON, version 1, newline included.
-// Every key but id and those of the output is always there; what is not known or does not
-// apply is null.
-// Times are UTC. Bytes that are not UTF-8 become U+FFFD, and control and
-// invisible characters are escaped, so that the line may also reach a terminal.
+// AppendJSON appends the result as one line of JSON, version 1, newline included. Every key but
+// id and those of the output is always there. What is not known or does not apply is null. Times
+// are UTC. Bytes that are not UTF-8 become U+FFFD, and control and invisible characters are
+// escaped, so that the line can be written to a terminal.
 func (r *Result) AppendJSON(b []byte) []byte {
 	w := jsonLine{b: append(b, `{"v":1`...)}
 	exit, exited := r.Exit()
@@ -99,8 +98,8 @@ func (w *jsonLine) params(list []jobs.Param) {
 	w.b = append(w.b, '}')
 }
 
-// AppendText adds a JSON string. Bytes that are not UTF-8 become U+FFFD, and control
-// and invisible characters are escaped: it may reach a terminal.
+// AppendText appends a JSON string. Bytes that are not UTF-8 become U+FFFD, and control and
+// invisible characters are escaped, so that it can be written to a terminal.
 func AppendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s { // gives U+FFFD for what is not UTF-8

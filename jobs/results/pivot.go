@@ -10,16 +10,16 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Pivot is a metric over two columns: a value of the one down, of the other across.
+// Pivot is a metric over two columns: the values of one go down, those of the other across.
 type Pivot struct {
 	Down, Across, Metric string // names of the columns
 	Measure              Measure
 	Type                 query.Type      // of the cells
 	Rows, Columns        []query.Value   // in order: numbers by size if all are, else by their first job
-	Cells                [][]query.Value // by row and column; nothing where no solved job has a number
+	Cells                [][]query.Value // by row and column; nothing if no solved job has a number
 }
 
-// The bounds of a pivot: a larger one helps nobody.
+// The bounds of a pivot.
 const (
 	maxAcross = 1000
 	maxCells  = 1_000_000

@@ -10,21 +10,21 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Result is what happened to one round of a job: what a consumer gets. The
-// same UID may come twice (at least once delivery); the second can be dropped.
+// Result is the result of one round of a job, as a consumer gets it. Delivery is at least once:
+// a second Result with the same UID can be dropped.
 type Result struct {
 	Run      string // name of the run
 	UID      string // "<run uid>.<job>.<round>"
 	Job      jobs.ID
 	Round    int    // 1, 2 … a requeue opens a new one
-	Seq      int64  // the number of this delivery within the run, 1, 2 …
+	Seq      int64  // number of this delivery within the run, 1, 2 …
 	Key      string // the id that the submitter gave the job; "": none
 	Name     string
 	Queue    string
 	Command  string
 	Params   []jobs.Param
 	State    jobs.JobState
-	Reason   string // why it is in that state, "" when the rest says it
+	Reason   string // why it is in that state, "" if the rest shows it
 	Attempts int    // that ran, in all rounds
 	Failures int    // tries used up in this round
 
@@ -34,9 +34,9 @@ type Result struct {
 	Slot    int    // 0: not known
 	Stdout  string // paths; "" when the attempt is not known to have started
 	Stderr  string
-	Apart   bool // its host keeps its files to itself: other files that the job wrote are not seen here
+	Apart   bool // its host does not share its files: other files that the job wrote are not visible here
 
-	Output    []byte // what it printed, if that was asked for; nil: it was not, or OutputErr says why not
+	Output    []byte // what it printed, if that was asked for; nil: it was not, or see OutputErr
 	OutputErr error
 
 	Created jobs.Stamp    // accepted, dispatcher's clock
@@ -65,10 +65,9 @@ func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job
 	return r
 }
 
-// Counted returns the attempt that determines a job's state, nil when
-// there is none. Of a succeeded job it is this round's success that ended first.
-// Otherwise it is the newest of this round that is over, was not superseded and
-// does not contradict the state.
+// Counted returns the attempt that determines a job's state, nil if there is none. For a job
+// that succeeded, it is the success of this round that ended first. Otherwise it is the newest
+// attempt of this round that is over, was not superseded, and does not contradict the state.
 func Counted(j *jobs.Job) *jobs.Attempt {
 	if j.State == jobs.Succeeded {
 		return winner(j)
@@ -83,8 +82,8 @@ func Counted(j *jobs.Job) *jobs.Attempt {
 	return nil
 }
 
-// winner is the success that ended first, of this round if there is one: one of
-// an earlier round counts only where nothing else explains the state.
+// winner returns the success that ended first. One of an earlier round counts only if this
+// round has none.
 func winner(j *jobs.Job) (first *jobs.Attempt) {
 	for _, a := range j.Attempts {
 		if a.State != jobs.AttemptExited || a.Outcome == nil || !a.Outcome.OK() {
@@ -199,19 +198,19 @@ func (c *Causes) Number(f Failure) int {
 	return n
 }
 
-// Place is what the results of a run have in common.
+// Place holds what the results of a run have in common.
 type Place struct {
 	UID, Name string
 	Created   jobs.Stamp
 	Dir       string            // the run directory
 	HostDirs  map[string]string // of hosts that do not share it, where their attempts live: host:path
-	// Here says of an attempt of such a host that its files have been copied into the run
-	// directory; nil: of none.
+	// Here reports whether the files of an attempt on such a host have been copied into the run
+	// directory; nil: none have.
 	Here func(jobs.AttemptID) bool
 }
 
-// FilesDir returns the directory that holds attempts/ of an attempt, and whether its host
-// keeps its files to itself.
+// FilesDir returns the directory that holds attempts/ of an attempt, and whether its host does
+// not share its files.
 func (p *Place) FilesDir(a *jobs.Attempt) (dir string, apart bool) {
 	there := p.HostDirs[a.Host]
 	if there == "" || p.Here != nil && p.Here(a.ID) {
@@ -245,8 +244,7 @@ func (p *Place) Finished(t *jobs.Table) []Result {
 	return list
 }
 
-// Unfinished returns the jobs that are not over as results without an outcome: what
-// they are, and where they run, or may.
+// Unfinished returns the jobs that are not over as results without an outcome.
 func (p *Place) Unfinished(t *jobs.Table) []Result {
 	var list []Result
 	for i := range t.Jobs {

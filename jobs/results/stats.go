@@ -10,11 +10,11 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Measure is a statistic of the numbers of a group.
+// Measure is a statistic over the numbers of a group.
 type Measure uint8
 
-// The measures. SD is the sample's standard deviation (n - 1); of one number there is
-// none. Of an even count the median is the mean of the middle two.
+// The measures. SD is the sample standard deviation (n - 1); one number has none. The median of
+// an even count is the mean of the middle two.
 const (
 	Count Measure = iota
 	Mean
@@ -56,9 +56,9 @@ func ParseMeasure(word string) (Measure, error) {
 	return 0, fmt.Errorf("there is no measure %q; there are %s", jobs.Clean(word, 40), strings.Join(measureNames[:], ", "))
 }
 
-// Stats are the measures of some numbers. With a NaN among them all but the count are
-// NaN: a diverged job must not make a mean look better. Infinities are as IEEE 754 has
-// them: both signs give a NaN mean, and any gives a NaN standard deviation.
+// Stats holds the measures of some numbers. If one of them is NaN, all but the count are NaN: a
+// diverged job must not make a mean look better. Infinities follow IEEE 754: both signs give a
+// NaN mean, and any gives a NaN standard deviation.
 type Stats struct {
 	N                          int
 	Mean, SD, Min, Max, Median float64
@@ -89,7 +89,7 @@ func StatsOf(numbers []float64) Stats {
 		s.Median = numbers[(s.N-1)/2]/2 + numbers[s.N/2]/2
 		return s
 	}
-	// Numbers are brought to at most 1, so that no square is too large or too small.
+	// Numbers are scaled to at most 1, so that no square overflows or underflows.
 	_, exp := math.Frexp(most)
 	scale := func(v float64) float64 { return math.Ldexp(v, -exp) }
 	back := func(v float64) float64 { return math.Ldexp(v, exp) }
@@ -100,7 +100,7 @@ func StatsOf(numbers []float64) Stats {
 	}
 	mean := sum.total() / float64(s.N)
 	s.Mean = back(mean)
-	// The second pass is round the mean; what the mean lacks in precision is taken out.
+	// The second pass is around the mean. rest corrects for its rounding error.
 	var squares, rest compensated
 	for _, v := range numbers {
 		d := scale(v) - mean
@@ -124,7 +124,7 @@ func (s *Stats) Value(m Measure) query.Value {
 	return v
 }
 
-// compensated is a sum that keeps what rounding takes away (Neumaier).
+// compensated is a sum that compensates rounding errors (Neumaier).
 type compensated struct{ sum, lost float64 }
 
 func (c *compensated) add(v float64) {

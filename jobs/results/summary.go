@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Summary holds the numbers of a run as it stands.
+// Summary holds the numbers of a run in its present state.
 type Summary struct {
 	Jobs     int
 	Counts   [jobs.Skipped + 1]int // by jobs.JobState
@@ -19,7 +19,7 @@ type Summary struct {
 
 	First, Last jobs.Stamp    // first start and last end of an attempt, hosts' clocks; 0: none
 	Busy        time.Duration // run time of all finished attempts
-	Wasted      time.Duration // of those whose result was not the job's
+	Wasted      time.Duration // run time of attempts that did not count
 	CPU         time.Duration
 
 	MaxRSSBytes int64 // of the largest job; 0: none finished
@@ -45,7 +45,7 @@ type Group struct {
 // maxExamples bounds Group.Jobs.
 const maxExamples = 5
 
-// HostSum is what one host did.
+// HostSum holds the numbers of one host.
 type HostSum struct {
 	Host     string
 	Attempts int // that ran there

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Role is what a column is.
+// Role is the kind of a column.
 type Role uint8
 
 // The roles.
@@ -64,7 +64,7 @@ func (s *Table) Solved(row int) bool { return s.solved == nil || s.solved(int(s.
 // Shown returns the columns to show unless others are requested.
 func (s *Table) Shown() []int { return slices.Clone(s.shown) }
 
-// Unit describes what a row is: job, group or value.
+// Unit returns what a row is: job, group, or value.
 func (s *Table) Unit() string { return s.unit }
 
 // Column finds a column by its name, which is not case-sensitive. Unless another column
@@ -178,7 +178,7 @@ func (s *Table) Keep(keep func(row int) bool) *Table {
 	return s.with(rows)
 }
 
-// Show returns the table with these columns shown.
+// Show returns the table with only these columns shown.
 func (s *Table) Show(columns []int) *Table {
 	t := *s
 	t.shown = slices.Clone(columns)
@@ -237,7 +237,7 @@ func literal(unit string, columns []Column, cells [][]query.Value) *Table {
 	return s
 }
 
-// unique returns name, or the same with prefix when another column has it.
+// unique returns name, with prefix if another column has it.
 func unique(taken []string, name, prefix string) string {
 	for slices.Contains(taken, name) {
 		name = prefix + name

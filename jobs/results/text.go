@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// maxRows is how many causes of failure are printed; the rest is counted.
+// maxRows is the number of causes of failure that are printed; the others are counted.
 const maxRows = 15
 
 // WriteText prints the summary for people: the counts, what it took, the hosts
@@ -65,8 +65,8 @@ func (s *Summary) writeCost(b *strings.Builder) {
 	}
 }
 
-// largest names the job with the most memory, if it had so much that it can be told
-// apart from ours.
+// largest names the job with the most memory. Up to jobs.MemoryFloor, the memory of the job
+// cannot be distinguished from that of its supervisor.
 func (s *Summary) largest() string {
 	switch {
 	case s.MaxRSSBytes <= 0:

@@ -31,15 +31,15 @@ const (
 // Formats are all of them, in the order in which they are explained.
 var Formats = []string{string(TableFormat), string(CSVFormat), string(TSVFormat), string(JSONLFormat), string(MarkdownFormat)}
 
-// Options say how to write.
+// Options describe how to write.
 type Options struct {
 	Format Format
-	// Terminal reports whether w is one: then CSV and TSV, too, are cleaned of what could
-	// move its cursor. To a file or a pipe their cells go as they are.
+	// Terminal means that w is a terminal: then CSV and TSV are also cleaned of what could move
+	// its cursor. Otherwise their cells are unchanged.
 	Terminal bool
 	Color    bool // the heading is bold; of Table alone
-	// Width is how many cells a line of Table has: computed numbers get fewer digits, texts
-	// are cut, and columns that there is still no room for come below. 0: no limit.
+	// Width is the width of a line of Table: computed numbers get fewer digits, texts are cut, and
+	// columns that still do not fit are written below. 0: no limit.
 	Width int
 }
 
@@ -77,10 +77,10 @@ type writer struct {
 	digits  int // of computed numbers in a Table; 0: as many as people want
 }
 
-// maxCell is how many characters of a cell people are shown.
+// maxCell is the number of characters of a cell that people are shown.
 const maxCell = 60
 
-// name is a column's heading for people.
+// name returns the heading of a column for people.
 func (t *writer) name(column int) string {
 	name := t.s.Columns[column].Name
 	if t.o.Format == TableFormat {
@@ -89,9 +89,8 @@ func (t *writer) name(column int) string {
 	return jobs.Clean(name, maxCell)
 }
 
-// text is a cell for people, cleaned: durations and sizes in units (in a table on the
-// screen), means and times with six digits; "" for nothing. What goes into a document is
-// not cut.
+// text returns a cell for people, cleaned: durations and sizes in units (in TableFormat), and
+// means and times with six digits. It is "" for nothing. Only TableFormat cuts texts.
 func (t *writer) text(row, column int) string {
 	v, c := t.s.At(row, column), &t.s.Columns[column]
 	switch {
@@ -107,7 +106,8 @@ func (t *writer) text(row, column int) string {
 	return Digits(c, v)
 }
 
-// shorter is a number for people, of a computed one at most so many digits; 0: as it is.
+// shorter returns a number for people, with at most so many digits if it was computed; 0 means
+// no limit.
 func shorter(c *Column, v query.Value, digits int) string {
 	text := ForPeople(c, v)
 	if digits == 0 || c.Role != Stat || (c.Type == query.DurationType || c.Type == query.SizeType) || v.Number != v.Number || math.Abs(v.Number) >= 1e3 {
@@ -119,7 +119,7 @@ func shorter(c *Column, v query.Value, digits int) string {
 	return text
 }
 
-// ForPeople is a number in its unit: times as 2m 05s, sizes as 38 MiB.
+// ForPeople returns a number in its unit: times as 2m 05s, sizes as 38 MiB.
 func ForPeople(c *Column, v query.Value) string {
 	switch {
 	case c.Type == query.DurationType && v.Number >= 0 && v.Number < 1e9: // else it is no duration
@@ -132,8 +132,7 @@ func ForPeople(c *Column, v query.Value) string {
 	return Digits(c, v)
 }
 
-// Digits is a number as people want it: as a job wrote it, and with at most six digits
-// where it was computed.
+// Digits returns a number as a job wrote it, or with at most six digits if it was computed.
 func Digits(c *Column, v query.Value) string {
 	text := v.String()
 	if (c.Role == Stat || c.Type == query.DurationType) && len(text) > 7 {
@@ -144,7 +143,7 @@ func Digits(c *Column, v query.Value) string {
 	return jobs.Clean(text, maxCell)
 }
 
-// numeric returns which columns hold numbers alone: they are written right-aligned.
+// numeric reports which columns hold only numbers: they are right-aligned.
 func (t *writer) numeric() []bool {
 	numbers := make([]bool, len(t.columns))
 	for i, c := range t.columns {
@@ -163,7 +162,7 @@ func (t *writer) numeric() []bool {
 	return numbers
 }
 
-// raw is a cell for programs.
+// raw returns a cell for programs.
 func (t *writer) raw(row, column int) string { return t.plain(t.s.At(row, column).Text) }
 
 func (t *writer) plain(text string) string {
@@ -186,7 +185,7 @@ func (t *writer) csv() error {
 		for i, c := range t.columns {
 			cells[i] = t.raw(row, c)
 		}
-		if len(cells) == 1 && cells[0] == "" { // readers take an empty line for no row
+		if len(cells) == 1 && cells[0] == "" { // readers ignore an empty line
 			w.Flush()
 			t.b.WriteString("\"\"\n")
 			continue
@@ -217,8 +216,8 @@ func (t *writer) tsv() {
 	}
 }
 
-// jsonl writes {"v":1,"job":1,…} a row: numbers as numbers; NaN and the infinities,
-// which JSON has not, as "NaN", "Infinity", "-Infinity"; nothing as null.
+// jsonl writes an object per row, such as {"v":1,"job":1,…}. Numbers are numbers, and nothing is
+// null. NaN and the infinities, which JSON lacks, are "NaN", "Infinity", and "-Infinity".
 func (t *writer) jsonl() {
 	keys := make([][]byte, len(t.columns))
 	for i, c := range t.columns {
@@ -257,7 +256,7 @@ func appendJSON(b []byte, v query.Value) []byte {
 	return strconv.AppendFloat(b, v.Number, 'g', -1, 64) // +1, .5, 007, 91% …
 }
 
-// markdownEscapes are what GitHub's Markdown gives a meaning within a cell.
+// markdownEscapes escapes what has a meaning within a cell of GitHub's Markdown.
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "<", `\<`, ">", `\>`, "&", `\&`,
 	"[", `\[`, "]", `\]`, "!", `\!`, "#", `\#`, "$", `\$`, "@", `\@`, "://", `:\//`, "www.", `www\.`)
@@ -288,8 +287,8 @@ func (t *writer) markdown() {
 	}
 }
 
-// Formulas says, in a sentence or none, which of the shown texts a spreadsheet that opens
-// a file of them would take for formulas. Numbers such as -0.5 are none.
+// Formulas returns a sentence if a spreadsheet would take some of the shown texts for formulas.
+// Numbers such as -0.5 are not formulas.
 func (s *Table) Formulas() []string {
 	cells, first := 0, Tally{}
 	for row := range s.rows {

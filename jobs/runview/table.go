@@ -112,7 +112,7 @@ type tables struct {
 
 	// What follows belongs to the goroutine.
 	done    finished
-	figures *figures // of the tableRequest; nil: none yet
+	figures *figures // of the request; nil: none yet
 	changes int      // of done and figures
 }
 
@@ -122,7 +122,7 @@ type tableRequest struct {
 	asked     time.Time
 	made      *made         // the newest; nil: none yet
 	announced bool          // that there is one
-	ready     chan struct{} // closed when told
+	ready     chan struct{} // closed when announced
 }
 
 func (t *tables) init(v *View) { t.v, t.ctx, t.wake = v, v.ctx, make(chan struct{}, 1) }
