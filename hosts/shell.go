@@ -10,13 +10,6 @@ import (
 // shell at the far end splits the text again.
 var joiningPrograms = []string{"ssh", "autossh", "slogin", "rsh", "dbclient", "plink"}
 
-// UseSSH is the advice for anything that our own ssh does not support.
-const UseSSH = `let your own ssh reach it: link = "ssh {name}" in the inventory`
-
-// UseSharedSSH is the advice if a password or a second factor must be typed. The
-// dispatcher has no terminal, so a person opens the connection, and ssh shares it.
-const UseSharedSSH = UseSSH + `, over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal`
-
 // RemoteShells returns how many shells at the far end split the words of a "command"
 // link again: one for each word that is ssh or another program that joins its words.
 // Words that are appended must be quoted that many times. argv is the command as

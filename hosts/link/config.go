@@ -15,197 +15,32 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
+
+	"dcs-tui/jobs"
 )
 
-// Bounds of asking.
 const (
-	askTimeout = 10 * time.Second // one `ssh -G`; a `Match exec` in it may run anything
-	askAtOnce  = 4                // programs at a time, when many hosts are resolved together
-	maxWords   = 1000             // bytes of ssh's own words in an error
+	askTimeout = 10 * time.Second // of one `ssh -G`; a `Match exec` in the configuration may run anything
+	maxAsking  = 4                // concurrent `ssh -G` processes
+	maxStderr  = 1000             // bytes of ssh's standard error in an error
 )
 
-// nobody is the host that no configuration speaks of.
-const nobody = "dcs-tui.invalid"
+// unknownHost is a name that no configuration mentions.
+const unknownHost = "dcs-tui.invalid"
 
-// openSSH asks the user's ssh program.
-type openSSH struct {
-	program string
-	path    string // for -F; "": the usual files
-	system  string // the file for everybody
-	timeout time.Duration
-	run     func(args []string) (*settings, error) // runs `ssh -G`; the fuzzer replaces it
-	places  chan struct{}
-
-	mu    sync.Mutex
-	asked map[string]*answer
-}
-
-// answer is one `ssh -G`, run or running.
-type answer struct {
-	done     chan struct{}
-	settings *settings
-	err      error
-}
-
-// refused is what ssh says when it gives no settings: file and line of what is
-// wrong, or what it has against this host.
-type refused struct {
-	words string
-	whole bool // the configuration is wrong, whatever the host
-}
-
-func (e *refused) Error() string {
-	if e.whole {
-		return "ssh refuses the configuration: " + e.words
-	}
-	return "ssh says: " + e.words
-}
-
-func newOpenSSH(program, path, system string) *openSSH {
-	o := &openSSH{program: program, path: path, system: system, timeout: askTimeout,
-		places: make(chan struct{}, askAtOnce), asked: map[string]*answer{}}
-	o.run = o.runProgram
-	return o
-}
-
-// settings asks for one host. The identity of the inventory is not handed over:
-// ssh leaves out of its answer a key that is not there, and nothing else in it
-// depends on the key.
-func (o *openSSH) settings(q query) (*settings, error) {
-	if o.program == "" {
-		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: install the OpenSSH client (openssh-client)")
-	}
-	usual, err := o.ask("-F", "/dev/null", "--", nobody)
-	if err != nil {
-		return nil, err
-	}
-	var args []string
-	if o.path != "" {
-		args = append(args, "-F", o.path)
-	}
-	if q.user != "" {
-		args = append(args, "-l", q.user)
-	}
-	if q.port != 0 {
-		args = append(args, "-p", strconv.Itoa(q.port))
-	}
-	if q.jump != "" {
-		args = append(args, "-J", q.jump)
-	}
-	s, err := o.ask(append(args, "--", q.alias)...)
-	if err != nil {
-		return nil, err
-	}
-	return &settings{values: s.values, order: s.order, usual: usual}, nil
-}
-
-// forEverybody reports whether the system's own file sets a directive so for every
-// host. Then it is the distribution's choice and not the user's.
-func (o *openSSH) forEverybody(keyword, value string) bool {
-	if o.path != "" {
-		return false
-	}
-	s, err := o.ask("-F", o.system, "--", nobody)
-	return err == nil && s.text(keyword) == value
-}
-
-// ask runs `ssh -G` once for each list of arguments. What may go better the next
-// time (no answer in time, no process) is not kept.
-func (o *openSSH) ask(args ...string) (*settings, error) {
-	key := fmt.Sprintf("%q", args)
-	o.mu.Lock()
-	a := o.asked[key]
-	if a != nil {
-		o.mu.Unlock()
-		<-a.done
-		return a.settings, a.err
-	}
-	a = &answer{done: make(chan struct{})}
-	o.asked[key] = a
-	o.mu.Unlock()
-
-	o.places <- struct{}{}
-	a.settings, a.err = o.run(args)
-	<-o.places
-	if says := (*refused)(nil); a.err != nil && !errors.As(a.err, &says) {
-		o.mu.Lock()
-		delete(o.asked, key)
-		o.mu.Unlock()
-	}
-	close(a.done)
-	return a.settings, a.err
-}
-
-func (o *openSSH) runProgram(args []string) (*settings, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, o.program, append([]string{"-G", "-T"}, args...)...)
-	// A Match exec that hangs is ended with the ssh that started it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second // one that left the group may still hold the pipe
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?", o.program, o.timeout)
-	}
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		if words := ownWords(stderr.String()); words != "" {
-			return nil, &refused{words, spoilt().MatchString(stderr.String())}
-		}
-	}
-	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return nil, fmt.Errorf("`%s -G`: %w", o.program, err)
-	}
-	s := parseSettings(string(out))
-	if s.values["hostname"] == nil {
-		return nil, fmt.Errorf("`%s -G` does not print the settings of a host; is it OpenSSH 6.8 or later?", o.program)
-	}
-	return s, nil
-}
-
-// damaged tells a wrong file from a wrong host.
-var spoilt = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`: terminating, |Bad owner or permissions|Too many recursive configuration includes`)
-})
-
-// ownWords makes one line of what ssh printed, each sentence once: it reads a
-// file twice for `Match final`, and ends with a count.
-func ownWords(stderr string) string {
-	var lines []string
-	for line := range strings.Lines(stderr) {
-		line = strings.TrimSpace(strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) || r == unicode.ReplacementChar {
-				return ' '
-			}
-			return r
-		}, line))
-		if line != "" && !strings.Contains(line, ": terminating, ") && !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
-	words := strings.Join(lines, "; ")
-	if len(words) > maxWords {
-		words = strings.ToValidUTF8(words[:maxWords], "") + " …"
-	}
-	return words
-}
-
-// SSHConfig resolves hosts by the user's ssh configuration. Answers are kept: a file that
-// changes later is not read again for the same question. It is safe for concurrent use.
+// SSHConfig resolves hosts by the user's ssh configuration, which it reads with `ssh -G`.
+// Answers are kept: a file that changes later is not read again for the same question.
+// It is safe for concurrent use.
 type SSHConfig struct {
-	env *environment
-	ssh *openSSH
-}
+	env     *environment
+	program string // path of ssh; "": it is not installed
+	path    string // absolute, for -F; "": the usual files
+	timeout time.Duration
+	run     func(args []string) (settings, error) // runs `ssh -G`; tests replace it
+	running chan struct{}                         // holds one element for each process
 
-// query is one question to the configuration: what would be written after `ssh`.
-type query struct {
-	alias string
-	user  string // "": not said
-	port  int    // 0: not said
-	jump  string // the value of -J; "": not said
+	mu      sync.Mutex
+	answers map[string]func() (settings, error) // by the arguments
 }
 
 // LoadSSHConfig returns the configuration in the file at path; "" means ~/.ssh/config and
@@ -213,33 +48,31 @@ type query struct {
 // as with `ssh -F`. The path must be a readable file. Its content is read by ssh when a
 // host is resolved.
 func LoadSSHConfig(path string) (*SSHConfig, error) {
-	env, err := thisUser()
+	env, err := currentEnvironment()
 	if err != nil {
 		return nil, fmt.Errorf("ssh configuration: %w", err)
 	}
 	program, _ := exec.LookPath("ssh") // a missing program matters only when a host is resolved
-	return load(path, env, systemFile, program)
+	return newSSHConfig(path, env, program)
 }
 
-// systemFile is the configuration for everybody.
-const systemFile = "/etc/ssh/ssh_config"
-
-// load has the parts of LoadSSHConfig that tests change; program "" means no ssh.
-func load(path string, env *environment, system, program string) (*SSHConfig, error) {
+func newSSHConfig(path string, env *environment, program string) (*SSHConfig, error) {
 	if path != "" {
 		var err error
-		if path, err = readable(path); err != nil {
+		if path, err = checkReadable(path); err != nil {
 			return nil, fmt.Errorf("ssh configuration: %w", err)
 		}
 	}
-	return &SSHConfig{env: env, ssh: newOpenSSH(program, path, system)}, nil
+	c := &SSHConfig{env: env, program: program, path: path, timeout: askTimeout,
+		running: make(chan struct{}, maxAsking), answers: map[string]func() (settings, error){}}
+	c.run = c.runSSH
+	return c, nil
 }
 
-// readable returns the absolute path, because ssh takes a file named "none" for no file
-// at all. It refuses everything that cannot be read again and again: `ssh -F` accepts a
-// directory, each question would drain a pipe, and ssh reads /dev/zero until memory is
-// used up.
-func readable(path string) (string, error) {
+// checkReadable returns the absolute path, because ssh takes a file named "none" for no
+// file at all. It refuses what cannot be read repeatedly: `ssh -F` accepts a directory,
+// each question would drain a pipe, and ssh reads /dev/zero until memory is used up.
+func checkReadable(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -256,61 +89,226 @@ func readable(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// settings is what the configuration contains about one host, keyword by keyword in
-// lower case, in the form in which `ssh -G` prints it.
-type settings struct {
-	values map[string][]string
-	order  []string  // the keywords
-	usual  *settings // what is said of any host without a configuration; nil: nothing
-}
+// settings maps keywords in lower case to their values, as `ssh -G` prints them.
+type settings map[string][]string
 
-// parseSettings reads the "keyword value" lines that `ssh -G` prints.
-func parseSettings(text string) *settings {
-	s := &settings{values: map[string][]string{}}
+func parseSettings(text string) settings {
+	s := settings{}
 	for line := range strings.Lines(text) {
 		keyword, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
 		if value != "" {
-			s.add(strings.ToLower(keyword), value)
+			keyword = strings.ToLower(keyword)
+			s[keyword] = append(s[keyword], value)
 		}
 	}
 	return s
 }
 
-func (s *settings) add(keyword, value string) {
-	if s.values[keyword] == nil {
-		s.order = append(s.order, keyword)
-	}
-	s.values[keyword] = append(s.values[keyword], value)
-}
-
-// list returns the values of a directive, nil when they are the usual ones: what
-// the user spelled out and OpenSSH does anyway is no wish of its own.
-func (s *settings) list(keyword string) []string {
-	v := s.values[keyword]
-	if s.usual != nil && slices.Equal(v, s.usual.values[keyword]) {
-		return nil
-	}
-	return v
-}
-
-// text returns the first value of a directive, "" when it is the usual one.
-func (s *settings) text(keyword string) string {
-	if v := s.list(keyword); len(v) > 0 {
+// first returns the first value of a keyword, "" if there is none.
+func (s settings) first(keyword string) string {
+	if v := s[keyword]; len(v) > 0 {
 		return v[0]
 	}
 	return ""
 }
 
-// isNone reports whether a value means nothing at all.
-func isNone(value string) bool { return strings.EqualFold(value, "none") }
-
-// isOff and isOn know both spellings: the file's and that of `ssh -G`.
-func isOff(value string) bool {
-	switch strings.ToLower(value) {
-	case "", "no", "false", "off":
-		return true
+// ask returns the settings of a host, without those that are OpenSSH's defaults. The
+// identity of the inventory is not passed: ssh leaves a key that does not exist out of its
+// answer, and nothing else in the answer depends on the key.
+func (c *SSHConfig) ask(q request) (settings, error) {
+	if c.program == "" {
+		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: install the OpenSSH client (openssh-client)")
 	}
-	return false
+	defaults, err := c.query("-F", "/dev/null", "--", unknownHost)
+	if err != nil {
+		return nil, err
+	}
+	var args []string
+	if c.path != "" {
+		args = append(args, "-F", c.path)
+	}
+	if q.user != "" {
+		args = append(args, "-l", q.user)
+	}
+	if q.port != 0 {
+		args = append(args, "-p", strconv.Itoa(q.port))
+	}
+	if q.jump != nil {
+		jump, err := jumpOption(q.jump)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "-J", jump)
+	}
+	all, err := c.query(append(args, "--", q.alias)...)
+	if err != nil {
+		return nil, err
+	}
+	s := settings{}
+	for keyword, values := range all {
+		if keyword == "hostname" || !slices.Equal(values, defaults[keyword]) {
+			s[keyword] = values
+		}
+	}
+	return s, nil
 }
 
-func isOn(value string) bool { return !isOff(value) }
+// query runs `ssh -G` once for each list of arguments. A failure for which ssh gave no
+// reason (a timeout, no process) is not kept.
+func (c *SSHConfig) query(args ...string) (settings, error) {
+	key := strings.Join(args, "\x00")
+	c.mu.Lock()
+	answer := c.answers[key]
+	if answer == nil {
+		answer = sync.OnceValues(func() (settings, error) {
+			c.running <- struct{}{}
+			s, err := c.run(args)
+			<-c.running
+			if refused := (*refusedError)(nil); err != nil && !errors.As(err, &refused) {
+				c.mu.Lock()
+				delete(c.answers, key)
+				c.mu.Unlock()
+			}
+			return s, err
+		})
+		c.answers[key] = answer
+	}
+	c.mu.Unlock()
+	return answer()
+}
+
+func (c *SSHConfig) runSSH(args []string) (settings, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.program, append([]string{"-G", "-T"}, args...)...)
+	// A Match exec that hangs is ended with the ssh that started it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second // a process that left the group may still hold the pipe
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?", c.program, c.timeout)
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		if text := summarize(stderr.String()); text != "" {
+			return nil, &refusedError{text, wholeConfig().MatchString(stderr.String())}
+		}
+	}
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return nil, fmt.Errorf("`%s -G`: %w", c.program, err)
+	}
+	s := parseSettings(string(out))
+	if s["hostname"] == nil {
+		return nil, fmt.Errorf("`%s -G` does not print the settings of a host; is it OpenSSH 6.8 or later?", c.program)
+	}
+	return s, nil
+}
+
+// refusedError quotes the reason for which ssh printed no settings.
+type refusedError struct {
+	text  string
+	whole bool // the configuration is wrong, whatever the host
+}
+
+func (e *refusedError) Error() string {
+	if e.whole {
+		return "ssh refuses the configuration: " + e.text
+	}
+	return "ssh says: " + e.text
+}
+
+// wholeConfig matches what ssh prints when the file is wrong, not the host.
+var wholeConfig = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`: terminating, |Bad owner or permissions|Too many recursive configuration includes`)
+})
+
+// summarize joins the lines of ssh's standard error, each once: ssh reads a file twice for
+// `Match final`, and ends with a count.
+func summarize(stderr string) string {
+	var lines []string
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.Contains(line, ": terminating, ") && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return jobs.Clean(strings.Join(lines, "; "), maxStderr)
+}
+
+// maxInclude is how deep ssh lets files include files.
+const maxInclude = 16
+
+// SSHAliases returns the names of the Host lines of an ssh configuration file, in their order
+// and without patterns; path "" means ~/.ssh/config. Files that it includes are read, too.
+// The error is that of the file itself: included files that cannot be read are skipped, as
+// ssh does.
+func SSHAliases(path string) ([]string, error) {
+	env, err := currentEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(env.home, ".ssh")
+	if path == "" {
+		path = filepath.Join(dir, "config")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var read func(data []byte, depth int)
+	read = func(data []byte, depth int) {
+		for line := range bytes.Lines(data) {
+			words := configWords(string(line))
+			if len(words) < 2 {
+				continue
+			}
+			switch strings.ToLower(words[0]) {
+			case "host":
+				for _, name := range words[1:] {
+					if !strings.ContainsAny(name, "*?!") && !slices.Contains(names, name) {
+						names = append(names, name)
+					}
+				}
+			case "include":
+				for _, pattern := range words[1:] {
+					if pattern = env.tilde(pattern); !filepath.IsAbs(pattern) {
+						pattern = filepath.Join(dir, pattern)
+					}
+					files, _ := filepath.Glob(pattern) // a malformed pattern matches no file
+					for _, file := range files {
+						if data, err := os.ReadFile(file); err == nil && depth < maxInclude {
+							read(data, depth+1)
+						}
+					}
+				}
+			}
+		}
+	}
+	read(data, 0)
+	return names, nil
+}
+
+// configWords splits a line of an ssh configuration: a keyword, blanks or one "=", and words
+// that may be quoted. # begins a comment.
+func configWords(line string) []string {
+	line = strings.TrimSpace(line)
+	end := strings.IndexAny(line, " \t=")
+	if end < 0 || line[0] == '#' {
+		return nil
+	}
+	words := []string{line[:end]}
+	line = strings.TrimPrefix(strings.TrimLeft(line[end:], " \t"), "=")
+	for line = strings.TrimLeft(line, " \t"); line != "" && line[0] != '#'; line = strings.TrimLeft(line, " \t") {
+		word, rest := line, ""
+		if line[0] == '"' {
+			word, rest, _ = strings.Cut(line[1:], `"`)
+		} else if end := strings.IndexAny(line, " \t"); end >= 0 {
+			word, rest = line[:end], line[end:]
+		}
+		words, line = append(words, word), rest
+	}
+	return words
+}

@@ -2,31 +2,32 @@ package link
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
-
-	"dcs-tui/hosts"
 )
 
-// Each directive of ssh_config(5) is in one of three sets: honored, without
-// meaning here, or beyond us. What is beyond us and in effect for a host in use,
-// other than by OpenSSH's default, is named in a warning; so is what we do not know.
+// Each directive of ssh_config(5) is in one of three sets: honored, meaningless here, or
+// unsupported. An unsupported directive that applies to a host, other than by OpenSSH's
+// default, is named in a warning. So is an unknown one.
 
-// honored are read in config_*.go, or by ssh itself.
-var honoured = words(`hostname user port identityfile certificatefile identitiesonly identityagent proxyjump
+// honored are used in config_*.go, or by ssh itself.
+var honored = wordSet(`hostname user port identityfile certificatefile identitiesonly identityagent proxyjump
 	proxycommand userknownhostsfile globalknownhostsfile stricthostkeychecking hostkeyalgorithms hostkeyalias
 	connecttimeout ciphers kexalgorithms macs addressfamily ignoreunknown tag refuseconnection host
 	canonicalizehostname`)
 
-// meaningless to a program without terminal, forwarding, multiplexing or
-// password prompts, or that has its own way (keepalives, retries, known_hosts format).
-var meaningless = words(`addkeystoagent batchmode canonicaldomains canonicalizefallbacklocal canonicalizemaxdots
+// meaningless are those of a terminal, forwarding, multiplexing, and passwords, and those
+// that the program does in its own way (keepalives, retries, the format of known_hosts).
+// GSSAPIAuthentication is one of them because Debian switches it on for everybody; the
+// error of a refused login names Kerberos.
+var meaningless = wordSet(`addkeystoagent batchmode canonicaldomains canonicalizefallbacklocal canonicalizemaxdots
 	canonicalizepermittedcnames challengeresponseauthentication channeltimeout checkhostip clearallforwardings compression
 	compressionlevel connectionattempts controlmaster controlpath controlpersist dynamicforward enableescapecommandline
 	enablesshkeysign escapechar exitonforwardfailure fallbacktorsh fingerprinthash forkafterauthentication forwardagent
-	forwardx11 forwardx11timeout forwardx11trusted gatewayports gssapiclientidentity gssapidelegatecredentials
+	forwardx11 forwardx11timeout forwardx11trusted gatewayports gssapiauthentication gssapiclientidentity gssapidelegatecredentials
 	gssapikexalgorithms gssapikeyexchange gssapirenewalforcesrekey gssapiserveridentity gssapitrustdns hashknownhosts
 	hostbasedacceptedalgorithms hostbasedkeytypes ipqos kbdinteractiveauthentication kbdinteractivedevices localcommand
 	localforward loglevel logverbose numberofpasswordprompts obscurekeystroketiming passwordauthentication permitlocalcommand
@@ -36,14 +37,13 @@ var meaningless = words(`addkeystoagent batchmode canonicaldomains canonicalizef
 	tcpkeepalive tunnel tunneldevice updatehostkeys useprivilegedport userknownhostsfile2 globalknownhostsfile2 usersh
 	versionaddendum visualhostkey warnweakcrypto xauthlocation`)
 
-// beyond says, for each other directive, which of its values matter if they are not
-// supported, and what to do instead.
-var beyond = map[string]struct {
-	display string
-	harm    func(value string) bool
+// unsupportedDirectives lists, for each other directive, which of its values must not be ignored
+// silently, and what to do instead.
+var unsupportedDirectives = map[string]struct {
+	name    string
+	matters func(value string) bool
 	instead string
 }{
-	"gssapiauthentication":             {"GSSAPIAuthentication", isOn, "Kerberos tickets are not used; log in with a key"},
 	"hostbasedauthentication":          {"HostbasedAuthentication", isOn, "log in with a key"},
 	"pubkeyauthentication":             {"PubkeyAuthentication", isOff, "keys are all that is used"},
 	"pubkeyacceptedalgorithms":         {"PubkeyAcceptedAlgorithms", always, "the usual algorithms are offered"},
@@ -62,9 +62,22 @@ var beyond = map[string]struct {
 }
 
 func always(string) bool    { return true }
+func isOn(v string) bool    { return !isOff(v) }
 func notNone(v string) bool { return !isNone(v) }
 
-func words(s string) map[string]bool {
+// isNone reports whether a value stands for nothing at all.
+func isNone(value string) bool { return strings.EqualFold(value, "none") }
+
+// isOff reports whether a value is no, in the file's spelling or in that of `ssh -G`.
+func isOff(value string) bool {
+	switch strings.ToLower(value) {
+	case "", "no", "false", "off":
+		return true
+	}
+	return false
+}
+
+func wordSet(s string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range strings.Fields(s) {
 		set[w] = true
@@ -72,52 +85,44 @@ func words(s string) map[string]bool {
 	return set
 }
 
-// complaints names every directive in effect for the host that is not honored.
-func (c *SSHConfig) complaints(s *settings) []string {
-	var out []string
-	for _, keyword := range s.order {
-		value := s.text(keyword)
-		if value == "" {
-			continue
-		}
-		b, known := beyond[keyword]
+// unsupported returns a line for each directive in s that is not honored.
+func unsupported(s settings) (lines []string) {
+	for _, keyword := range slices.Sorted(maps.Keys(s)) {
+		values := s[keyword]
+		d, known := unsupportedDirectives[keyword]
 		switch {
-		case honoured[keyword] || meaningless[keyword]:
+		case honored[keyword] || meaningless[keyword]:
 		case !known:
-			out = append(out, fmt.Sprintf("%q in the ssh configuration is unknown and ignored", keyword))
-		case !b.harm(value):
-		case keyword == "gssapiauthentication" && c.ssh.forEverybody(keyword, value):
-			// Debian's /etc/ssh/ssh_config says yes for everybody
-		default:
-			out = append(out, fmt.Sprintf("%s %s in the ssh configuration is not supported: %s, or %s", b.display, strings.Join(s.list(keyword), " "), b.instead, hosts.UseSSH))
+			lines = append(lines, fmt.Sprintf("%q in the ssh configuration is unknown and ignored", keyword))
+		case d.matters(values[0]):
+			lines = append(lines, fmt.Sprintf("%s %s in the ssh configuration is not supported: %s, or %s", d.name, strings.Join(values, " "), d.instead, useSSH))
 		}
 	}
-	return out
+	return lines
 }
 
-// setAlgorithms fills the four lists of a target. `ssh -G` prints plain names, in the
-// order of preference. Only those that the Go library supports are kept, and it is an
-// error if none is left. Insecure algorithms are used only when named.
-func (s *settings) setAlgorithms(t *Target) error {
+// setAlgorithms sets the four lists of a target. `ssh -G` prints plain names, in the order
+// of preference. Only those that the Go library supports are kept, and it is an error if
+// none is left. Insecure algorithms are used only when named.
+func (t *Target) setAlgorithms(s settings) error {
 	safe, old := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
 	for _, l := range []struct {
-		keyword   string
+		directive string
 		to        *[]string
-		safe, old []string
+		supported []string
 	}{
-		{"HostKeyAlgorithms", &t.HostKeyAlgorithms, safe.HostKeys, old.HostKeys},
-		{"Ciphers", &t.Ciphers, safe.Ciphers, old.Ciphers},
-		{"KexAlgorithms", &t.KexAlgorithms, safe.KeyExchanges, old.KeyExchanges},
-		{"MACs", &t.MACs, safe.MACs, old.MACs},
+		{"HostKeyAlgorithms", &t.HostKeyAlgorithms, slices.Concat(safe.HostKeys, old.HostKeys)},
+		{"Ciphers", &t.Ciphers, slices.Concat(safe.Ciphers, old.Ciphers)},
+		{"KexAlgorithms", &t.KexAlgorithms, slices.Concat(safe.KeyExchanges, old.KeyExchanges)},
+		{"MACs", &t.MACs, slices.Concat(safe.MACs, old.MACs)},
 	} {
-		value := s.text(strings.ToLower(l.keyword))
+		value := s.first(strings.ToLower(l.directive))
 		if value == "" {
 			continue
 		}
-		supported := slices.Concat(l.safe, l.old)
-		*l.to = slices.DeleteFunc(strings.Split(value, ","), func(name string) bool { return !slices.Contains(supported, name) })
+		*l.to = slices.DeleteFunc(strings.Split(value, ","), func(name string) bool { return !slices.Contains(l.supported, name) })
 		if len(*l.to) == 0 {
-			return fmt.Errorf("none of %s %s is supported; supported are %s", l.keyword, value, strings.Join(supported, ","))
+			return fmt.Errorf("none of %s %s is supported; supported are %s", l.directive, value, strings.Join(l.supported, ","))
 		}
 	}
 	return nil

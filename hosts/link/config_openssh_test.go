@@ -149,7 +149,7 @@ Host c d
 				if err != nil {
 					t.Fatalf("ssh -G %s: %v: %s", alias, err, out)
 				}
-				got, _, err := conf.ResolveAlias(alias)
+				got, _, err := resolveAlias(conf, alias)
 				if err != nil {
 					t.Errorf("%s: %v", alias, err)
 					continue
@@ -168,7 +168,7 @@ func compare(t *testing.T, env *environment, alias string, got *Target, printed 
 		k, v, _ := strings.Cut(strings.TrimSpace(line), " ")
 		said[k] = append(said[k], v)
 	}
-	f := files{env: env, tokens: env.tokens(got)}
+	f := fileSettings{env: env, tokens: env.tokens(got)}
 	paths := func(list []string) string {
 		out := []string{}
 		for _, one := range list {
@@ -198,8 +198,8 @@ func compare(t *testing.T, env *environment, alias string, got *Target, printed 
 	} else if len(agent) > 0 {
 		check("identityagent", got.IdentityAgent, "")
 	}
-	if strict := said["stricthostkeychecking"][0]; (strict == "accept-new") != (got.Strict == AcceptNew) {
-		t.Errorf("ssh %s: strict %v, OpenSSH says %s", alias, got.Strict, strict)
+	if strict := said["stricthostkeychecking"][0]; (strict == "accept-new") != got.AcceptNew {
+		t.Errorf("ssh %s: accepts new keys %v, OpenSSH says %s", alias, got.AcceptNew, strict)
 	}
 	if got.Explicit {
 		check("identityfile", strings.Join(got.IdentityFiles, " "), paths(said["identityfile"]))
@@ -220,7 +220,7 @@ func compare(t *testing.T, env *environment, alias string, got *Target, printed 
 	}
 	if spec := said["proxyjump"]; len(spec) > 0 && spec[0] != "none" {
 		for one := range strings.SplitSeq(spec[0], ",") {
-			g, err := parseSpec(one)
+			g, err := parseJump(one)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,7 +283,7 @@ Match final host *.lab
 Host *
   Port 2222
 `)
-	got, w, err := c.ResolveAlias("inside")
+	got, w, err := resolveAlias(c, "inside")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ Host *
 	if len(w) != 1 || !strings.Contains(w[0], "BindAddress") {
 		t.Errorf("warnings %v", w)
 	}
-	got, w, err = c.ResolveAlias("outside")
+	got, w, err = resolveAlias(c, "outside")
 	if err != nil || len(w) > 0 || got.User != c.env.user || got.Explicit {
 		t.Errorf("%+v, %v, %v", got, w, err)
 	}
@@ -307,7 +307,7 @@ func TestRefusedFile(t *testing.T) {
 	c := config(t, "Match final all\nHost a\n  Bogus directive\n  Port 0\n")
 	var said []string
 	for _, alias := range []string{"a", "b"} {
-		_, w, err := c.ResolveAlias(alias)
+		_, w, err := resolveAlias(c, alias)
 		if err == nil || len(w) > 0 {
 			t.Fatalf("%s: %v, %v", alias, w, err)
 		}
@@ -321,11 +321,11 @@ func TestRefusedFile(t *testing.T) {
 
 // Without an ssh program a host is refused, and the error says what to install.
 func TestWithoutSSH(t *testing.T) {
-	c, err := load("", configLab(t), "", "")
+	c, err := newSSHConfig("", configLab(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.ResolveAlias("a"); err == nil || !strings.Contains(err.Error(), "install the OpenSSH client") {
+	if _, _, err := resolveAlias(c, "a"); err == nil || !strings.Contains(err.Error(), "install the OpenSSH client") {
 		t.Errorf("got %v, want what to install", err)
 	}
 }
@@ -338,7 +338,7 @@ func TestUnreadableFiles(t *testing.T) {
 		"/dev/zero":         "is not an ssh configuration file",
 		"/nonexistent/file": "no such file",
 	} {
-		if _, err := load(file, configLab(t), "", "/nonexistent/ssh"); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
+		if _, err := newSSHConfig(file, configLab(t), "/nonexistent/ssh"); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", file, err, want)
 		}
 	}
@@ -353,7 +353,7 @@ func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
 	if err := os.Chmod(program, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, err := load(path, configLab(t), "/etc/system", program)
+	c, err := newSSHConfig(path, configLab(t), program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +395,7 @@ func TestAskedOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() {
-			got, _, err := c.ResolveAlias(fmt.Sprint("h", i%4))
+			got, _, err := resolveAlias(c, fmt.Sprint("h", i%4))
 			if err != nil || got.HostName != fmt.Sprintf("h%d.lab", i%4) {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -407,22 +407,10 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// GSSAPIAuthentication that the system's file gives to everybody, as Debian's
-// does, is no wish of the user's.
-func TestSystemWideGSSAPI(t *testing.T) {
-	const script = `case "$*" in *%s*) echo "gssapiauthentication yes";; esac; echo hostname x`
-	for where, want := range map[string]int{"melon|*-F?/etc/system": 0, "melon": 1} {
-		c, _ := fakeSSH(t, "", fmt.Sprintf(script, where))
-		if _, w, err := c.ResolveAlias("melon"); err != nil || len(w) != want {
-			t.Errorf("%s: %v, %v", where, w, err)
-		}
-	}
-}
-
 // A keyword of a later OpenSSH that is set and that we do not know is named.
 func TestUnknownKeyword(t *testing.T) {
 	c, _ := fakeSSH(t, "", `echo hostname x; echo newthing off; case "$*" in *melon) echo laterthing on;; esac`)
-	if _, w, err := c.ResolveAlias("melon"); err != nil || len(w) != 1 || !strings.Contains(w[0], `"laterthing" in the ssh configuration is unknown`) {
+	if _, w, err := resolveAlias(c, "melon"); err != nil || len(w) != 1 || !strings.Contains(w[0], `"laterthing" in the ssh configuration is unknown`) {
 		t.Errorf("%v, %v", w, err)
 	}
 }
@@ -439,7 +427,7 @@ func TestSSHThatHangs(t *testing.T) {
 	}
 	defer alive.Close()
 	c, _ := fakeSSH(t, "", "exec 3>"+fifo+"; sleep 1000 & sleep 1000")
-	c.ssh.timeout = 200 * time.Millisecond
+	c.timeout = 200 * time.Millisecond
 	if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
 		t.Error(err)
 	}
@@ -470,11 +458,11 @@ func TestSSHThatFails(t *testing.T) {
 			t.Errorf("%q: asked %d times", script, n)
 		}
 	}
-	c, err := load("", configLab(t), "", "/nonexistent/ssh")
+	c, err := newSSHConfig("", configLab(t), "/nonexistent/ssh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.ResolveAlias("a"); err == nil || !strings.Contains(err.Error(), "/nonexistent/ssh") {
+	if _, _, err := resolveAlias(c, "a"); err == nil || !strings.Contains(err.Error(), "/nonexistent/ssh") {
 		t.Error(err)
 	}
 }
@@ -483,7 +471,7 @@ func TestSSHThatFails(t *testing.T) {
 func TestKnownHostsWithBlanks(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "my known hosts"), "")
 	c := config(t, "UserKnownHostsFile /a \""+file+"\" /b\n")
-	got, _, err := c.ResolveAlias("x")
+	got, _, err := resolveAlias(c, "x")
 	if err != nil || strings.Join(got.KnownHosts[:3], "|") != "/a|"+file+"|/b" {
 		t.Errorf("%+v, %v", got, err)
 	}

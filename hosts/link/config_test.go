@@ -18,7 +18,6 @@ func configLab(t *testing.T) *environment {
 	return &environment{
 		home: t.TempDir(), user: "alice", uid: "1000", hostname: "desk.lab",
 		getenv: func(k string) (string, bool) { v, ok := vars[k]; return v, ok },
-		lookup: func(string) (string, error) { return "", fmt.Errorf("no such user") },
 	}
 }
 
@@ -45,6 +44,15 @@ func config(t *testing.T, text string) *SSHConfig {
 	l := configLab(t)
 	c.env.getenv, c.env.hostname = l.getenv, l.hostname
 	return c
+}
+
+// resolveAlias returns the connection that `ssh ALIAS` would make.
+func resolveAlias(c *SSHConfig, alias string) (*Target, []string, error) {
+	q, err := parseJump(alias)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.resolve(alias, q)
 }
 
 func named(name string) *hosts.Host { return &hosts.Host{Name: name, Link: "ssh"} }
@@ -118,7 +126,7 @@ Host b
   IdentityFile none
   UserKnownHostsFile none
 `)
-	got, warnings, err := c.ResolveAlias("a")
+	got, warnings, err := resolveAlias(c, "a")
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
@@ -128,13 +136,13 @@ Host b
 		Alias: "a", HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
 		IdentityFiles:    []string{home + "/.ssh/my key", home + "/k_a.lab_bob_" + c.env.user + "_a_22", wd + "/melon/k%"},
 		CertificateFiles: []string{home + "/cert_desk_" + c.env.uid},
-		KnownHosts:       []string{home + "/kh1", "/kh2_alias"}, HostKeyAlias: "alias", Strict: AcceptNew,
+		KnownHosts:       []string{home + "/kh1", "/kh2_alias"}, HostKeyAlias: "alias", AcceptNew: true,
 		ConnectTimeout: 90 * time.Second, Network: "tcp6",
 	})
 	if fmt.Sprintf("%+v", *got) != want {
 		t.Errorf("got  %+v\nwant %s", *got, want)
 	}
-	got, _, err = c.ResolveAlias("b")
+	got, _, err = resolveAlias(c, "b")
 	if err != nil || got.IdentityAgent != "" || len(got.IdentityFiles) != 0 || got.KnownHosts[0] != "/dev/null" || len(got.KnownHosts) != 3 {
 		t.Errorf("none: %+v, %v", got, err)
 	}
@@ -148,14 +156,14 @@ func TestInclude(t *testing.T) {
 	c := config(t, "Host a\n  Include "+dir+"/d/*.conf nothing*\nInclude "+third+"\nHost *\n Port 9\n")
 	me := c.env.user
 	for alias, want := range map[string]string{"a": "one 2", "b": me + " 9", "c": me + " 9"} {
-		got, _, err := c.ResolveAlias(alias) // b and c: the Includes stand inside Host a, so only a reads them
+		got, _, err := resolveAlias(c, alias) // b and c: the Includes stand inside Host a, so only a reads them
 		if err != nil || fmt.Sprint(got.User, " ", got.Port) != want {
 			t.Errorf("%s: %+v, %v; want %s", alias, got, err, want)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "loop")
 	write(t, file, "Include "+file+"\nInclude "+file+"\n")
-	if _, _, err := config(t, "Include "+file+"\n").ResolveAlias("a"); err == nil || !strings.Contains(err.Error(), "Too many recursive") {
+	if _, _, err := resolveAlias(config(t, "Include "+file+"\n"), "a"); err == nil || !strings.Contains(err.Error(), "Too many recursive") {
 		t.Errorf("a file that includes itself: %v", err)
 	}
 }
@@ -164,7 +172,6 @@ func TestInclude(t *testing.T) {
 // one that means nothing here is not, nor is any for other hosts.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
-		"GSSAPIAuthentication yes":          "GSSAPIAuthentication yes in the ssh configuration is not supported",
 		"StrictHostKeyChecking no":          "StrictHostKeyChecking no in the ssh configuration is not supported",
 		"StrictHostKeyChecking off":         "StrictHostKeyChecking no",
 		"BindAddress 10.0.0.1":              "BindAddress 10.0.0.1",
@@ -175,30 +182,28 @@ func TestWarnings(t *testing.T) {
 		"SetEnv A=1":                        "SetEnv A=1",
 		"PubkeyAuthentication no":           "PubkeyAuthentication ",
 
-		"ControlMaster auto":                "",
-		"ControlPath ~/.ssh/cm-%C":          "",
-		"ForwardAgent yes":                  "",
-		"ForwardX11 yes":                    "",
-		"LocalForward 8080 localhost:80":    "",
-		"ServerAliveInterval 30":            "",
-		"Compression yes":                   "",
-		"SendEnv LANG LC_*":                 "",
-		"HashKnownHosts yes":                "",
-		"GSSAPIAuthentication no":           "",
-		"PKCS11Provider none":               "",
-		"PubkeyAuthentication yes":          "",
-		"ProxyCommand ssh -W %h:%p gate":    "",
-		"ProxyCommand ssh -q gate nc %h %p": "",
-		"ProxyCommand none":                 "",
-		"StrictHostKeyChecking ask":         "",
-		"StrictHostKeyChecking yes":         "",
+		"ControlMaster auto":             "",
+		"ControlPath ~/.ssh/cm-%C":       "",
+		"ForwardAgent yes":               "",
+		"ForwardX11 yes":                 "",
+		"LocalForward 8080 localhost:80": "",
+		"ServerAliveInterval 30":         "",
+		"Compression yes":                "",
+		"SendEnv LANG LC_*":              "",
+		"HashKnownHosts yes":             "",
+		"GSSAPIAuthentication yes":       "",
+		"PKCS11Provider none":            "",
+		"PubkeyAuthentication yes":       "",
+		"ProxyCommand none":              "",
+		"StrictHostKeyChecking ask":      "",
+		"StrictHostKeyChecking yes":      "",
 	} {
 		c := config(t, "Host melon4\n"+text+"\n"+text+"\n")
 		_, warnings, err := c.Resolve(&hosts.Host{Name: "m"}, "melon4")
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "m: "+want) || !strings.Contains(warnings[0], hosts.UseSSH)) {
+		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "m: "+want) || !strings.Contains(warnings[0], useSSH)) {
 			t.Errorf("%q: warnings %q, want %q", text, warnings, want)
 		}
 		if _, warnings, err = c.Resolve(&hosts.Host{Name: "o"}, "other"); err != nil || len(warnings) > 0 {
@@ -214,7 +219,7 @@ func TestProxyCommandIsRefused(t *testing.T) {
 	for name, about := range map[string]string{"melon4": "m: ", "plum": "m: gateway gate: "} {
 		target, _, err := c.Resolve(&hosts.Host{Name: "m"}, name)
 		if want := about + "ProxyCommand in the ssh configuration is not supported"; err == nil ||
-			!strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), hosts.UseSSH) {
+			!strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), useSSH) {
 			t.Errorf("%s: %v, %v; want %s", name, target, err, want)
 		}
 	}
@@ -263,7 +268,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for _, alias := range []string{"", "@", "a@", "-oProxyCommand=x", "a b", "a:0", "ssh://"} {
-		if got, _, err := config(t, "").ResolveAlias(alias); err == nil {
+		if got, _, err := resolveAlias(config(t, ""), alias); err == nil {
 			t.Errorf("%q became %+v", alias, got)
 		}
 	}
@@ -301,15 +306,15 @@ Host rest
 		"front": func(l []string) bool { return len(l) > 5 && l[0] == "rsa-sha2-512" },
 		"other": func(l []string) bool { return l == nil },
 	} {
-		got, _, err := c.ResolveAlias(alias)
+		got, _, err := resolveAlias(c, alias)
 		if err != nil || !check(got.HostKeyAlgorithms) {
 			t.Errorf("%s: %v, %v", alias, got, err)
 		}
 	}
-	if _, _, err := c.ResolveAlias("nothing"); err == nil || !strings.Contains(err.Error(), "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com is supported") {
+	if _, _, err := resolveAlias(c, "nothing"); err == nil || !strings.Contains(err.Error(), "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com is supported") {
 		t.Errorf("no usable algorithm: %v", err)
 	}
-	got, _, err := c.ResolveAlias("rest")
+	got, _, err := resolveAlias(c, "rest")
 	if err != nil || len(got.Ciphers) != 2 || len(got.KexAlgorithms) != 1 || len(got.MACs) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -339,21 +344,15 @@ Host off
 Host token
   ProxyJump gw-%n
 Host old
-  ProxyCommand ssh -q -p 2202 -l bob -W %h:%p gate1
-Host older
-  ProxyCommand /usr/bin/ssh bob@gate1 exec-not nc %h %p
-Host oldest
-  ProxyCommand ssh gate1 nc -w 5 %h %p
+  ProxyCommand ssh -W %h:%p gate1
 `)
 	for alias, want := range map[string]string{
-		"inner":  "bob@g1.lab:2201 me@g2.lab:22",
-		"three":  "bob@g1.lab:2201 me@g2.lab:22 me@other:22 x@last:77",
-		"off":    "",
-		"token":  "me@gw-token:22",
-		"old":    "bob@g1.lab:2202",
-		"oldest": "me@g1.lab:22",
+		"inner": "bob@g1.lab:2201 me@g2.lab:22",
+		"three": "bob@g1.lab:2201 me@g2.lab:22 me@other:22 x@last:77",
+		"off":   "",
+		"token": "me@gw-token:22",
 	} {
-		got, warnings, err := c.ResolveAlias(alias)
+		got, warnings, err := resolveAlias(c, alias)
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s: %v %v", alias, err, warnings)
 			continue
@@ -370,12 +369,12 @@ Host oldest
 		}
 	}
 	for _, alias := range []string{"loop1", "self"} {
-		if _, _, err := c.ResolveAlias(alias); err == nil || !strings.Contains(err.Error(), "in a circle") {
+		if _, _, err := resolveAlias(c, alias); err == nil || !strings.Contains(err.Error(), "loop of gateways") {
 			t.Errorf("%s: %v", alias, err)
 		}
 	}
-	if _, _, err := c.ResolveAlias("older"); err == nil || !strings.Contains(err.Error(), "ProxyCommand") {
-		t.Errorf("a ProxyCommand of another kind: %v", err)
+	if _, _, err := resolveAlias(c, "old"); err == nil || !strings.Contains(err.Error(), "ProxyCommand") {
+		t.Errorf("ProxyCommand: %v", err)
 	}
 	nat := &hosts.Host{Name: "inside", Port: 2201, Jump: []string{"nat.example.org:2200"}}
 	if got, _, err := c.Resolve(nat, "nat.example.org"); err != nil || len(got.Jumps) != 1 || got.Jumps[0].Port != 2200 {
@@ -396,21 +395,23 @@ func FuzzAnswer(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	env := &environment{home: "/home/a", user: "alice", uid: "1", hostname: "desk", getenv: os.LookupEnv,
-		lookup: func(string) (string, error) { return "", os.ErrNotExist }}
+	env := &environment{home: "/home/a", user: "alice", uid: "1", hostname: "desk", getenv: os.LookupEnv}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := parseSettings(text)
-		if s.values["hostname"] == nil {
+		if s["hostname"] == nil {
 			return
 		}
-		c := &SSHConfig{env: env, ssh: newOpenSSH("ssh", "", "")}
-		c.ssh.run = func(args []string) (*settings, error) {
-			if args[len(args)-1] == nobody {
+		c, err := newSSHConfig("", env, "ssh")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.run = func(args []string) (settings, error) {
+			if args[len(args)-1] == unknownHost {
 				return parseSettings("hostname x\nport 22\n"), nil
 			}
 			return s, nil
 		}
-		got, _, err := c.ResolveAlias("alias")
+		got, _, err := resolveAlias(c, "alias")
 		if err == nil && (got.HostName == "" || got.Port < 1 || got.Port > 65535 || got.User == "" || len(got.Jumps) > maxJumps) {
 			t.Fatalf("%+v", got)
 		}
@@ -424,7 +425,7 @@ func BenchmarkFirstAnswer(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := 0; b.Loop(); i++ {
-		if _, _, err := c.ResolveAlias(fmt.Sprint("h", i)); err != nil {
+		if _, _, err := resolveAlias(c, fmt.Sprint("h", i)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,6 +14,13 @@ import (
 	"dcs-tui/hosts"
 )
 
+// useSSH is the advice for anything that only the user's own ssh supports.
+const useSSH = `let your own ssh reach it: link = "ssh {name}" in the inventory`
+
+// useSharedSSH is the advice if a password or a second factor must be typed. The
+// dispatcher has no terminal, so a person opens the connection, and ssh shares it.
+const useSharedSSH = useSSH + `, over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal`
+
 func (a *attempt) unreachable(err error) error {
 	return &hosts.Error{Host: a.host, Class: hosts.Unreachable, Err: err}
 }
@@ -120,7 +127,7 @@ func (a *attempt) refused(err error) bool {
 func (a *attempt) denied() error {
 	who := fmt.Sprintf("%s at %s%s", a.t.User, a.t.Address(), via(a.jumps))
 	if len(a.login.partial) > 0 {
-		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+hosts.UseSharedSSH,
+		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+useSharedSSH,
 			"%s: the server accepts %s and then wants %s, which needs a person", who,
 			strings.Join(a.login.partial, ", "), strings.Join(a.login.allowed, " or "))
 	}
@@ -154,11 +161,11 @@ func (l *loginState) otherWays(advice string) string {
 	for _, method := range l.allowed {
 		switch method {
 		case "password", "keyboard-interactive":
-			return advice + "; or, to log in by " + method + ", " + hosts.UseSharedSSH
+			return advice + "; or, to log in by " + method + ", " + useSharedSSH
 		case "gssapi-with-mic", "gssapi-keyex":
-			return advice + "; or, to log in by Kerberos, " + hosts.UseSSH
+			return advice + "; or, to log in by Kerberos, " + useSSH
 		case "hostbased":
-			return advice + "; or, to log in by hostbased, " + hosts.UseSSH
+			return advice + "; or, to log in by hostbased, " + useSSH
 		}
 	}
 	return advice

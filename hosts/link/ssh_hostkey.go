@@ -56,7 +56,7 @@ func (o *SSHOpener) newHostKeyCheck(host string, t *Target) (*hostKeyCheck, erro
 	for _, b := range files.bad {
 		o.warn(host, b+" (line ignored)")
 	}
-	accept := o.opts.AcceptNew || t.Strict == AcceptNew
+	accept := o.opts.AcceptNew || t.AcceptNew
 	return &hostKeyCheck{o: o, host: host, t: t, files: files, accept: accept}, nil
 }
 

@@ -188,7 +188,7 @@ func TestAcceptNew(t *testing.T) {
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
 
 	// By the configuration's word, after a file that does not end its last line.
-	tg.Strict = AcceptNew
+	tg.AcceptNew = true
 	writeFile(t, file, "# unfinished")
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")

@@ -57,13 +57,13 @@ func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
 		want   []string
 	}{
 		"password": {[]string{"PubkeyAuthentication no", "PasswordAuthentication yes"},
-			[]string{"takes no keys", "only password", "to log in by password", hosts.UseSSH, first}},
+			[]string{"takes no keys", "only password", "to log in by password", useSSH, first}},
 		"keyboard-interactive": {[]string{"PubkeyAuthentication no", "KbdInteractiveAuthentication yes", "UsePAM yes"},
-			[]string{"takes no keys", "only keyboard-interactive", "to log in by keyboard-interactive", hosts.UseSSH, first}},
+			[]string{"takes no keys", "only keyboard-interactive", "to log in by keyboard-interactive", useSSH, first}},
 		"Kerberos": {[]string{"PubkeyAuthentication no", "GSSAPIAuthentication yes"},
-			[]string{"takes no keys", "gssapi-with-mic", "to log in by Kerberos", hosts.UseSSH}},
+			[]string{"takes no keys", "gssapi-with-mic", "to log in by Kerberos", useSSH}},
 		"second factor": {[]string{"PasswordAuthentication yes", "AuthenticationMethods publickey,password"},
-			[]string{"accepts publickey", "wants password", "needs a person", hosts.UseSSH, first}},
+			[]string{"accepts publickey", "wants password", "needs a person", useSSH, first}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := hosttest.StartSSHD(t, hosttest.Options{Config: c.config})

@@ -1,0 +1,219 @@
+package link
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// environment holds what ssh's tokens need to know of this user and machine.
+type environment struct {
+	home, user, uid string
+	hostname        string
+	getenv          func(string) (string, bool)
+}
+
+// currentEnvironment asks the system. Like OpenSSH it takes the home directory from the
+// user database, and $HOME only when the user is not found there.
+func currentEnvironment() (*environment, error) {
+	u, err := user.Current()
+	if err != nil {
+		return nil, fmt.Errorf("find the name of the current user: %w", err)
+	}
+	e := &environment{home: u.HomeDir, user: u.Username, uid: u.Uid, getenv: os.LookupEnv}
+	e.hostname, _ = os.Hostname() // %l and %L then stay empty
+	return e, nil
+}
+
+// tilde expands ~/… and ~user/…; the name of an unknown user stays as written.
+func (e *environment) tilde(path string) string {
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		return filepath.Join(e.home, path[1:])
+	}
+	if strings.HasPrefix(path, "~") {
+		name, rest, _ := strings.Cut(path[1:], "/")
+		if other, err := user.Lookup(name); err == nil {
+			return filepath.Join(other.HomeDir, rest)
+		}
+	}
+	return path
+}
+
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{([A-Za-z0-9_]+)\}`)
+})
+
+// variables expands ${NAME}. A variable that is not set stays as written, so that the file
+// does not exist.
+func (e *environment) variables(s string) string {
+	return variable().ReplaceAllStringFunc(s, func(m string) string {
+		if v, ok := e.getenv(m[2 : len(m)-1]); ok {
+			return v
+		}
+		return m
+	})
+}
+
+// tokens maps the letters of ssh_config's %-tokens to their values for one host.
+type tokens map[byte]string
+
+// tokens returns those of ssh_config(5), TOKENS. HostName, Port, User and HostKeyAlias of
+// the target must be set.
+func (e *environment) tokens(t *Target) tokens {
+	short, _, _ := strings.Cut(e.hostname, ".")
+	port := strconv.Itoa(t.Port)
+	key := t.Alias
+	if t.HostKeyAlias != "" {
+		key = t.HostKeyAlias
+	}
+	sum := sha1.Sum([]byte(e.hostname + t.HostName + port + t.User)) // %C is a name, not a secret
+	return tokens{
+		'C': hex.EncodeToString(sum[:]), 'd': e.home, 'h': t.HostName, 'i': e.uid, 'k': key, 'L': short,
+		'l': e.hostname, 'n': t.Alias, 'p': port, 'r': t.User, 'u': e.user, 'j': "",
+	}
+}
+
+// expand replaces %-tokens. An unknown one is an error, as in OpenSSH.
+func (t tokens) expand(s string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i++; i == len(s) {
+			return "", fmt.Errorf("%q ends in %%", s)
+		}
+		if s[i] == '%' {
+			b.WriteByte('%')
+		} else if v, ok := t[s[i]]; ok {
+			b.WriteString(v)
+		} else {
+			return "", fmt.Errorf("the token %%%c in %q is not known here", s[i], s)
+		}
+	}
+	return b.String(), nil
+}
+
+// fileSettings fills in the fields of a target that name files.
+type fileSettings struct {
+	env    *environment
+	tokens tokens
+	err    error // the first
+}
+
+// path expands the value of a directive to an absolute path. A relative one is below the
+// current directory, as for ssh.
+func (f *fileSettings) path(value, directive string) string {
+	s, err := f.tokens.expand(f.env.tilde(f.env.variables(value)))
+	if err == nil {
+		s, err = filepath.Abs(s)
+	}
+	if err != nil && f.err == nil {
+		f.err = fmt.Errorf("%s: %w", directive, err)
+	}
+	return s
+}
+
+func appendNew(list []string, one string) []string {
+	if slices.Contains(list, one) {
+		return list
+	}
+	return append(list, one)
+}
+
+// identities sets the key files: that of the inventory, then those of ssh_config, and
+// without any the usual ones. `IdentityFile none` alone means no file at all.
+func (f *fileSettings) identities(t *Target, s settings, ofInventory string) {
+	if ofInventory != "" {
+		t.IdentityFiles = []string{f.path(ofInventory, "identity of the inventory")}
+		t.Explicit = true
+	}
+	for _, value := range s["identityfile"] {
+		t.Explicit = true
+		if !isNone(value) {
+			t.IdentityFiles = appendNew(t.IdentityFiles, f.path(value, "IdentityFile"))
+		}
+	}
+	for _, value := range s["certificatefile"] {
+		if !isNone(value) {
+			t.CertificateFiles = appendNew(t.CertificateFiles, f.path(value, "CertificateFile"))
+		}
+	}
+	if !t.Explicit {
+		for _, name := range []string{"id_rsa", "id_ecdsa", "id_ed25519"} {
+			t.IdentityFiles = append(t.IdentityFiles, filepath.Join(f.env.home, ".ssh", name))
+		}
+	}
+}
+
+// agent sets the agent's socket.
+func (f *fileSettings) agent(t *Target, s settings) {
+	variable := "SSH_AUTH_SOCK"
+	switch value := s.first("identityagent"); {
+	case isNone(value):
+		return
+	case value == "", value == variable:
+	case value[0] == '$' && !strings.HasPrefix(value, "${"):
+		variable = value[1:]
+	default:
+		t.IdentityAgent = f.path(value, "IdentityAgent")
+		return
+	}
+	t.IdentityAgent, _ = f.env.getenv(variable)
+}
+
+// knownHosts sets the user's files, then the global ones.
+func (f *fileSettings) knownHosts(t *Target, s settings) {
+	dir := filepath.Join(f.env.home, ".ssh")
+	for _, l := range []struct {
+		directive string
+		usual     []string
+	}{
+		{"UserKnownHostsFile", []string{filepath.Join(dir, "known_hosts"), filepath.Join(dir, "known_hosts2")}},
+		{"GlobalKnownHostsFile", []string{"/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"}},
+	} {
+		value := s.first(strings.ToLower(l.directive))
+		if value == "" {
+			t.KnownHosts = append(t.KnownHosts, l.usual...)
+			continue
+		}
+		for _, name := range splitFileNames(value) {
+			_, err := f.tokens.expand(name)
+			switch {
+			case err != nil && filepath.IsAbs(name): // most versions of ssh print it expanded, so the % is part of the name
+				t.KnownHosts = appendNew(t.KnownHosts, name)
+			case !isNone(name):
+				t.KnownHosts = appendNew(t.KnownHosts, f.path(name, l.directive))
+			case l.directive == "UserKnownHostsFile": // else a new key would go into a global file
+				t.KnownHosts = appendNew(t.KnownHosts, os.DevNull)
+			}
+		}
+	}
+}
+
+// splitFileNames splits a list of files, which `ssh -G` prints without quotes. The longest
+// sequence of words that names an existing file is one name.
+func splitFileNames(value string) []string {
+	var names []string
+	fields := strings.Fields(value)
+	for i := 0; i < len(fields); {
+		end := i + 1
+		for j := len(fields); j > end; j-- {
+			if _, err := os.Stat(strings.Join(fields[i:j], " ")); err == nil {
+				end = j
+			}
+		}
+		names = append(names, strings.Trim(strings.Join(fields[i:end], " "), `"`))
+		i = end
+	}
+	return names
+}
