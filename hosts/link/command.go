@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,20 +22,10 @@ import (
 // CommandOpener opens links through the command that the inventory gives a host.
 type CommandOpener struct{}
 
-// Open checks that the command exists here and returns a link; the command
-// itself runs first with Start.
+// Open returns a link at once. The command runs with Start for the first time.
 func (CommandOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
-	fail := func(c hosts.Class, err error, advice string) (hosts.Link, error) {
-		return nil, &hosts.Error{Host: h.Name, Class: c, Err: err, Advice: advice}
-	}
 	if err := ctx.Err(); err != nil {
-		return fail(hosts.Unreachable, err, "")
-	}
-	if len(h.Command) == 0 {
-		return fail(hosts.Misconfigured, errors.New("there is no command to reach it"), `set link = "COMMAND …" in the inventory`)
-	}
-	if _, err := exec.LookPath(h.Command[0]); err != nil {
-		return fail(hosts.Misconfigured, err, "is "+h.Command[0]+" installed here and in PATH?")
+		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
 	}
 	inner := NewLocal(h.Name, withoutAskpass(os.Environ()), h.Command...)
 	if h.Shells == 0 {
@@ -55,7 +44,7 @@ func withoutAskpass(env []string) []string {
 	return append(env, "SSH_ASKPASS_REQUIRE=never")
 }
 
-// commandLink is the Link of a command that joins its arguments.
+// commandLink is the Link of a command, such as ssh, that joins its arguments.
 type commandLink struct {
 	hosts.Link
 	host *hosts.Host
@@ -70,12 +59,12 @@ func (l *commandLink) Start(ctx context.Context, command string) (hosts.Stream, 
 	if err != nil {
 		return nil, err
 	}
-	return &commandStream{Stream: s, host: l.host, words: newStderrWords(s.Stderr())}, nil
+	return &commandStream{Stream: s, host: l.host, stderr: newStderrTail(s.Stderr())}, nil
 }
 
-// failed is the exit status of ssh when it could not run the command, or when the
+// sshFailed is the exit status of ssh when it could not run the command, or when the
 // connection broke.
-const failed = 255
+const sshFailed = 255
 
 // stderrDelay bounds how long Wait waits for the end of standard error after ssh has
 // ended. A shared connection that ssh left in the background may hold it open.
@@ -84,49 +73,48 @@ const stderrDelay = time.Second
 // commandStream is a command that ssh runs. ssh reports on standard error why it failed.
 type commandStream struct {
 	hosts.Stream
-	host  *hosts.Host
-	words *stderrWords
-	heard atomic.Bool // output came from the far end, so ssh has logged in
+	host     *hosts.Host
+	stderr   *stderrTail
+	loggedIn atomic.Bool // output came from the far end
 }
 
 func (s *commandStream) Read(p []byte) (int, error) {
 	n, err := s.Stream.Read(p)
 	if n > 0 {
-		s.heard.Store(true)
+		s.loggedIn.Store(true)
 	}
 	return n, err
 }
 
-func (s *commandStream) Stderr() io.Reader { return s.words }
+func (s *commandStream) Stderr() io.Reader { return s.stderr }
 
-// Wait returns an *Error that quotes ssh if ssh failed, and otherwise the error of the
-// command.
+// Wait returns an *Error that quotes ssh if ssh failed, and the error of the command
+// otherwise.
 func (s *commandStream) Wait() error {
 	err := s.Stream.Wait()
 	var exit *hosts.ExitError
-	if !errors.As(err, &exit) || exit.Code != failed {
+	if !errors.As(err, &exit) || exit.Code != sshFailed {
 		return err
 	}
 	late := time.NewTimer(stderrDelay)
 	defer late.Stop()
 	select {
-	case <-s.words.ended:
+	case <-s.stderr.ended:
 	case <-late.C:
 	}
-	if why := explainSSH(s.host, s.words.lines(), s.heard.Load()); why != nil {
+	if why := explainSSH(s.host, s.stderr.lines(), s.loggedIn.Load()); why != nil {
 		return why
 	}
 	return err
 }
 
-// maxLine is the maximum length of a quoted line, in bytes.
-const maxLine = 400
+const (
+	maxStderrLine = 400      // bytes of a quoted line
+	maxStderrTail = 16 << 10 // bytes that are kept
+)
 
-// maxKept is how many bytes at the end of standard error are kept.
-const maxKept = 16 << 10
-
-// stderrWords passes on the standard error of a command and keeps its last bytes.
-type stderrWords struct {
+// stderrTail passes on the standard error of a command and keeps its last bytes.
+type stderrTail struct {
 	r     io.Reader
 	ended chan struct{} // closed at the end of r
 	once  sync.Once
@@ -135,13 +123,13 @@ type stderrWords struct {
 	kept []byte
 }
 
-func newStderrWords(r io.Reader) *stderrWords { return &stderrWords{r: r, ended: make(chan struct{})} }
+func newStderrTail(r io.Reader) *stderrTail { return &stderrTail{r: r, ended: make(chan struct{})} }
 
-func (w *stderrWords) Read(p []byte) (int, error) {
+func (w *stderrTail) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	w.mu.Lock()
 	w.kept = append(w.kept, p[:n]...)
-	if over := len(w.kept) - maxKept; over > 0 {
+	if over := len(w.kept) - maxStderrTail; over > 0 {
 		w.kept = slices.Delete(w.kept, 0, over)
 	}
 	w.mu.Unlock()
@@ -151,29 +139,29 @@ func (w *stderrWords) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *stderrWords) lines() (lines []string) {
+func (w *stderrTail) lines() (lines []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for line := range bytes.Lines(w.kept) {
-		if s := jobs.Clean(strings.TrimSpace(string(line)), maxLine); s != "" {
+		if s := jobs.Clean(strings.TrimSpace(string(line)), maxStderrLine); s != "" {
 			lines = append(lines, s)
 		}
 	}
 	return lines
 }
 
-// sshEnd is a reason for which OpenSSH's client fails.
-type sshEnd struct {
+// sshFailure is a reason for which OpenSSH's client fails.
+type sshFailure struct {
 	line   *regexp.Regexp
 	class  hosts.Class
 	advice string // %s is the command to type by hand
 }
 
-// sshEnds lists the reasons for which OpenSSH's client fails. The first row that
-// matches a line applies: a refusal by a gateway is followed by a line that says only
-// that the connection was closed.
-var sshEnds = sync.OnceValue(func() []sshEnd {
-	return []sshEnd{
+// sshFailures lists the reasons for which OpenSSH's client fails. The first row that matches
+// any line applies: after a refusal by a gateway ssh prints another line, about the closed
+// connection.
+var sshFailures = sync.OnceValue(func() []sshFailure {
+	return []sshFailure{
 		{regexp.MustCompile(`REMOTE HOST IDENTIFICATION HAS CHANGED`), hosts.HostKey,
 			"the connection may be intercepted, or the machine was reinstalled: ask who runs it; `%s` shows the line of known_hosts"},
 		{regexp.MustCompile(`^No .*host key is known for|^Host key verification failed|^Host key for .* has changed`), hosts.HostKey,
@@ -191,19 +179,19 @@ var sshEnds = sync.OnceValue(func() []sshEnd {
 
 // explainSSH returns an error that quotes the line with which ssh explains its failure, or
 // nil if there is none. Programs at the far end write to the same stream, so once ssh
-// has logged in, no line is taken for a failed login.
+// has logged in, only rows of class Unreachable apply.
 func explainSSH(h *hosts.Host, lines []string, loggedIn bool) error {
-	for _, end := range sshEnds() {
-		if loggedIn && end.class != hosts.Unreachable {
+	for _, failure := range sshFailures() {
+		if loggedIn && failure.class != hosts.Unreachable {
 			continue
 		}
 		for _, line := range lines {
-			if !end.line.MatchString(line) {
+			if !failure.line.MatchString(line) {
 				continue
 			}
-			e := &hosts.Error{Host: h.Name, Class: end.class, Err: fmt.Errorf("ssh says: %s", strings.Trim(line, "@ "))}
-			if end.advice != "" {
-				e.Advice = fmt.Sprintf(end.advice, byHand(h.Command))
+			e := &hosts.Error{Host: h.Name, Class: failure.class, Err: fmt.Errorf("ssh says: %s", strings.Trim(line, "@ "))}
+			if failure.advice != "" {
+				e.Advice = fmt.Sprintf(failure.advice, byHand(h.Command))
 			}
 			return e
 		}

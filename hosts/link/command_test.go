@@ -29,23 +29,22 @@ func TestCommandConformance(t *testing.T) {
 	}
 }
 
-// What a person must mend is said when the link is opened, before anything runs.
+// A program that cannot be started is Misconfigured.
 func TestMisconfigured(t *testing.T) {
 	for name, argv := range map[string][]string{
-		"no command":         nil,
 		"no such program":    {"no-such-program-anywhere", "exec"},
+		"no such path":       {"/nonexistent/docker", "exec"},
 		"not an executable":  {"/etc/passwd"},
 		"a directory":        {"/"},
 		"a name with spaces": {"docker exec -i box"},
 	} {
 		l, err := link.CommandOpener{}.Open(t.Context(), &hosts.Host{Name: "box", Link: "command", Command: argv})
-		if err == nil {
-			l.Close()
-			t.Errorf("%s: opened", name)
-			continue
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
-		if hosts.ClassOf(err) != hosts.Misconfigured {
-			t.Errorf("%s: class %v of %v", name, hosts.ClassOf(err), err)
+		defer l.Close()
+		if _, err := l.Start(t.Context(), "true"); hosts.ClassOf(err) != hosts.Misconfigured {
+			t.Errorf("%s: class %v of %v, want Misconfigured", name, hosts.ClassOf(err), err)
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -30,17 +32,16 @@ func (LocalOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) 
 // localLink runs commands as children of this process.
 type localLink struct {
 	host   string
-	prefix []string // argv that /bin/sh, -c and the command are added to
-	env    []string // as of os/exec; nil: our own
+	prefix []string // argv before /bin/sh, -c, and the command
+	env    []string // nil: that of this process
 
 	mu      sync.Mutex
 	closed  bool
 	streams map[*localStream]struct{}
 }
 
-// NewLocal returns a link for the host of that name which runs prefix..., /bin/sh,
-// -c, COMMAND as a child of this process, with the environment env; nil is this
-// process's own.
+// NewLocal returns a link for the host of that name. It runs prefix..., /bin/sh, -c,
+// COMMAND as a child of this process, with the environment env; nil: that of this process.
 func NewLocal(host string, env []string, prefix ...string) hosts.Link {
 	return &localLink{host: host, prefix: prefix, env: env, streams: map[*localStream]struct{}{}}
 }
@@ -50,9 +51,8 @@ func (l *localLink) Start(ctx context.Context, command string) (hosts.Stream, er
 	if err := ctx.Err(); err != nil {
 		return nil, &hosts.Error{Host: l.host, Class: hosts.Unreachable, Err: err}
 	}
-	argv := append(append([]string(nil), l.prefix...), "/bin/sh", "-c", command)
-	// Held while the child is made, so that Close misses none.
-	l.mu.Lock()
+	argv := slices.Concat(l.prefix, []string{"/bin/sh", "-c", command})
+	l.mu.Lock() // also while the child starts, so that Close misses none
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, &hosts.Error{Host: l.host, Class: hosts.Unreachable, Err: errors.New("the link is closed")}
@@ -65,7 +65,7 @@ func (l *localLink) Start(ctx context.Context, command string) (hosts.Stream, er
 	return s, nil
 }
 
-// startError classes the reasons for which a child cannot be made.
+// startError returns the error, with its class, for a child that cannot be started.
 func (l *localLink) startError(name string, err error) error {
 	e := &hosts.Error{Host: l.host, Class: hosts.Misconfigured, Err: err}
 	switch {
@@ -81,17 +81,14 @@ func (l *localLink) startError(name string, err error) error {
 	return e
 }
 
-// KeepAlive has nothing to ask: the far end is this machine.
+// KeepAlive does nothing: the far end is this machine.
 func (l *localLink) KeepAlive(context.Context) error { return nil }
 
 // Close ends every command that was started.
 func (l *localLink) Close() error {
 	l.mu.Lock()
 	l.closed = true
-	var list []*localStream
-	for s := range l.streams {
-		list = append(list, s)
-	}
+	list := slices.Collect(maps.Keys(l.streams))
 	l.mu.Unlock()
 	for _, s := range list {
 		s.kill()
@@ -108,34 +105,34 @@ func (l *localLink) forget(s *localStream) {
 	l.mu.Unlock()
 }
 
-// reapLimit bounds how long Close waits for a killed command to be gone. Only a
-// process that hangs in the kernel (a wedged file system) needs longer.
-const reapLimit = time.Second
+// killTimeout bounds how long Close waits for a killed command to end. Only a process
+// that hangs in the kernel, on a file system that does not answer, needs longer.
+const killTimeout = time.Second
 
-// localStream is one child with its three pipes. The pipes are files of the kernel:
-// nothing is copied in between.
+// localStream is one child with its three pipes. Nothing is copied between the pipes and
+// whoever reads and writes the stream.
 type localStream struct {
 	cmd                   *exec.Cmd
 	stdin, stdout, stderr *os.File
 	forget                func(*localStream)
 
 	mu     sync.Mutex
-	reaped bool // the pid may belong to somebody else from now on
+	reaped bool // the pid may belong to another process
 
 	done  chan struct{} // closed when the child is reaped
-	state error         // how it ended; read it after done
+	state error         // how it ended; valid after done
 
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
 }
 
-// startLocal makes the child. forget is called once, when the stream is closed.
+// startLocal starts the child. forget is called once, when the stream is closed.
 func startLocal(argv, env []string, forget func(*localStream)) (_ *localStream, err error) {
 	var files [6]*os.File // stdin, stdout, stderr: read end, write end
 	defer func() {
 		if err != nil {
 			for _, f := range files {
-				f.Close() // a nil file only answers with an error
+				f.Close() // on a nil file it only returns an error
 			}
 		}
 	}()
@@ -147,7 +144,7 @@ func startLocal(argv, env []string, forget func(*localStream)) (_ *localStream, 
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
 	cmd.Env = env
-	// A session of its own has no terminal, so the command cannot ask anything.
+	// A new session has no terminal, so the command cannot ask anything.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err = cmd.Start(); err != nil {
 		return nil, err
@@ -163,8 +160,8 @@ func startLocal(argv, env []string, forget func(*localStream)) (_ *localStream, 
 	return s, nil
 }
 
-// reap waits for the child and ends what is left of its process group. That is
-// done before the child is reaped: until then its number is certainly its own.
+// reap waits for the child and kills what is left of its process group. It does that
+// before the child is reaped, because afterwards the pid may be reused.
 func (s *localStream) reap() {
 	pid := s.cmd.Process.Pid
 	for {
@@ -177,12 +174,12 @@ func (s *localStream) reap() {
 	syscall.Kill(-pid, syscall.SIGKILL)
 	s.reaped = true
 	s.mu.Unlock()
-	s.state = endOf(s.cmd.Wait())
+	s.state = exitError(s.cmd.Wait())
 	close(s.done)
 }
 
-// endOf turns how a child ended into the words of hosts.
-func endOf(err error) error {
+// exitError turns an *exec.ExitError into a *hosts.ExitError.
+func exitError(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return err
@@ -197,7 +194,7 @@ func endOf(err error) error {
 	return &hosts.ExitError{Code: exit.ExitCode()}
 }
 
-// kill ends the child's process group, as long as it is known to be that.
+// kill kills the child's process group unless the child was reaped.
 func (s *localStream) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +207,7 @@ func (s *localStream) Read(b []byte) (int, error) { return s.stdout.Read(b) }
 func (s *localStream) Stdin() io.WriteCloser      { return s.stdin }
 func (s *localStream) Stderr() io.Reader          { return s.stderr }
 
-// Wait returns when the child has ended, at the latest shortly after Close.
+// Wait returns when the child has ended, at the latest killTimeout after Close.
 func (s *localStream) Wait() error {
 	select {
 	case <-s.done:
@@ -220,9 +217,9 @@ func (s *localStream) Wait() error {
 	}
 }
 
-// waitKilled waits for a child that has been killed, within bounds.
+// waitKilled waits for a child that was killed, at most killTimeout.
 func (s *localStream) waitKilled() error {
-	limit := time.NewTimer(reapLimit)
+	limit := time.NewTimer(killTimeout)
 	defer limit.Stop()
 	select {
 	case <-s.done:

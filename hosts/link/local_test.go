@@ -22,16 +22,6 @@ func TestLocalConformance(t *testing.T) {
 	})
 }
 
-// A program that is not there is for a person to mend.
-func TestMissingProgram(t *testing.T) {
-	l := link.NewLocal("here", nil, "/nonexistent/docker", "exec")
-	defer l.Close()
-	_, err := l.Start(t.Context(), "true")
-	if hosts.ClassOf(err) != hosts.Misconfigured {
-		t.Errorf("class %v of %v", hosts.ClassOf(err), err)
-	}
-}
-
 // twoPids starts a command that prints two pids and lives on.
 func twoPids(t *testing.T, l hosts.Link, command string) (s hosts.Stream, first, second int) {
 	t.Helper()

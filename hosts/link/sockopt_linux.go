@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userTimeout bounds, in milliseconds, how long sent bytes may stay unanswered
-// before the kernel gives the connection up: what was written into a cut link
-// must not run when the link heals.
+// userTimeout is how long, in milliseconds, sent bytes may stay unacknowledged before the
+// kernel closes the connection. What was written into a cut link must not run when the link
+// is restored.
 const userTimeout = 30_000
 
-// control sets what the net package has no word for.
+// control sets the option that the net package lacks.
 func control(_, _ string, c syscall.RawConn) error {
 	var set error
 	if err := c.Control(func(fd uintptr) {

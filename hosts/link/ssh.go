@@ -1,12 +1,13 @@
 package link
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,39 +21,37 @@ import (
 type SSHOptions struct {
 	// Config is the user's ssh configuration; required.
 	Config *SSHConfig
-	// AcceptNew remembers the key of a host that no known_hosts file knows. A key
-	// that differs from a known one stops the connection all the same.
+	// AcceptNew remembers the key of a host that no known_hosts file knows. A key that
+	// differs from a known one still stops the connection.
 	AcceptNew bool
-	// Prompt asks a person for a secret and returns it; it is overwritten after
-	// use. It is called by one goroutine at a time, once a key. nil: nobody can be asked.
+	// Prompt asks a person for a secret, which is overwritten after use. It is called by
+	// one goroutine at a time, once per key. nil: nobody can be asked.
 	Prompt func(what string) (secret []byte, err error)
-	// Warn is told, once each, what a person should know of a host although it
-	// can be used. It may be called by several goroutines. nil: not told.
+	// Warn receives each warning about a host once. It may be called by several
+	// goroutines. nil: warnings are dropped.
 	Warn func(host, text string)
 }
 
-// connectTimeout is how long reaching a host may take when its configuration
-// does not say.
-const connectTimeout = 15 * time.Second
+// defaultConnectTimeout bounds reaching a host whose configuration has no ConnectTimeout.
+const defaultConnectTimeout = 15 * time.Second
 
-// SSHOpener opens links over ssh. It holds what hosts have in common: keys and
-// their passphrases, known host keys, connections to gateways, and how many
-// dials are in progress where.
+// SSHOpener opens links over ssh. It holds what hosts share: keys and their passphrases,
+// known host keys, connections to gateways, and the number of dials in progress.
 type SSHOpener struct {
 	opts     SSHOptions
 	ring     *keyring
 	known    knownFiles
-	limits   *limits
+	limits   *dialLimits
 	gateways *gateways
-	writing  sync.Mutex // of a known_hosts file
+	writing  sync.Mutex // held while a known_hosts file is written
 
 	mu     sync.Mutex
 	warned map[[2]string]bool
 }
 
-// NewSSH returns an SSHOpener. It does nothing until it is asked to open.
+// NewSSH returns an SSHOpener.
 func NewSSH(opts SSHOptions) *SSHOpener {
-	o := &SSHOpener{opts: opts, ring: newKeyring(opts.Prompt), limits: newLimits(), warned: map[[2]string]bool{}}
+	o := &SSHOpener{opts: opts, ring: newKeyring(opts.Prompt), limits: newDialLimits(), warned: map[[2]string]bool{}}
 	o.gateways = newGateways(o)
 	return o
 }
@@ -67,12 +66,9 @@ func (o *SSHOpener) warn(host, text string) {
 	}
 }
 
-// Open connects to h, trying its addresses in turn while they cannot be
-// reached. Names are resolved again each time.
+// Open connects to h. It tries the addresses in turn until one can be reached. Names are
+// resolved again each time.
 func (o *SSHOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
-	if o.opts.Config == nil {
-		return nil, &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: errors.New("no ssh configuration was read")}
-	}
 	var failed []error
 	for _, address := range h.Addresses {
 		t, warnings, err := o.opts.Config.Resolve(h, address)
@@ -81,7 +77,7 @@ func (o *SSHOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error)
 		}
 		if err != nil {
 			if inner := errors.Unwrap(err); inner != nil && err.Error() == h.Name+": "+inner.Error() {
-				err = inner // the class names the host already
+				err = inner // hosts.Error names the host
 			}
 			return nil, &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: err}
 		}
@@ -104,31 +100,21 @@ func (o *SSHOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error)
 	return nil, allFailed(h.Name, failed)
 }
 
-// allFailed makes one error of those of several addresses; the last one's class
-// counts, for it is the one that ended the search.
+// allFailed combines the errors of several addresses. The class and the advice are those of
+// the last one, which ended the search.
 func allFailed(host string, failed []error) error {
-	last := failed[len(failed)-1]
-	e := &hosts.Error{Host: host, Class: hosts.ClassOf(last)}
-	var text []string
+	e := &hosts.Error{Host: host}
+	var causes []any
 	for _, err := range failed {
 		var one *hosts.Error
 		if errors.As(err, &one) {
-			text = append(text, one.Err.Error())
-			e.Advice = one.Advice
+			e.Class, e.Advice = one.Class, one.Advice
+			causes = append(causes, one.Err)
 		}
 	}
-	e.Err = &severalErrors{strings.Join(text, "; "), failed}
+	e.Err = fmt.Errorf(strings.Join(slices.Repeat([]string{"%w"}, len(causes)), "; "), causes...)
 	return e
 }
-
-// severalErrors words a list on one line and keeps the causes.
-type severalErrors struct {
-	text string
-	list []error
-}
-
-func (e *severalErrors) Error() string   { return e.text }
-func (e *severalErrors) Unwrap() []error { return e.list }
 
 // dialTarget opens a link to one target, for the host of that inventory name.
 func (o *SSHOpener) dialTarget(ctx context.Context, host string, t *Target) (hosts.Link, error) {
@@ -136,17 +122,13 @@ func (o *SSHOpener) dialTarget(ctx context.Context, host string, t *Target) (hos
 	if err != nil {
 		return nil, err
 	}
-	return newSSHLink(host, c, timeoutOf(t)), nil
+	return &sshLink{host: host, c: c, timeout: t.timeout(), closed: make(chan struct{})}, nil
 }
 
-func timeoutOf(t *Target) time.Duration {
-	if t.ConnectTimeout > 0 {
-		return t.ConnectTimeout
-	}
-	return connectTimeout
-}
+// timeout returns ConnectTimeout or the default.
+func (t *Target) timeout() time.Duration { return cmp.Or(t.ConnectTimeout, defaultConnectTimeout) }
 
-// via words the way to a target, "" when it is direct.
+// via describes the way to a target in messages, "" when it is direct.
 func via(jumps []*Target) string {
 	if len(jumps) == 0 {
 		return ""
@@ -154,45 +136,41 @@ func via(jumps []*Target) string {
 	return fmt.Sprintf(" through %s", jumps[len(jumps)-1].Alias)
 }
 
-// keepAliveRequest is OpenSSH's own; every server answers it, if only with no.
+// keepAliveRequest is OpenSSH's own. Every server answers it, if only with a refusal.
 const keepAliveRequest = "keepalive@openssh.com"
 
 // sshLink is one ssh connection to a host.
 type sshLink struct {
-	host  string
-	c     *connection
-	limit time.Duration // for the server to start a command
+	host    string
+	c       *connection
+	timeout time.Duration // for the server to start a command
 
 	closed    chan struct{}
 	closeOnce sync.Once
-	why       error // it was closed; set before closed is
+	closeErr  error // why it was closed; valid after closed
 
-	mu    sync.Mutex
-	alive *aliveRequest // under way, nil if none is
+	mu        sync.Mutex
+	keepAlive *keepAlive // in progress; nil: none
 }
 
-// aliveRequest is one heartbeat being waited for.
-type aliveRequest struct {
+// keepAlive is one keepalive request.
+type keepAlive struct {
 	done chan struct{}
-	err  error // after done
-}
-
-func newSSHLink(host string, c *connection, limit time.Duration) *sshLink {
-	return &sshLink{host: host, c: c, limit: limit, closed: make(chan struct{})}
+	err  error // valid after done
 }
 
 func (l *sshLink) unreachable(err error) error {
 	select {
 	case <-l.closed:
-		err = l.why
+		err = l.closeErr
 	default:
 	}
 	return &hosts.Error{Host: l.host, Class: hosts.Unreachable, Err: err}
 }
 
-// Start runs command in a channel of its own. When ctx is done before the server
-// has answered, the half-open channel is left to end by itself; when the
-// server has not answered within the link's own limit, the link is closed.
+// Start runs command in a channel of its own. If ctx is done before the server has
+// answered, the half-open channel ends by itself later. If the server has not answered
+// within the link's own timeout, the link is closed.
 func (l *sshLink) Start(ctx context.Context, command string) (hosts.Stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &hosts.Error{Host: l.host, Class: hosts.Unreachable, Err: err}
@@ -212,8 +190,8 @@ func (l *sshLink) Start(ctx context.Context, command string) (hosts.Stream, erro
 			}
 		}
 	}()
-	late := time.AfterFunc(l.limit, func() {
-		l.close(fmt.Errorf("sshd did not start a command, so the link was closed: %w", errNoAnswer(l.limit)))
+	late := time.AfterFunc(l.timeout, func() {
+		l.close(fmt.Errorf("sshd did not start a command, so the link was closed: %w", errNoAnswer(l.timeout)))
 	})
 	defer late.Stop()
 	select {
@@ -228,7 +206,7 @@ func (l *sshLink) Start(ctx context.Context, command string) (hosts.Stream, erro
 	}
 }
 
-// start opens the channel and asks for the command; it may block until the link is closed.
+// start opens the channel and requests the command. It may block until the link is closed.
 func (l *sshLink) start(command string) (*sshStream, error) {
 	ch, requests, err := l.c.client.OpenChannel("session", nil)
 	if err != nil {
@@ -254,18 +232,18 @@ func (l *sshLink) start(command string) (*sshStream, error) {
 	return s, nil
 }
 
-// KeepAlive asks sshd for a heartbeat. The library cannot take a question
-// back, so callers that come while one is open wait for its answer.
+// KeepAlive asks sshd for a heartbeat. The library cannot cancel a request, so callers
+// share the one that is in progress.
 func (l *sshLink) KeepAlive(ctx context.Context) error {
 	l.mu.Lock()
-	r := l.alive
+	r := l.keepAlive
 	if r == nil {
-		r = &aliveRequest{done: make(chan struct{})}
-		l.alive = r
+		r = &keepAlive{done: make(chan struct{})}
+		l.keepAlive = r
 		go func() {
 			_, _, err := l.c.client.SendRequest(keepAliveRequest, true, nil)
 			l.mu.Lock()
-			l.alive = nil
+			l.keepAlive = nil
 			l.mu.Unlock()
 			r.err = err
 			close(r.done)
@@ -283,8 +261,8 @@ func (l *sshLink) KeepAlive(ctx context.Context) error {
 	}
 }
 
-// Close cuts the connection at once. The commands at the far end find their
-// standard input closed; sshd does not end them.
+// Close cuts the connection at once. The commands at the far end find their standard input
+// closed. sshd does not end them.
 func (l *sshLink) Close() error {
 	l.close(errors.New("the link is closed"))
 	return nil
@@ -292,27 +270,27 @@ func (l *sshLink) Close() error {
 
 func (l *sshLink) close(why error) {
 	l.closeOnce.Do(func() {
-		l.why = why
+		l.closeErr = why
 		close(l.closed)
 		l.c.close()
 	})
 }
 
-// closeLimit bounds how long closing a stream waits for the far end.
-const closeLimit = time.Second
+// closeTimeout bounds how long closing a stream waits for the far end.
+const closeTimeout = time.Second
 
-// sshStream is one command in a channel. Both outputs share one window of 2 MB:
-// who does not read standard error may stop standard output too. The pipes
-// stand between because reads of the library's channel cannot be canceled:
-// sshd confirms a close only when the command has ended.
+// sshStream is one command in a channel. Both outputs share one window of 2 MB, so standard
+// error that nobody reads may stop standard output, too. Output goes through pipes because
+// reads of the library's channel cannot be canceled: sshd confirms a close only when the
+// command has ended.
 type sshStream struct {
 	l         *sshLink
 	ch        ssh.Channel
 	in        stdin
 	out, errs *pipe
 
-	ended   chan struct{} // closed when it is known how the command ended, or that nobody will
-	status  error         // after ended
+	ended   chan struct{} // closed when it is known how the command ended, or that this will never be known
+	status  error         // valid after ended
 	endOnce sync.Once
 
 	closing   chan struct{}
@@ -324,13 +302,13 @@ func newSSHStream(l *sshLink, ch ssh.Channel, requests <-chan *ssh.Request) *ssh
 		l: l, ch: ch, in: stdin{ch: ch}, out: newPipe(), errs: newPipe(),
 		ended: make(chan struct{}), closing: make(chan struct{}),
 	}
-	go s.follow(requests)
+	go s.handleRequests(requests)
 	go pump(s.out, ch, 32<<10) // the largest packet
 	go pump(s.errs, ch.Stderr(), 4<<10)
 	return s
 }
 
-// pump moves what arrives on r into p, until either end is closed.
+// pump copies r into p until either is closed.
 func pump(p *pipe, r io.Reader, size int) {
 	_, err := io.CopyBuffer(p, r, make([]byte, size))
 	if err == nil {
@@ -339,13 +317,17 @@ func pump(p *pipe, r io.Reader, size int) {
 	p.end(err, false)
 }
 
-// follow handles what the server says of the command until the channel ends.
-func (s *sshStream) follow(requests <-chan *ssh.Request) {
+// handleRequests handles what the server reports about the command until the channel ends.
+func (s *sshStream) handleRequests(requests <-chan *ssh.Request) {
 	for r := range requests {
 		switch r.Type {
 		case "exit-status":
-			if len(r.Payload) >= 4 {
-				s.end(exitStatus(binary.BigEndian.Uint32(r.Payload)))
+			var code struct{ Status uint32 } // RFC 4254, 6.10
+			switch err := ssh.Unmarshal(r.Payload, &code); {
+			case err == nil && code.Status == 0:
+				s.end(nil)
+			case err == nil:
+				s.end(&hosts.ExitError{Code: int(code.Status)})
 			}
 		case "exit-signal":
 			var sig struct {
@@ -365,14 +347,6 @@ func (s *sshStream) follow(requests <-chan *ssh.Request) {
 	s.end(s.l.unreachable(errors.New("the connection ended before it was known how the command did")))
 }
 
-// exitStatus is RFC 4254, 6.10.
-func exitStatus(code uint32) error {
-	if code == 0 {
-		return nil
-	}
-	return &hosts.ExitError{Code: int(code)}
-}
-
 func (s *sshStream) end(err error) {
 	s.endOnce.Do(func() {
 		s.status = err
@@ -384,14 +358,14 @@ func (s *sshStream) Read(b []byte) (int, error) { return s.out.Read(b) }
 func (s *sshStream) Stdin() io.WriteCloser      { return &s.in }
 func (s *sshStream) Stderr() io.Reader          { return s.errs }
 
-// Wait returns when the command has ended, at the latest shortly after Close.
+// Wait returns when the command has ended, at the latest closeTimeout after Close.
 func (s *sshStream) Wait() error {
 	select {
 	case <-s.ended:
 		return s.status
 	case <-s.closing:
 	}
-	limit := time.NewTimer(closeLimit)
+	limit := time.NewTimer(closeTimeout)
 	defer limit.Stop()
 	select {
 	case <-s.ended:
@@ -401,22 +375,22 @@ func (s *sshStream) Wait() error {
 	}
 }
 
-// Close closes the channel, so that the command finds its input ended, and asks
-// sshd to kill its process group. sshd does not do that for root, nor for a
-// forced command: one that does not look at its input then lives on. A write
-// that is blocked returns when the command has ended or the link is closed.
+// Close closes the channel, so that the command's input ends, and asks sshd to kill its
+// process group. sshd does not do that for root or for a forced command, so a command that
+// ignores the end of its input lives on. A blocked write returns when the command has ended
+// or the link is closed.
 func (s *sshStream) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
 		s.out.end(net.ErrClosed, true)
 		s.errs.end(net.ErrClosed, true)
 		closed := make(chan struct{})
-		go func() { // the transport may be stuck; closing the link frees it
+		go func() { // it may block until the link is closed
 			defer close(closed)
 			s.ch.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{"KILL"}))
 			s.ch.Close()
 		}()
-		limit := time.NewTimer(closeLimit)
+		limit := time.NewTimer(closeTimeout)
 		defer limit.Stop()
 		select {
 		case <-closed:
@@ -426,8 +400,8 @@ func (s *sshStream) Close() error {
 	return nil
 }
 
-// stdin is the sending half of a channel. The library's own may not be closed
-// while it is being written to.
+// stdin is the sending half of a channel. The library's own must not be closed during a
+// write.
 type stdin struct {
 	mu     sync.Mutex
 	ch     ssh.Channel

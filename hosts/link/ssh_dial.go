@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -13,16 +14,16 @@ import (
 	"dcs-tui/hosts"
 )
 
-// connection is one ssh connection and what must be let go of with it.
+// connection is one ssh connection with what must be released together with it.
 type connection struct {
 	client *ssh.Client
 	conn   net.Conn
-	via    *gateway // nil when direct
+	via    *gateway // nil: direct
 	pool   *gateways
 }
 
-// close cuts the connection. Nothing that was written and is not sent yet will
-// arrive: a launch must not run after we have given the host up.
+// close cuts the connection. What was written and not sent yet will not arrive: a launch
+// must not run after the host was given up.
 func (c *connection) close() {
 	abort(c.conn)
 	c.client.Close()
@@ -31,7 +32,7 @@ func (c *connection) close() {
 	}
 }
 
-// abort closes at once, with a reset.
+// abort closes conn at once, with a reset.
 func abort(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		tcp.SetLinger(0)
@@ -39,26 +40,26 @@ func abort(conn net.Conn) {
 	conn.Close()
 }
 
-// maxRedials bounds how often one connect begins again because a key turned out
-// to need a passphrase, or could not sign.
+// maxRedials bounds the dials of one connect: each follows a key that needed a passphrase
+// or could not sign.
 const maxRedials = 16
 
-// connect makes a connection to t behind the gateways jumps. Passphrases are
-// asked for between two dials, never while a connection waits for a person.
+// connect connects to t through the gateways jumps. It asks for passphrases between two
+// dials, so that no server waits for a person.
 func (o *SSHOpener) connect(ctx context.Context, host string, t *Target, jumps []*Target) (*connection, error) {
 	gw, err := o.gateways.acquire(ctx, host, jumps)
 	if err != nil {
 		return nil, err
 	}
-	bad := map[string]string{} // key blob: why it cannot sign
+	bad := map[string]string{}
 	for range maxRedials {
 		a := &attempt{o: o, host: host, t: t, gw: gw, jumps: jumps, bad: bad}
 		var c *connection
 		if c, err = a.run(ctx); err == nil {
 			return c, nil
 		}
-		var again bool
-		if again, err = o.again(ctx, a, err); !again {
+		var retry bool
+		if retry, err = a.prepareRetry(ctx, err); !retry {
 			break
 		}
 	}
@@ -66,39 +67,30 @@ func (o *SSHOpener) connect(ctx context.Context, host string, t *Target, jumps [
 	return nil, err
 }
 
-// again reports whether another dial could do better, after it has seen to that, or else
-// what this one has failed of.
-func (o *SSHOpener) again(ctx context.Context, a *attempt, err error) (bool, error) {
+// prepareRetry reports whether another dial may succeed after a has failed with err, and
+// asks for the passphrases that it needs. Otherwise it returns the error to report.
+func (a *attempt) prepareRetry(ctx context.Context, err error) (bool, error) {
 	if ctx.Err() != nil {
 		return false, err
 	}
-	// unlock asks for a passphrase. While a person takes longer than ctx, nothing is
-	// wrong with the key: it is not refused, and the question stands.
-	unlock := func(k *keyFile) (why, late error) {
-		if why = o.ring.open(ctx, k); ctx.Err() != nil {
-			late = &hosts.Error{Host: a.host, Class: hosts.Unreachable, Err: fmt.Errorf("the passphrase for %s is needed: %w", k.path, hosts.ErrUnanswered)}
-		}
-		return why, late
-	}
 	switch {
 	case a.locked != nil:
-		why, late := unlock(a.locked)
+		why, late := a.unlock(ctx, a.locked)
 		if late != nil {
 			return false, late
 		}
-		// However it ends, the key is no longer in question: it signs or is left out.
-		if why != nil {
+		if why != nil { // the next dial does not offer the key
 			a.bad[string(a.locked.pub.Marshal())] = why.Error()
 		}
 		return true, nil
 	case a.signFailed != nil:
 		return true, nil
 	case hosts.ClassOf(err) == hosts.Denied && a.offer != nil:
-		for _, k := range a.offer.blind {
+		for _, k := range a.offer.unnamed {
 			if _, known := a.bad[k.path]; known {
 				continue
 			}
-			why, late := unlock(k)
+			why, late := a.unlock(ctx, k)
 			if late != nil {
 				return false, late
 			}
@@ -111,37 +103,46 @@ func (o *SSHOpener) again(ctx context.Context, a *attempt, err error) (bool, err
 	return false, err
 }
 
-// attempt is one dial, from the first packet to being logged in.
+// unlock asks for a passphrase. why is set if the key cannot be used, late if ctx ended
+// first: then the key is not refused, and the question stays open.
+func (a *attempt) unlock(ctx context.Context, k *keyFile) (why, late error) {
+	if why = a.o.ring.open(ctx, k); ctx.Err() != nil {
+		late = a.unreachable(fmt.Errorf("the passphrase for %s is needed: %w", k.path, hosts.ErrUnanswered))
+	}
+	return why, late
+}
+
+// attempt is one dial, up to the login.
 type attempt struct {
 	o     *SSHOpener
 	host  string
 	t     *Target
 	gw    *gateway
 	jumps []*Target
-	bad   map[string]string // keys that cannot sign: blob, or path when that is not known
+	bad   map[string]string // why keys cannot sign, by blob, or by path if the blob is not known
 
 	check      *hostKeyCheck
 	offer      *offer
-	locked     *keyFile // the server would take this key, but it is locked
+	locked     *keyFile // the server would accept this key, but it is locked
 	signFailed error
 	login      loginState
 }
 
-// run dials, shakes hands and logs in.
+// run dials and logs in.
 func (a *attempt) run(ctx context.Context) (*connection, error) {
 	var err error
 	if a.check, err = a.o.newHostKeyCheck(a.host, a.t); err != nil {
 		return nil, err
 	}
-	place := a.t.Address()
+	through := a.t.Address()
 	if a.gw != nil {
-		place = a.gw.key
+		through = a.gw.key
 	}
-	leave, err := a.o.limits.enter(ctx, place)
+	release, err := a.o.limits.acquire(ctx, through)
 	if err != nil {
 		return nil, a.unreachable(err)
 	}
-	defer leave()
+	defer release()
 	conn, err := a.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -156,8 +157,8 @@ func (a *attempt) run(ctx context.Context) (*connection, error) {
 
 // dial opens the byte stream to the target.
 func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
-	limit := timeoutOf(a.t)
-	dctx, cancel := context.WithTimeoutCause(ctx, limit, errNoAnswer(limit))
+	timeout := a.t.timeout()
+	dctx, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer(timeout))
 	defer cancel()
 	if a.gw != nil {
 		conn, err := a.gw.dial(dctx, a.t.Address())
@@ -166,43 +167,39 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
 		}
 		return conn, nil
 	}
-	network := a.t.Network
-	if network == "" {
-		network = "tcp"
-	}
 	d := net.Dialer{
 		Control:         control,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
-	conn, err := d.DialContext(dctx, network, a.t.Address())
+	conn, err := d.DialContext(dctx, cmp.Or(a.t.Network, "tcp"), a.t.Address())
 	if err != nil {
 		return nil, a.explainDial(dctx, err)
 	}
 	return conn, nil
 }
 
-// errNoAnswer words a limit that has run out.
-func errNoAnswer(limit time.Duration) error {
-	return fmt.Errorf("no answer within %v: %w", limit, context.DeadlineExceeded)
+// errNoAnswer returns the error for a timeout.
+func errNoAnswer(timeout time.Duration) error {
+	return fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
 }
 
-// loginLimit is how long logging in may take once the server has proved who it
-// is: the server looks at home directories, an agent may ask its person.
-const loginLimit = 30 * time.Second
+// loginTimeout bounds logging in once the server has proved its identity: the server reads
+// home directories, and an agent may ask a person.
+const loginTimeout = 30 * time.Second
 
-// handshake runs the protocol until we are logged in. The library's call has no
-// limit of its own; what ends it is closing conn.
+// handshake runs the protocol up to the login. The library's call has no timeout, so
+// closing conn ends it.
 func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, error) {
-	limit := timeoutOf(a.t)
+	timeout := a.t.timeout()
 	hctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	after := func(d time.Duration) *time.Timer {
 		return time.AfterFunc(d, func() { cancel(errNoAnswer(d)) })
 	}
-	timer := after(limit)
+	timer := after(timeout)
 	config, err := a.clientConfig(hctx, func() {
 		if timer.Stop() {
-			timer = after(max(limit, loginLimit))
+			timer = after(max(timeout, loginTimeout))
 		}
 	})
 	if err != nil {
@@ -213,7 +210,7 @@ func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, er
 	c, channels, requests, err := ssh.NewClientConn(conn, a.t.Address(), config)
 	timer.Stop()
 	if !stop() {
-		// Time was up, whatever the library says of the closed connection.
+		// The time was over, whatever error the library returns for the closed connection.
 		if err == nil {
 			c.Close()
 		}
@@ -225,70 +222,69 @@ func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, er
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// maxDials is how many connections may be in progress at once at one place: to
-// one address, or through one gateway. sshd begins to drop them at 10 that have
-// not logged in yet (MaxStartups 10:30:100).
+// maxDials bounds the concurrent dials to one address, or through one gateway. sshd begins
+// to drop connections at 10 that have not logged in yet (MaxStartups 10:30:100).
 const maxDials = 8
 
 // maxJitter spreads dials that had to wait for their turn.
 const maxJitter = 30 * time.Millisecond
 
-// limits counts the dials in progress at each place.
-type limits struct {
+// dialLimits bounds the dials in progress to each address and through each gateway.
+type dialLimits struct {
 	mu     sync.Mutex
-	places map[string]*place
+	all    map[string]*dialLimit
 	jitter func() time.Duration // of a dial that had to wait; tests replace it
 }
 
-// place is a semaphore that exists while somebody uses it.
-type place struct {
-	users int // guarded by limits.mu
+// dialLimit is a semaphore that exists while somebody uses it.
+type dialLimit struct {
+	users int // guarded by dialLimits.mu
 	slots chan struct{}
 }
 
-func newLimits() *limits {
-	return &limits{
-		places: map[string]*place{},
+func newDialLimits() *dialLimits {
+	return &dialLimits{
+		all:    map[string]*dialLimit{},
 		jitter: func() time.Duration { return rand.N(maxJitter) },
 	}
 }
 
-// enter waits for a turn at the place and returns how to give it back.
-func (l *limits) enter(ctx context.Context, name string) (leave func(), err error) {
+// acquire waits for a turn. The caller calls release at the end of the dial.
+func (l *dialLimits) acquire(ctx context.Context, name string) (release func(), err error) {
 	l.mu.Lock()
-	p := l.places[name]
+	p := l.all[name]
 	if p == nil {
-		p = &place{slots: make(chan struct{}, maxDials)}
-		l.places[name] = p
+		p = &dialLimit{slots: make(chan struct{}, maxDials)}
+		l.all[name] = p
 	}
 	p.users++
 	l.mu.Unlock()
-	gone := func() {
+	forget := func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if p.users--; p.users == 0 {
-			delete(l.places, name)
+			delete(l.all, name)
 		}
 	}
-	leave = func() { <-p.slots; gone() }
+	release = func() { <-p.slots; forget() }
 	select {
 	case p.slots <- struct{}{}:
-		return leave, nil
+		return release, nil
 	default:
 	}
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		gone()
+		forget()
 		return nil, context.Cause(ctx)
 	}
 	pause := time.NewTimer(l.jitter())
 	defer pause.Stop()
 	select {
 	case <-pause.C:
-		return leave, nil
+		return release, nil
 	case <-ctx.Done():
-		leave()
+		release()
 		return nil, context.Cause(ctx)
 	}
 }

@@ -29,7 +29,7 @@ func (a *attempt) fail(c hosts.Class, advice, format string, args ...any) error 
 	return &hosts.Error{Host: a.host, Class: c, Err: fmt.Errorf(format, args...), Advice: advice}
 }
 
-// explainDial classes the reasons for which a byte stream cannot be opened.
+// explainDial returns the error, with its class, for a TCP connection that failed.
 func (a *attempt) explainDial(ctx context.Context, err error) error {
 	addr := a.t.Address()
 	if ctx.Err() != nil {
@@ -55,7 +55,8 @@ func (a *attempt) explainDial(ctx context.Context, err error) error {
 	return a.unreachable(err)
 }
 
-// explainJump classes what a gateway answers.
+// explainJump returns the error, with its class, for a connection that a gateway did not
+// open.
 func (a *attempt) explainJump(ctx context.Context, err error) error {
 	addr := a.t.Address()
 	var refused *ssh.OpenChannelError
@@ -74,7 +75,7 @@ func (a *attempt) explainJump(ctx context.Context, err error) error {
 	return a.fail(hosts.Unreachable, "", "the connection to the gateway %s is lost: %w", a.gw.name, err)
 }
 
-// explain classes what ended a handshake.
+// explain returns the error, with its class, for a handshake that failed.
 func (a *attempt) explain(ctx context.Context, err error) error {
 	if a.check.err != nil {
 		return a.check.err
@@ -115,35 +116,35 @@ func isCut(err error) bool {
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
-// refused reports whether err is the end of a log in that the server did not allow.
-// The library has no type for either.
+// refused reports whether the server refused the login. The library has no types for these
+// errors.
 func (a *attempt) refused(err error) bool {
 	text := err.Error()
 	return a.locked != nil || a.signFailed != nil || strings.Contains(text, "unable to authenticate") ||
 		strings.Contains(text, "disconnect, reason 2:") || strings.Contains(text, "disconnect, reason 14:") // RFC 4253, 11.1
 }
 
-// denied lists what was tried.
+// denied returns the error for a refused login, with the keys that were tried.
 func (a *attempt) denied() error {
-	who := fmt.Sprintf("%s at %s%s", a.t.User, a.t.Address(), via(a.jumps))
+	account := fmt.Sprintf("%s at %s%s", a.t.User, a.t.Address(), via(a.jumps))
 	if len(a.login.partial) > 0 {
 		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+useSharedSSH,
-			"%s: the server accepts %s and then wants %s, which needs a person", who,
+			"%s: the server accepts %s and then wants %s, which needs a person", account,
 			strings.Join(a.login.partial, ", "), strings.Join(a.login.allowed, " or "))
 	}
 	if !a.login.asked {
 		return a.fail(hosts.Denied, a.login.otherWays("ask for PubkeyAuthentication to be switched on there"),
-			"the server takes no keys for %s, only %s", who, strings.Join(a.login.allowed, ", "))
+			"the server takes no keys for %s, only %s", account, strings.Join(a.login.allowed, ", "))
 	}
 	var tried []string
 	for _, c := range a.offer.keys {
 		tried = append(tried, c.name)
 	}
-	text, advice := "the server refuses every key for "+who, "ssh-copy-id puts a key there"
+	text, advice := "the server refuses every key for "+account, "ssh-copy-id puts a key there"
 	if len(tried) > 0 {
 		text += "; offered: " + strings.Join(tried, ", ")
 	} else {
-		text = "there is no key to offer for " + who
+		text = "there is no key to offer for " + account
 		advice = "name one (identity), or start ssh-agent; ssh-keygen makes one"
 	}
 	if len(a.offer.leftOut) > 0 {

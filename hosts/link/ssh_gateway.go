@@ -14,31 +14,31 @@ import (
 	"dcs-tui/hosts"
 )
 
-// gateways holds one connection for each chain of gateways in use; the hosts
-// behind it share it.
+// gateways holds one connection for each chain of gateways in use. The hosts behind it
+// share it.
 type gateways struct {
 	o   *SSHOpener
 	mu  sync.Mutex
 	all map[string]*gateway
 }
 
-// gateway is a connection that others are dialled through.
+// gateway is a connection through which others are dialed.
 type gateway struct {
 	key   string
 	name  string
 	users int // guarded by gateways.mu
 
-	cancel context.CancelFunc // gives up dialling it
-	ready  chan struct{}      // closed when the dialling is over
-	conn   *connection        // after ready; nil if it failed
-	err    error              // after ready
+	cancel context.CancelFunc // cancels dialing it
+	ready  chan struct{}      // closed when dialing is over
+	conn   *connection        // valid after ready; nil if dialing failed
+	err    error              // valid after ready
 
-	asking atomic.Bool // a heartbeat is being waited for
+	checking atomic.Bool // a keepalive request is in progress
 }
 
 func newGateways(o *SSHOpener) *gateways { return &gateways{o: o, all: map[string]*gateway{}} }
 
-// chainKey tells one chain of gateways from another.
+// chainKey identifies a chain of gateways.
 func chainKey(jumps []*Target) (key string) {
 	for _, j := range jumps {
 		key += fmt.Sprintf("%s %s@%s;", j.Alias, j.User, j.Address())
@@ -46,8 +46,8 @@ func chainKey(jumps []*Target) (key string) {
 	return key
 }
 
-// acquire returns the gateway at the end of the chain, dialling it if nobody
-// else has; nil for an empty chain. Each needs one release.
+// acquire returns the gateway at the end of the chain, and dials it if nobody else has;
+// nil for an empty chain. Each acquire needs one release.
 func (p *gateways) acquire(ctx context.Context, host string, jumps []*Target) (*gateway, error) {
 	if len(jumps) == 0 {
 		return nil, nil
@@ -57,7 +57,7 @@ func (p *gateways) acquire(ctx context.Context, host string, jumps []*Target) (*
 	p.mu.Lock()
 	g := p.all[key]
 	if g == nil {
-		// Bound to all who wait for it, not to the first one's ctx.
+		// It serves all who wait for it, so the end of the first one's ctx does not end it.
 		dctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		g = &gateway{key: key, name: last.Alias, cancel: cancel, ready: make(chan struct{})}
 		p.all[key] = g
@@ -74,13 +74,13 @@ func (p *gateways) acquire(ctx context.Context, host string, jumps []*Target) (*
 	}
 	if g.err != nil {
 		p.release(g)
-		return nil, throughGateway(host, g)
+		return nil, gatewayError(host, g)
 	}
 	return g, nil
 }
 
-// throughGateway reports for a host what is wrong with its gateway.
-func throughGateway(host string, g *gateway) error {
+// gatewayError returns the error of a gateway as one of a host behind it.
+func gatewayError(host string, g *gateway) error {
 	var cause *hosts.Error
 	if !errors.As(g.err, &cause) {
 		return &hosts.Error{Host: host, Class: hosts.Unreachable, Err: fmt.Errorf("gateway %s: %w", g.name, g.err)}
@@ -100,7 +100,7 @@ func (p *gateways) dial(ctx context.Context, g *gateway, t *Target, before []*Ta
 	p.forget(g)
 }
 
-// forget makes the next acquire dial again.
+// forget removes a gateway, so that the next acquire dials again.
 func (p *gateways) forget(g *gateway) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *gateways) forget(g *gateway) {
 	}
 }
 
-// release lets go of a gateway; the last one closes it.
+// release ends one use of a gateway. The last one closes it.
 func (p *gateways) release(g *gateway) {
 	if g == nil {
 		return
@@ -138,40 +138,39 @@ func (p *gateways) release(g *gateway) {
 	}
 }
 
-// dial opens a stream to address as the gateway sees it.
+// dial opens a stream to address, which the gateway resolves.
 func (g *gateway) dial(ctx context.Context, address string) (net.Conn, error) {
 	ch, err := g.conn.client.DialContext(ctx, "tcp", address)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			g.suspect()
+			g.check()
 		}
 		return nil, err
 	}
 	return newJumpConn(ch, address), nil
 }
 
-// gatewayLimit is how long a gateway may take for a heartbeat.
-const gatewayLimit = 5 * time.Second
+// gatewayTimeout bounds the answer of a gateway to a keepalive request.
+const gatewayTimeout = 5 * time.Second
 
-// suspect asks the gateway for a heartbeat after a dial through it came to
-// nothing: the host behind it may be dead, or the gateway itself. A dead one is
-// closed, so that the next attempt makes a new connection.
-func (g *gateway) suspect() {
-	if !g.asking.CompareAndSwap(false, true) {
+// check sends a keepalive request after a dial through the gateway has timed out: either
+// the host behind it or the gateway itself may be dead. A dead gateway is closed, so that
+// the next attempt makes a new connection.
+func (g *gateway) check() {
+	if !g.checking.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
-		defer g.asking.Store(false)
-		timer := time.AfterFunc(gatewayLimit, func() { abort(g.conn.conn) })
+		defer g.checking.Store(false)
+		timer := time.AfterFunc(gatewayTimeout, func() { abort(g.conn.conn) })
 		defer timer.Stop()
 		g.conn.client.SendRequest(keepAliveRequest, true, nil)
 	}()
 }
 
-// jumpConn is a connection through a gateway. The library's own channel cannot
-// be closed at once: reads and writes on it stay blocked until the gateway has
-// answered, which a hung gateway never does. So two goroutines move the bytes,
-// and closing cuts them off.
+// jumpConn is a connection through a gateway. The library's own channel cannot be closed at
+// once: reads and writes on it block until the gateway has answered, which a hung gateway
+// never does. So two goroutines copy the bytes, and Close does not wait for them.
 type jumpConn struct {
 	ch      io.ReadWriteCloser
 	addr    net.Addr
@@ -181,13 +180,7 @@ type jumpConn struct {
 
 func newJumpConn(ch io.ReadWriteCloser, addr string) *jumpConn {
 	c := &jumpConn{ch: ch, addr: jumpAddr(addr), in: newPipe(), out: newPipe()}
-	go func() {
-		_, err := io.Copy(c.in, c.ch)
-		if err == nil {
-			err = io.EOF
-		}
-		c.in.end(err, false)
-	}()
+	go pump(c.in, c.ch, 32<<10)
 	go func() {
 		_, err := io.Copy(c.ch, c.out)
 		if err == nil {
@@ -201,8 +194,8 @@ func newJumpConn(ch io.ReadWriteCloser, addr string) *jumpConn {
 func (c *jumpConn) Read(b []byte) (int, error)  { return c.in.Read(b) }
 func (c *jumpConn) Write(b []byte) (int, error) { return c.out.Write(b) }
 
-// Close drops what has not been sent yet and returns at once. The two
-// goroutines and the channel end when the gateway answers or is closed.
+// Close drops what was not sent yet and returns at once. The two goroutines and the channel
+// end when the gateway answers or is closed.
 func (c *jumpConn) Close() error {
 	c.once.Do(func() {
 		c.in.end(net.ErrClosed, true)
@@ -218,13 +211,13 @@ func (c *jumpConn) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (c *jumpConn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (c *jumpConn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// jumpAddr is an address as the gateway was asked for it.
+// jumpAddr is an address as it was requested from the gateway.
 type jumpAddr string
 
 func (jumpAddr) Network() string  { return "tcp" }
 func (a jumpAddr) String() string { return string(a) }
 
-// pipeBuffer is how many bytes may wait in a pipe.
+// pipeBuffer is the maximum number of bytes in a pipe.
 const pipeBuffer = 256 << 10
 
 // pipe is a bounded buffer between a writer and a reader.
@@ -232,7 +225,7 @@ type pipe struct {
 	mu   sync.Mutex
 	cond sync.Cond
 	buf  []byte
-	err  error // set once: no more bytes will come
+	err  error // set once; no bytes are written afterwards
 }
 
 func newPipe() *pipe {
@@ -241,7 +234,7 @@ func newPipe() *pipe {
 	return p
 }
 
-// Write waits for room; it returns an error once the pipe has been ended.
+// Write blocks while the buffer is full. It returns an error once the pipe has ended.
 func (p *pipe) Write(b []byte) (n int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,7 +253,7 @@ func (p *pipe) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Read waits for bytes; the error comes after the last of them.
+// Read blocks until there are bytes. It returns the pipe's error after the last of them.
 func (p *pipe) Read(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,7 +271,7 @@ func (p *pipe) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// end lets no more bytes in; drop forgets those that wait.
+// end ends the pipe with err. With drop, bytes in the buffer are discarded.
 func (p *pipe) end(err error, drop bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,21 +24,21 @@ import (
 	"dcs-tui/internal/text"
 )
 
-// plainAlgorithms are what a host that no file knows is requested: its key
-// itself, the kind that OpenSSH prefers first.
+// plainAlgorithms are requested from a host that no file knows, in OpenSSH's order of
+// preference.
 var plainAlgorithms = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
 	ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
 }
 
-// certAlgorithms are the kinds of host certificates. The kind depends on the
-// host's key, not on that of the authority, so all are requested.
+// certAlgorithms are the kinds of host certificates. The kind depends on the host's key,
+// not on that of the authority, so all are requested.
 var certAlgorithms = []string{
 	ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
 	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
 }
 
-// hostKeyCheck judges the key that one target shows.
+// hostKeyCheck checks the host key of one target.
 type hostKeyCheck struct {
 	o      *SSHOpener
 	host   string // inventory name
@@ -60,7 +61,7 @@ func (o *SSHOpener) newHostKeyCheck(host string, t *Target) (*hostKeyCheck, erro
 	return &hostKeyCheck{o: o, host: host, t: t, files: files, accept: accept}, nil
 }
 
-// name is how the target is looked up, and under what it is remembered.
+// name returns the name by which the target's key is looked up and remembered.
 func (c *hostKeyCheck) name() string {
 	if c.t.HostKeyAlias != "" {
 		return net.JoinHostPort(c.t.HostKeyAlias, "22")
@@ -68,8 +69,8 @@ func (c *hostKeyCheck) name() string {
 	return net.JoinHostPort(strings.ToLower(c.t.HostName), strconv.Itoa(c.t.Port))
 }
 
-// portless is the name without its port, "" if that is the same. OpenSSH takes
-// a key that is known for the machine on any of its ports.
+// portless returns the name without its port, "" if that is the same. Like OpenSSH, we
+// accept a key that is known for the machine on any of its ports.
 func (c *hostKeyCheck) portless() string {
 	if c.t.HostKeyAlias != "" || c.t.Port == 22 {
 		return ""
@@ -77,8 +78,8 @@ func (c *hostKeyCheck) portless() string {
 	return net.JoinHostPort(strings.ToLower(c.t.HostName), "22")
 }
 
-// algorithms chooses what to ask the server for, so that it shows a key that can
-// be compared: servers have several, files mostly one.
+// algorithms returns the host key algorithms to request. Servers have several keys and
+// files mostly one, so the server must be asked for the one that can be compared.
 func (c *hostKeyCheck) algorithms() ([]string, error) {
 	var list []string
 	add := func(algos ...string) {
@@ -88,9 +89,8 @@ func (c *hostKeyCheck) algorithms() ([]string, error) {
 			}
 		}
 	}
-	firm := c.addKnown(add, c.name())
-	if !firm {
-		// Known for another port only, or not at all: a hint, no restriction.
+	isKnown := c.addKnown(add, c.name())
+	if !isKnown { // keys that are known for another port come first, but any is accepted
 		if p := c.portless(); p != "" {
 			c.addKnown(add, p)
 		}
@@ -101,19 +101,19 @@ func (c *hostKeyCheck) algorithms() ([]string, error) {
 	}
 	var wanted []string
 	for _, a := range c.t.HostKeyAlgorithms {
-		if slices.Contains(list, a) || (!firm && slices.Contains(ssh.InsecureAlgorithms().HostKeys, a)) {
+		if slices.Contains(list, a) || (!isKnown && slices.Contains(ssh.InsecureAlgorithms().HostKeys, a)) {
 			wanted = append(wanted, a)
 		}
 	}
 	if len(wanted) == 0 {
 		return nil, c.fail(fmt.Errorf("HostKeyAlgorithms of the ssh configuration leaves none of the kinds of key that %s is known by: %s",
-			c.name(), strings.Join(list, ", ")), "mend HostKeyAlgorithms")
+			c.name(), strings.Join(list, ", ")), "correct HostKeyAlgorithms")
 	}
 	return wanted, nil
 }
 
-// addKnown adds the algorithms of the keys that are known for name and says
-// whether a key of the host's own is among them.
+// addKnown adds the algorithms of the keys that are known for name. own reports whether any
+// of them is the host's own key, not that of an authority.
 func (c *hostKeyCheck) addKnown(add func(...string), name string) (own bool) {
 	keys := c.files.db.HostKeys(name)
 	for _, k := range keys {
@@ -137,27 +137,20 @@ func (c *hostKeyCheck) addKnown(add func(...string), name string) (own bool) {
 
 // check is the library's callback.
 func (c *hostKeyCheck) check(_ string, _ net.Addr, key ssh.PublicKey) error {
-	c.err = c.judge(key)
+	c.err = c.compare(key)
+	if c.err == errUnknown && c.accept {
+		c.err = c.remember(key)
+	} else if c.err == errUnknown {
+		c.err = c.unknown(key)
+	}
 	c.passed = c.err == nil
 	return c.err
 }
 
-func (c *hostKeyCheck) judge(key ssh.PublicKey) error {
-	if err := c.compare(key); err == nil || !isUnknown(err) {
-		return err
-	}
-	if !c.accept {
-		return c.unknown(key)
-	}
-	return c.remember(key)
-}
-
-// errUnknown: no file says anything of the key or the name.
+// errUnknown is the result of compare if no file has the name or the key.
 var errUnknown = errors.New("unknown host key")
 
-func isUnknown(err error) bool { return errors.Is(err, errUnknown) }
-
-// compare holds the key against the files.
+// compare compares the key with those in the files.
 func (c *hostKeyCheck) compare(key ssh.PublicKey) error {
 	callback := c.files.db.HostKeyCallback()
 	err := callback(c.name(), nowhere, key)
@@ -188,7 +181,7 @@ func (c *hostKeyCheck) compare(key ssh.PublicKey) error {
 	return errUnknown
 }
 
-// ownKeys leaves out authorities: they are no keys of the host.
+// ownKeys returns the keys in want that are not those of authorities.
 func (c *hostKeyCheck) ownKeys(want []xknownhosts.KnownKey) []xknownhosts.KnownKey {
 	authorities := c.files.db.HostKeys(c.name())
 	return slices.DeleteFunc(slices.Clone(want), func(k xknownhosts.KnownKey) bool {
@@ -199,10 +192,10 @@ func (c *hostKeyCheck) ownKeys(want []xknownhosts.KnownKey) []xknownhosts.KnownK
 }
 
 func (c *hostKeyCheck) changed(key ssh.PublicKey, want []xknownhosts.KnownKey) error {
-	// The line of the same kind says most.
+	// A line with a key of the same kind is the most helpful one.
 	i := max(0, slices.IndexFunc(want, func(k xknownhosts.KnownKey) bool { return k.Key.Type() == key.Type() }))
 	place := c.files.place(want[i].Filename, want[i].Line)
-	file := c.files.own(want[i].Filename)
+	file := c.files.original(want[i].Filename)
 	return c.fail(fmt.Errorf("its host key has CHANGED: it shows %s, but %s says %s", fingerprint(key), place, fingerprint(want[i].Key)),
 		fmt.Sprintf("the connection may be intercepted, or the machine was reinstalled: ask who runs it, and only then: ssh-keygen -R %s -f %s",
 			text.ShellWord(knownhosts.Normalize(c.name())), text.ShellWord(file)))
@@ -217,8 +210,8 @@ func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
 		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new", c.sshCommand()))
 }
 
-// missingKind words the failure to agree on a kind of key: what the server has
-// cannot be compared with what is known.
+// missingKind is the error for a server none of whose keys can be compared with a known
+// one.
 func (c *hostKeyCheck) missingKind(offered []string) error {
 	return c.fail(fmt.Errorf("it offers host keys of the kinds %s, but is known by others", strings.Join(offered, ", ")),
 		fmt.Sprintf("the connection may be intercepted, or the host keys were replaced: ask who runs it; `ssh-keygen -F %s` shows what is known",
@@ -229,7 +222,7 @@ func (c *hostKeyCheck) fail(err error, advice string) error {
 	return &hosts.Error{Host: c.host, Class: hosts.HostKey, Err: err, Advice: advice}
 }
 
-// sshCommand is what reaches the same host key with OpenSSH's own client.
+// sshCommand returns the command with which OpenSSH's client checks the same host key.
 func (c *hostKeyCheck) sshCommand() string {
 	words := []string{"ssh"}
 	if c.t.Port != 22 {
@@ -247,18 +240,18 @@ func (c *hostKeyCheck) sshCommand() string {
 	}
 	home, err := os.UserHomeDir()
 	if files := c.t.KnownHosts; err == nil && len(files) > 0 && files[0] != filepath.Join(home, ".ssh", "known_hosts") {
-		words = append(words, "-o", text.ShellWord("UserKnownHostsFile="+files[0])) // where we look
+		words = append(words, "-o", text.ShellWord("UserKnownHostsFile="+files[0]))
 	}
 	return strings.Join(append(words, text.ShellWord(c.t.User+"@"+c.t.HostName)), " ")
 }
 
-// fingerprint gives kind and hash as OpenSSH shows them.
+// fingerprint returns kind and hash of a key as OpenSSH shows them.
 func fingerprint(key ssh.PublicKey) string {
 	return strings.TrimPrefix(plainKey(key).Type(), "ssh-") + " " + ssh.FingerprintSHA256(plainKey(key))
 }
 
-// remember adds an unknown key to the user's first known_hosts file, unless
-// somebody has written something else there in the meantime.
+// remember adds an unknown key to the user's first known_hosts file. It reads the files
+// again first, because another process may have added another key.
 func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
 	if len(c.t.KnownHosts) == 0 {
 		return c.fail(errors.New("there is no known_hosts file to remember its host key in"), "set UserKnownHostsFile")
@@ -276,14 +269,14 @@ func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
 		return cannot(err)
 	}
 	defer f.Close()
-	// One writer at a time, here and in other processes of ours. Closing unlocks.
+	// One writer at a time, here and in other processes of ours. Closing f unlocks it.
 	c.o.writing.Lock()
 	defer c.o.writing.Unlock()
 	lockFile(f)
 	if c.files, err = readKnown(c.t.KnownHosts); err != nil {
 		return cannot(err)
 	}
-	if err := c.compare(key); err == nil || !isUnknown(err) {
+	if err := c.compare(key); err != errUnknown {
 		return err
 	}
 	line := knownhosts.Line([]string{c.name()}, plainKey(key)) + "\n"
@@ -300,8 +293,8 @@ func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
 	return nil
 }
 
-// lockFile waits a little for other programs. Without the lock, which not every
-// file system has, the line is still appended in one piece.
+// lockFile waits at most 2 s for other programs. Without the lock, which not every file
+// system has, the line is still appended in one write.
 func lockFile(f *os.File) {
 	for range 100 {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK && err != unix.EINTR {
@@ -324,22 +317,22 @@ func endsLine(f *os.File) bool {
 	return last[0] == '\n'
 }
 
-// nowhere stands for the address of the far side: keys are looked up by name.
+// nowhere is passed as the address of the server, because keys are looked up by name.
 var nowhere = &net.TCPAddr{IP: net.IPv4zero}
 
-// knownFiles reads sets of known_hosts files, each again when a file of it has changed.
+// knownFiles caches sets of known_hosts files. A set is read again if a file has changed.
 type knownFiles struct {
 	mu   sync.Mutex
 	sets map[string]*known
 }
 
-// known is one set of files as read. It does not change.
+// known is one set of files as it was read. It does not change.
 type known struct {
 	files  []string // those that exist
-	stamps []stamp  // of all that were asked for
+	stamps []stamp  // of all files of the set
 	db     *knownhosts.HostKeyDB
-	names  map[string]string // temporary name of a cleaned copy: the file's own
-	bad    []string          // a line each for people: FILE:LINE: what is wrong
+	names  map[string]string // name of a file by that of its cleaned copy
+	bad    []string          // FILE:LINE: what is wrong
 }
 
 func (k *knownFiles) load(files []string) (*known, error) {
@@ -365,8 +358,8 @@ func (k *knownFiles) load(files []string) (*known, error) {
 	return set, nil
 }
 
-// readKnown reads the files that exist. A line that cannot be read is named and
-// left out, as OpenSSH does it; the library would give up every file.
+// readKnown reads the files that exist. Like OpenSSH it skips lines that cannot be parsed;
+// the library would reject all files.
 func readKnown(files []string) (*known, error) {
 	set := &known{names: map[string]string{}}
 	for _, name := range files {
@@ -416,20 +409,17 @@ func readKnown(files []string) (*known, error) {
 	return set, nil
 }
 
-// own is the name of the file itself when file is our cleaned copy.
-func (k *known) own(file string) string {
-	if name := k.names[file]; name != "" {
-		return name
-	}
-	return file
+// original returns the file of which file is the cleaned copy, or file itself.
+func (k *known) original(file string) string { return cmp.Or(k.names[file], file) }
+
+// place returns the file and line of a known key.
+func (k *known) place(file string, line int) string {
+	return fmt.Sprintf("%s:%d", k.original(file), line)
 }
 
-// place names the file and line of a known key.
-func (k *known) place(file string, line int) string { return fmt.Sprintf("%s:%d", k.own(file), line) }
-
-// cleanKnown empties the lines of a known_hosts file that the library does not
-// understand, so that line numbers stay what they are. Each line is read alone, from the
-// file scratch. bad says of each "LINE: what is wrong".
+// cleanKnown empties the lines of a known_hosts file that the library cannot parse, so that
+// line numbers stay the same. It parses each line alone, in the file scratch. bad has a
+// "LINE: what is wrong" for each.
 func cleanKnown(text []byte, scratch string) (good []byte, bad []string, err error) {
 	n := 0
 	for line := range bytes.Lines(text) {

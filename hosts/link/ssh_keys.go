@@ -17,21 +17,20 @@ import (
 // maxKeyFile bounds what is read as a key or certificate.
 const maxKeyFile = 256 << 10
 
-// keyFile is one identity as it lies on the disk. Everything is fixed once it
-// has been read, except what unlocking fills in (see unlock.go).
+// keyFile is one identity file as it was read. Only unlock changes afterwards.
 type keyFile struct {
 	path  string
 	stamp stamp
-	pub   ssh.PublicKey    // nil when only the passphrase would tell
+	pub   ssh.PublicKey    // nil if it cannot be read without the passphrase
 	cert  *ssh.Certificate // of PATH-cert.pub; nil if there is none
-	err   error            // why there is no usable private half; nil if there is, perhaps locked
+	err   error            // why the private key cannot be used; nil if it can, perhaps with a passphrase
 
-	locked []byte     // the file, while it needs a passphrase
-	signer ssh.Signer // nil while locked or unusable
+	locked []byte     // content of a file that needs a passphrase
+	signer ssh.Signer // nil if it is locked or cannot be used
 	unlock *unlocking // guarded by keyring.mu
 }
 
-// stamp reports whether a file is still the one that was read.
+// stamp identifies the content of a file.
 type stamp struct {
 	size int64
 	time time.Time
@@ -45,8 +44,8 @@ func stampOf(path string) stamp {
 	return stamp{st.Size(), st.ModTime()}
 }
 
-// readKeyFile reads an identity. It always returns one; err in it says what is
-// wrong. A public key alone is enough when the agent holds the private one.
+// readKeyFile reads an identity file. It always returns one, whose err describes what is
+// wrong. A public key alone is enough if the agent has the private one.
 func readKeyFile(path string) *keyFile {
 	k := &keyFile{path: path, stamp: stampOf(path)}
 	if b, err := readSmall(path + ".pub"); err == nil {
@@ -146,7 +145,7 @@ func sameKey(a, b ssh.PublicKey) bool {
 	return a != nil && b != nil && bytes.Equal(a.Marshal(), b.Marshal())
 }
 
-// plainCause takes the path out of a file error: the caller names the file.
+// plainCause removes the path from a file error, because the caller names the file.
 func plainCause(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
@@ -155,15 +154,15 @@ func plainCause(err error) error {
 	return err
 }
 
-// maxAsk is how often a passphrase is requested before the key is left alone,
-// as with OpenSSH's NumberOfPasswordPrompts.
-const maxAsk = 3
+// maxPrompts is how often a passphrase is asked for, as in OpenSSH's
+// NumberOfPasswordPrompts.
+const maxPrompts = 3
 
-// errNoPrompt: nobody is there to type a passphrase.
+// errNoPrompt is the error for a locked key if nobody can type a passphrase.
 var errNoPrompt = errors.New("it has a passphrase and there is no terminal to ask for it: run ssh-add for it first")
 
-// keyring holds the identities that have been read, so that a passphrase is
-// asked for once however many hosts need the key.
+// keyring holds the identities that were read, so that a passphrase is asked for once for
+// all hosts that need the key.
 type keyring struct {
 	prompt func(what string) ([]byte, error)
 
@@ -173,18 +172,18 @@ type keyring struct {
 	asking sync.Mutex // one question at a time
 }
 
-// unlocking is one key's way out of its passphrase.
+// unlocking is the question for the passphrase of one key, and its result.
 type unlocking struct {
 	done   chan struct{}
-	signer ssh.Signer
-	err    error
+	signer ssh.Signer // valid after done
+	err    error      // valid after done
 }
 
 func newKeyring(prompt func(string) ([]byte, error)) *keyring {
 	return &keyring{prompt: prompt, files: map[string]*keyFile{}}
 }
 
-// file returns the identity at path, read again when the file has changed.
+// file returns the identity at path. It reads the file again if it has changed.
 func (r *keyring) file(path string) *keyFile {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,8 +195,8 @@ func (r *keyring) file(path string) *keyFile {
 	return k
 }
 
-// opened returns the key's signer, or why there is none now. Both are nil for a
-// locked key that nobody was asked about yet.
+// opened returns the key's signer, or why it cannot be used. Both are nil for a locked key
+// whose passphrase nobody has answered yet.
 func (r *keyring) opened(k *keyFile) (ssh.Signer, error) {
 	if k.signer != nil || k.err != nil {
 		return k.signer, k.err
@@ -215,8 +214,8 @@ func (r *keyring) opened(k *keyFile) (ssh.Signer, error) {
 	}
 }
 
-// open asks for the key's passphrase. Callers that come in the meantime wait for the
-// same answer; it is kept, a refusal too.
+// open asks for the key's passphrase, at most once. Concurrent and later callers get the
+// same answer, a refusal included.
 func (r *keyring) open(ctx context.Context, k *keyFile) error {
 	if r.prompt == nil {
 		return errNoPrompt
@@ -226,8 +225,8 @@ func (r *keyring) open(ctx context.Context, k *keyFile) error {
 	if u == nil {
 		u = &unlocking{done: make(chan struct{})}
 		k.unlock = u
-		// Not bound to ctx: the question stands for all who wait, and a person
-		// who is typing cannot be interrupted.
+		// The question does not end with ctx: others wait for the answer, too, and a
+		// person who is typing cannot be interrupted.
 		go func() {
 			defer close(u.done)
 			u.signer, u.err = r.ask(k)
@@ -246,7 +245,7 @@ func (r *keyring) ask(k *keyFile) (ssh.Signer, error) {
 	r.asking.Lock()
 	defer r.asking.Unlock()
 	what := "passphrase for " + k.path
-	for range maxAsk {
+	for range maxPrompts {
 		secret, err := r.prompt(what)
 		if err != nil {
 			return nil, fmt.Errorf("its passphrase was not given: %w", err)
@@ -258,5 +257,5 @@ func (r *keyring) ask(k *keyFile) (ssh.Signer, error) {
 		}
 		what = "that was wrong; passphrase for " + k.path
 	}
-	return nil, fmt.Errorf("its passphrase was wrong %d times", maxAsk)
+	return nil, fmt.Errorf("its passphrase was wrong %d times", maxPrompts)
 }

@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// loginState is what was seen of logging in, for the message when it fails.
+// loginState records the course of a login, for the message when it fails.
 type loginState struct {
-	asked   bool     // the server would look at public keys
-	allowed []string // ways to log in that the server offers
-	partial []string // ways that it accepted, without being content
+	asked   bool     // the server accepts public keys as a method
+	allowed []string // methods that the server offers
+	partial []string // methods that succeeded, after which the server wants another one
 }
 
-// clientConfig is the library's view of the attempt. verified is called when the
-// server has proved who it is.
+// clientConfig returns the library's configuration. verified is called when the server has
+// proved its identity.
 func (a *attempt) clientConfig(ctx context.Context, verified func()) (*ssh.ClientConfig, error) {
 	algorithms, err := a.check.algorithms()
 	if err != nil {
@@ -56,42 +56,30 @@ func (a *attempt) clientConfig(ctx context.Context, verified func()) (*ssh.Clien
 	return config, nil
 }
 
-// ciphers are the library's, with the one first that is fast without hardware
-// for AES when this machine has none.
+// ciphers returns those of the library. Without hardware for AES the one that is fast in
+// software comes first.
 func ciphers() []string {
 	list := ssh.SupportedAlgorithms().Ciphers
 	if cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ || cpu.ARM64.HasAES && cpu.ARM64.HasPMULL {
 		return list
 	}
-	slices.SortStableFunc(list, func(x, y string) int {
-		switch {
-		case x == y:
-			return 0
-		case x == ssh.CipherChaCha20Poly1305:
-			return -1
-		case y == ssh.CipherChaCha20Poly1305:
-			return 1
-		}
-		return 0
-	})
-	return list
+	const fast = ssh.CipherChaCha20Poly1305
+	return append([]string{fast}, slices.DeleteFunc(list, func(name string) bool { return name == fast })...)
 }
 
-// signers lists the keys to offer, each with an eye on it.
+// signers returns the keys to offer.
 func (a *attempt) signers(ctx context.Context) []ssh.Signer {
 	a.login.asked = true
 	var inAgent []ssh.Signer
-	var trouble error
+	var agentErr error
 	if a.t.IdentityAgent != "" {
-		var conn *agentConn
-		inAgent, conn, trouble = openAgent(ctx, a.t.IdentityAgent)
-		context.AfterFunc(ctx, conn.close)
+		inAgent, agentErr = openAgent(ctx, a.t.IdentityAgent)
 	}
 	a.offer = makeOffer(a.t, a.o.ring, inAgent)
-	if trouble != nil {
-		a.offer.leftOut = append(a.offer.leftOut, trouble.Error())
+	if agentErr != nil {
+		a.offer.leftOut = append(a.offer.leftOut, agentErr.Error())
 	}
-	for _, k := range a.offer.blind {
+	for _, k := range a.offer.unnamed {
 		why, known := a.bad[k.path]
 		if !known {
 			why = "it has a passphrase, and there is no " + k.path + ".pub to offer it by"
@@ -114,7 +102,7 @@ func (a *attempt) signers(ctx context.Context) []ssh.Signer {
 	return list
 }
 
-// watchedSigner records why signing with a key that the server would take failed.
+// watchedSigner records why signing with a key that the server accepts has failed.
 type watchedSigner struct {
 	candidate
 	a *attempt
@@ -149,23 +137,22 @@ func (w watchedSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm 
 type candidate struct {
 	signer ssh.Signer
 	name   string   // for messages
-	locked *keyFile // its passphrase has not been asked for
+	locked *keyFile // set if its passphrase was not asked for yet
 }
 
-// blob identifies what the server sees.
+// blob identifies the key for the server.
 func (c candidate) blob() string { return string(c.signer.PublicKey().Marshal()) }
 
-// offer is what can be done to log in at one target, in the order to try.
+// offer holds the keys for one target, in the order to try.
 type offer struct {
 	keys    []candidate
-	blind   []*keyFile // locked, and only the passphrase would tell the public half
-	leftOut []string   // what cannot be used, and why
+	unnamed []*keyFile // locked, and their public keys are not known
+	leftOut []string   // keys that cannot be used, and why
 }
 
-// makeOffer lists what to try: the identities that the configuration names,
-// their certificates before them, then what else the agent has, then whatever
-// needs a passphrase. The server allows about six tries (MaxAuthTries), so a
-// named key must not wait behind an agent full of others.
+// makeOffer lists the identities that the configuration names, each after its certificates,
+// then the other keys of the agent, then those that need a passphrase. A server allows
+// about six tries (MaxAuthTries), so named keys come before an agent full of others.
 func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 	o := &offer{}
 	var locked []candidate
@@ -222,8 +209,8 @@ func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 	return o
 }
 
-// signerFor returns how to sign with the identity: by the agent if that has the
-// key, else by the file.
+// signerFor returns a signer of the identity: the agent's if it has the key, else the
+// file's. false: there is none yet, or none at all.
 func (o *offer) signerFor(k *keyFile, ring *keyring, inAgent []ssh.Signer) (candidate, bool) {
 	for _, s := range inAgent {
 		if sameKey(k.pub, s.PublicKey()) {
@@ -238,7 +225,7 @@ func (o *offer) signerFor(k *keyFile, ring *keyring, inAgent []ssh.Signer) (cand
 	case signer != nil:
 		return candidate{signer: signer, name: describe(signer.PublicKey(), k.path)}, true
 	case k.pub == nil:
-		o.blind = append(o.blind, k)
+		o.unnamed = append(o.unnamed, k)
 		return candidate{}, false
 	}
 	return candidate{signer: lockedSigner{k}, name: describe(k.pub, k.path), locked: k}, true
@@ -259,13 +246,13 @@ func readCertificates(t *Target, o *offer) (certs []*ssh.Certificate) {
 func withoutRepeats(list []candidate) []candidate {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(c candidate) bool {
-		b := c.blob()
-		defer func() { seen[b] = true }()
-		return seen[b]
+		repeated := seen[c.blob()]
+		seen[c.blob()] = true
+		return repeated
 	})
 }
 
-// plainKey is the key inside a certificate, or the key itself.
+// plainKey returns the key inside a certificate, or the key itself.
 func plainKey(k ssh.PublicKey) ssh.PublicKey {
 	if cert, ok := k.(*ssh.Certificate); ok {
 		return cert.Key
@@ -277,14 +264,13 @@ func describe(pub ssh.PublicKey, where string) string {
 	return fmt.Sprintf("%s (%s)", where, ssh.FingerprintSHA256(pub))
 }
 
-// lockedError reports that the server wants a key whose passphrase is not known yet.
+// lockedError is the error of a lockedSigner.
 type lockedError struct{ key *keyFile }
 
 func (e *lockedError) Error() string { return e.key.path + " is locked" }
 
-// lockedSigner offers a key without being able to sign: a passphrase is asked
-// for only once a server has said that it would take the key, and not while a
-// connection waits.
+// lockedSigner offers a key that cannot sign yet. Its passphrase is asked for only after a
+// server has accepted the key, and not while a connection waits.
 type lockedSigner struct{ key *keyFile }
 
 func (s lockedSigner) PublicKey() ssh.PublicKey { return s.key.pub }
@@ -297,41 +283,28 @@ func (s lockedSigner) SignWithAlgorithm(io.Reader, []byte, string) (*ssh.Signatu
 	return nil, &lockedError{s.key}
 }
 
-// agentLimit is how long the agent may take to list its keys. A forwarded agent
-// whose far end is gone accepts connections and says nothing.
-const agentLimit = 5 * time.Second
+// agentTimeout bounds how long the agent may take to list its keys. A forwarded agent whose
+// far end is gone accepts connections and sends nothing.
+const agentTimeout = 5 * time.Second
 
-// agentConn is an open way to an ssh agent.
-type agentConn struct {
-	conn net.Conn
-	stop func() bool
-}
-
-// openAgent returns the keys that the agent at socket can sign with. The signers
-// work until close is called or ctx is done.
-func openAgent(ctx context.Context, socket string) ([]ssh.Signer, *agentConn, error) {
+// openAgent returns signers for the keys of the agent at socket. They work until ctx is
+// done, which closes the connection.
+func openAgent(ctx context.Context, socket string) ([]ssh.Signer, error) {
 	var d net.Dialer
-	dctx, cancel := context.WithTimeout(ctx, agentLimit)
+	dctx, cancel := context.WithTimeout(ctx, agentTimeout)
 	defer cancel()
 	conn, err := d.DialContext(dctx, "unix", socket)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the ssh agent at %s does not answer: %w", socket, err)
+		return nil, fmt.Errorf("the ssh agent at %s does not answer: %w", socket, err)
 	}
-	a := &agentConn{conn: conn, stop: context.AfterFunc(ctx, func() { conn.Close() })}
-	conn.SetDeadline(time.Now().Add(agentLimit))
+	context.AfterFunc(ctx, func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(agentTimeout))
 	signers, err := agent.NewClient(conn).Signers()
 	if err != nil {
-		a.close()
-		return nil, nil, fmt.Errorf("the ssh agent at %s does not list its keys: %w", socket, err)
+		conn.Close()
+		return nil, fmt.Errorf("the ssh agent at %s does not list its keys: %w", socket, err)
 	}
-	// Signing may wait for a person (ssh-add -c, a hardware key); ctx bounds it.
+	// Signing may wait for a person (ssh-add -c, a hardware key). ctx bounds it.
 	conn.SetDeadline(time.Time{})
-	return signers, a, nil
-}
-
-func (a *agentConn) close() {
-	if a != nil {
-		a.stop()
-		a.conn.Close()
-	}
+	return signers, nil
 }

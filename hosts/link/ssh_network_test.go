@@ -291,7 +291,7 @@ func TestStartHasALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	l.(*sshLink).limit = 100 * time.Millisecond
+	l.(*sshLink).timeout = 100 * time.Millisecond
 	s.Pause()
 	defer s.Resume()
 	_, err = l.Start(t.Context(), "true")
@@ -325,11 +325,11 @@ func TestServerDies(t *testing.T) {
 // after a jitter; another place is not concerned; who gives up leaves no trace.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimits()
+		l := newDialLimits()
 		l.jitter = func() time.Duration { return 7 * time.Millisecond }
 		var leave []func()
 		for range maxDials {
-			f, err := l.enter(t.Context(), "gate")
+			f, err := l.acquire(t.Context(), "gate")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -338,7 +338,7 @@ func TestLimits(t *testing.T) {
 		begin := time.Now()
 		entered := make(chan time.Duration)
 		go func() {
-			f, err := l.enter(t.Context(), "gate")
+			f, err := l.acquire(t.Context(), "gate")
 			if err != nil {
 				t.Error(err)
 			}
@@ -347,13 +347,13 @@ func TestLimits(t *testing.T) {
 		}()
 		ctx, cancel := context.WithCancel(t.Context())
 		gaveUp := make(chan error)
-		go func() { _, err := l.enter(ctx, "gate"); gaveUp <- err }()
+		go func() { _, err := l.acquire(ctx, "gate"); gaveUp <- err }()
 		synctest.Wait()
 		cancel()
 		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
 			t.Errorf("gave up with %v", err)
 		}
-		f, err := l.enter(t.Context(), "another gate")
+		f, err := l.acquire(t.Context(), "another gate")
 		if err != nil || time.Since(begin) != 0 {
 			t.Errorf("another place: %v after %v", err, time.Since(begin))
 		}
@@ -368,8 +368,8 @@ func TestLimits(t *testing.T) {
 			f()
 		}
 		synctest.Wait()
-		if len(l.places) != 0 {
-			t.Errorf("%d places are kept", len(l.places))
+		if len(l.all) != 0 {
+			t.Errorf("%d limits are kept", len(l.all))
 		}
 	})
 }
@@ -377,31 +377,31 @@ func TestLimits(t *testing.T) {
 // A dial that gives up during its jitter gives its turn back.
 func TestLimitsJitterGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimits()
+		l := newDialLimits()
 		l.jitter = func() time.Duration { return time.Hour }
 		var leave []func()
 		for range maxDials {
-			f, _ := l.enter(t.Context(), "gate")
+			f, _ := l.acquire(t.Context(), "gate")
 			leave = append(leave, f)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		done := make(chan error)
-		go func() { _, err := l.enter(ctx, "gate"); done <- err }()
+		go func() { _, err := l.acquire(ctx, "gate"); done <- err }()
 		synctest.Wait()
 		leave[0]()
 		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		f, err := l.enter(t.Context(), "gate")
+		f, err := l.acquire(t.Context(), "gate")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range append(leave[1:], f) {
 			f()
 		}
-		if len(l.places) != 0 {
-			t.Errorf("%d places are kept", len(l.places))
+		if len(l.all) != 0 {
+			t.Errorf("%d limits are kept", len(l.all))
 		}
 	})
 }
