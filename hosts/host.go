@@ -1,10 +1,8 @@
 package hosts
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,50 +10,50 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Host is one machine of the inventory, every default filled in. It is known by
-// Name everywhere: several machines may share a host name or a boot id.
+// Host is one machine of the inventory, with all defaults filled in. It is identified by
+// Name: several machines may share a host name or a boot id.
 type Host struct {
 	Name      string
 	Addresses []string // tried in turn; never empty for ssh
-	Port      int      // 0: what ssh_config says, else 22
-	User      string   // "": what ssh_config says, else the local user
-	Identity  string   // key file; "": what ssh_config says, else the usual ones
-	Jump      []string // gateways in order; nil: what ssh_config says
+	Port      int      // 0: from ssh_config, else 22
+	User      string   // "": from ssh_config, else the local user
+	Identity  string   // key file; "": from ssh_config, else the usual ones
+	Jump      []string // gateways in order; nil: from ssh_config
 
 	Slots       SlotRule
-	Yield       bool // fewer slots as the load of others rises
-	MaxLoad     float64
-	MinMemFree  int64 // bytes
-	MinDiskFree int64 // bytes
+	Yield       bool    // reduces slots for other users' load
+	MaxLoad     float64 // above which nothing is started; 0: without a limit
+	MinMemFree  int64   // bytes
+	MinDiskFree int64   // bytes
 	Quiet       []Quiet
-	Owner       string        // what is done while a person uses it: OwnerPause, OwnerSuspend, or "" for nothing
+	Owner       string        // while a person uses it: OwnerPause, OwnerSuspend, or "" for no effect
 	OwnerIdle   time.Duration // 0: DefaultOwnerIdle
 	Nice        int
 	Tags        []string // sorted
-	Queues      []Kept   // which queues it, or a part of it, is kept for
+	Queues      []Kept   // parts that are kept for queues
 	GPUs        int      // -1: as many as the host reports
-	GPUIDs      []int    // the devices that may be used, in the order of their numbers; nil: those that the host reports
-	NoMemLimit  bool     // mem= of a job reserves memory and limits nothing
-	Weight      float64  // relative speed, 1 unless told
+	GPUIDs      []int    // sorted numbers of the devices that may be used; nil: those that the host reports
+	NoMemLimit  bool     // mem= of a job reserves memory without limiting it
+	Weight      float64  // relative speed; the default is 1
 	WorkDir     string   // "": ~/.dcs-tui
 	ShareDir    string   // "": /var/tmp/dcs-share
 	Setup       string
-	Send        []string      // files that every job gets there: PATH or PATH:DEST, on the dispatcher's machine
+	Send        []string      // files of the dispatcher's machine that every job gets: PATH or PATH:DEST
 	LostAfter   time.Duration // 0: the default, 60 s
 
 	Link    string   // "ssh", "local" or "command"
 	Command []string // argv of a "command" link
-	Shells  int      // number of shells at the far end that split the words of a "command" link again (see RemoteShells)
+	Shells  int      // see RemoteShells
 
 	File string // where it was read from, for messages
 	Line int
 }
 
-// SlotRule is `slots` of the inventory: a fixed number, or the cores of the
-// host less a reserve ("cores-1").
+// SlotRule is `slots` of the inventory: a fixed number, or the number of cores less a
+// reserve ("cores-1").
 type SlotRule struct {
-	Fixed int // > 0: exactly so many
-	Less  int // otherwise: cores - Less, at least 1
+	Fixed int // number of slots if it is positive
+	Less  int // otherwise cores - Less, at least 1
 }
 
 // Count returns the slots of a host with that many cores, at least 1.
@@ -66,7 +64,18 @@ func (r SlotRule) Count(cores int) int {
 	return max(1, cores-r.Less)
 }
 
-// Quiet is a daily time of rest in the host's local time; it may span midnight.
+// String returns the rule as it is written in the inventory.
+func (r SlotRule) String() string {
+	switch {
+	case r.Fixed > 0:
+		return strconv.Itoa(r.Fixed)
+	case r.Less == 0:
+		return "cores"
+	}
+	return "cores-" + strconv.Itoa(r.Less)
+}
+
+// Quiet is a daily time without launches, in the host's local time. It may span midnight.
 type Quiet struct{ From, To time.Duration }
 
 // The values of Host.Owner.
@@ -78,7 +87,7 @@ const (
 // DefaultOwnerIdle is how long a person counts as present after the last use of a host.
 const DefaultOwnerIdle = 10 * time.Minute
 
-// DefaultLostAfter is how long a host may be silent before it is given up.
+// DefaultLostAfter is how long a host may send no heartbeat before it is lost.
 const DefaultLostAfter = 60 * time.Second
 
 // LostAfterOrDefault returns LostAfter, or the default when it is 0.
@@ -108,8 +117,8 @@ type Inventory struct {
 	defaults *draft // [defaults]; nil: none
 }
 
-// GPUNumbers returns the numbers of the devices that may be used, in their order. hello is
-// what the host reports, nil if that is not known. nil: it depends on what the host reports.
+// GPUNumbers returns the sorted numbers of the devices that may be used. hello is nil if it
+// is not known; then the result is nil if it depends on hello.
 func (h *Host) GPUNumbers(hello *Hello) []int {
 	numbers := h.GPUIDs
 	switch {
@@ -121,13 +130,13 @@ func (h *Host) GPUNumbers(hello *Hello) []int {
 	if h.GPUs < 0 {
 		return numbers
 	}
-	if h.GPUs > len(numbers) && h.GPUIDs == nil { // the inventory knows more than the host
+	if h.GPUs > len(numbers) && h.GPUIDs == nil { // the inventory has more than the host reports
 		numbers = upTo(h.GPUs)
 	}
 	return append([]int{}, numbers[:min(h.GPUs, len(numbers))]...)
 }
 
-// GPUNumbers returns the numbers of the devices that were found, in their order.
+// GPUNumbers returns the sorted numbers of the devices that the host has.
 func (m *Hello) GPUNumbers() []int {
 	if len(m.GPUIDs) > 0 {
 		return m.GPUIDs
@@ -198,138 +207,65 @@ func (h *Host) Limits() string {
 	return strings.Join(parts, ", ")
 }
 
-// Text lists who uses what on a shared host, "" if nobody is known to.
-func (s *Sharing) Text() string {
-	if s == nil {
-		return ""
-	}
-	var users []string
-	for _, u := range s.Users {
-		text := u.Name + " " + jobs.Plural(u.Slots, "slot")
-		if u.Want > u.Slots {
-			text += fmt.Sprintf(" of %d wanted", u.Want)
-		}
-		if u.Memory > 0 {
-			text += fmt.Sprintf(", %.3g GiB", float64(u.Memory)/(1<<30))
-		}
-		for _, n := range u.GPUs {
-			text += fmt.Sprintf(", GPU %d", n)
-		}
-		if len(u.Runs) > 0 {
-			text += " (" + strings.Join(u.Runs, ", ") + ")"
-		}
-		users = append(users, text)
-	}
-	return strings.Join(users, "; ")
+// Kept is the part of a host that is kept for the jobs of a queue: slots, GPUs, or, if both
+// are 0, all of it.
+type Kept struct {
+	Queue       string
+	Slots, GPUs int
 }
 
-// Limits of a line that reports changes of an inventory.
-const (
-	maxNamed   = 4 // hosts of each kind of change
-	maxChanges = 4 // different changes
-)
-
-// Changes describes in one line which hosts were added, removed and changed.
-// It returns "" if none was. Hosts with the same change are grouped.
-func Changes(old, now []*Host) string {
-	before := map[string]*Host{}
-	for _, h := range old {
-		before[h.Name] = h
+// String returns k as it is written in the inventory.
+func (k Kept) String() string {
+	s := k.Queue
+	if k.Slots > 0 {
+		s += fmt.Sprintf(" slots=%d", k.Slots)
 	}
-	var added, removed, changes []string
-	changed := map[string][]string{} // hosts by change
-	for _, h := range now {
-		was := before[h.Name]
-		delete(before, h.Name)
-		if was == nil {
-			added = append(added, h.Name)
-			continue
-		}
-		if text := hostChange(was, h); text != "" {
-			if changed[text] == nil {
-				changes = append(changes, text)
-			}
-			changed[text] = append(changed[text], h.Name)
-		}
+	if k.GPUs > 0 {
+		s += fmt.Sprintf(" gpus=%d", k.GPUs)
 	}
-	for _, h := range old {
-		if before[h.Name] != nil {
-			removed = append(removed, h.Name)
-		}
-	}
-	var parts []string
-	say := func(what string, names []string) {
-		if len(names) > 0 {
-			parts = append(parts, what+" "+nameSome(names))
-		}
-	}
-	say("added", added)
-	say("removed", removed)
-	slices.SortStableFunc(changes, func(a, b string) int { return cmp.Compare(len(changed[b]), len(changed[a])) })
-	rest := 0
-	for i, text := range changes {
-		if i >= maxChanges {
-			rest += len(changed[text])
-			continue
-		}
-		parts = append(parts, nameSome(changed[text])+": "+text)
-	}
-	if rest > 0 {
-		parts = append(parts, jobs.Plural(rest, "other host")+" changed")
-	}
-	return strings.Join(parts, "; ")
+	return s
 }
 
-// nameSome joins names. It shortens a long list.
-func nameSome(names []string) string {
-	if more := len(names) - maxNamed; more > 1 {
-		names = append(slices.Clone(names[:maxNamed]), strconv.Itoa(more)+" more")
+// checkQueues returns an error if more is kept than the host is known to have.
+func (h *Host) checkQueues() error {
+	slots, gpus := h.KeptFrom("")
+	switch {
+	case h.Slots.Fixed > 0 && slots > h.Slots.Fixed:
+		return fmt.Errorf("%s are kept, and the host has %d", jobs.Plural(slots, "slot"), h.Slots.Fixed)
+	case h.GPUs >= 0 && gpus > h.GPUs:
+		return fmt.Errorf("%s are kept, and the host has %d", jobs.Plural(gpus, "GPU"), h.GPUs)
+	}
+	return nil
+}
+
+// IsOpenTo reports whether jobs of a queue may run on the host.
+func (h *Host) IsOpenTo(queue string) bool {
+	open := true
+	for _, k := range h.Queues {
+		if k.Queue == queue {
+			return true
+		}
+		open = open && k.Slots+k.GPUs > 0
+	}
+	return open
+}
+
+// KeptFrom returns the slots and GPUs of the host that are kept for queues other than queue.
+func (h *Host) KeptFrom(queue string) (slots, gpus int) {
+	for _, k := range h.Queues {
+		if k.Queue != queue {
+			slots += k.Slots
+			gpus += k.GPUs
+		}
+	}
+	return slots, gpus
+}
+
+// KeptText lists what is kept for queues: "urgent, late slots=2".
+func (h *Host) KeptText() string {
+	var names []string
+	for _, k := range h.Queues {
+		names = append(names, k.String())
 	}
 	return strings.Join(names, ", ")
-}
-
-// hostChange describes how a host has changed. It returns "" if it has not.
-func hostChange(old, now *Host) string {
-	var parts []string
-	value := func(key, was, is string) {
-		if was != is {
-			parts = append(parts, key+" "+cmp.Or(is, "none")+" (was "+cmp.Or(was, "none")+")")
-		}
-	}
-	value("slots", slotsValue(old.Slots), slotsValue(now.Slots))
-	value("tags", strings.Join(old.Tags, " "), strings.Join(now.Tags, " "))
-	value("queues", old.KeptText(), now.KeptText())
-	value("address", strings.Join(old.Addresses, " "), strings.Join(now.Addresses, " "))
-	var others []string
-	for _, o := range []struct {
-		key     string
-		was, is any
-	}{
-		{"port", old.Port, now.Port}, {"user", old.User, now.User}, {"identity", old.Identity, now.Identity},
-		{"jump", old.Jump, now.Jump}, {"yield", old.Yield, now.Yield}, {"max_load", old.MaxLoad, now.MaxLoad},
-		{"min_mem_free", old.MinMemFree, now.MinMemFree}, {"min_disk_free", old.MinDiskFree, now.MinDiskFree},
-		{"quiet", old.Quiet, now.Quiet}, {"owner", old.Owner, now.Owner}, {"owner_idle", old.OwnerIdle, now.OwnerIdle}, {"nice", old.Nice, now.Nice}, {"gpus", old.GPUs, now.GPUs}, {"gpu_ids", old.GPUIDs, now.GPUIDs}, {"mem_limit", !old.NoMemLimit, !now.NoMemLimit}, {"weight", old.Weight, now.Weight},
-		{"work_dir", old.WorkDir, now.WorkDir}, {"share_dir", old.ShareDir, now.ShareDir},
-		{"setup", old.Setup, now.Setup}, {"send", old.Send, now.Send}, {"lost_after", old.LostAfter, now.LostAfter},
-		{"link", append([]string{old.Link}, old.Command...), append([]string{now.Link}, now.Command...)},
-	} {
-		if !reflect.DeepEqual(o.was, o.is) {
-			others = append(others, o.key)
-		}
-	}
-	if len(others) > 0 {
-		parts = append(parts, "other "+strings.Join(others, ", "))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// slotsValue returns the rule for slots as it is written in the inventory.
-func slotsValue(r SlotRule) string {
-	if r.Fixed > 0 {
-		return strconv.Itoa(r.Fixed)
-	}
-	if r.Less == 0 {
-		return "cores"
-	}
-	return "cores-" + strconv.Itoa(r.Less)
 }

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,21 +10,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
 	"dcs-tui/jobs"
 )
 
-// maxInventory bounds the size of an inventory file: a wrong path (a core dump,
-// a disk image) must not be read whole.
+// maxInventory bounds the size of an inventory file, so that a wrong path, such as that of a
+// disk image, is not read whole.
 const maxInventory = 8 << 20
 
-// FindInventory returns the inventory file to read: flag (--hosts), else
-// ./hosts.toml, else $XDG_CONFIG_HOME/dcs-tui/hosts.toml (~/.config when that
-// is not set); "" when there is none, and then Local is the inventory. A file
-// that was asked for and is not there is an error.
+// FindInventory returns the inventory file to read: flag (--hosts), else ./hosts.toml, else
+// $XDG_CONFIG_HOME/dcs-tui/hosts.toml (~/.config if that is not set). It returns "" if there
+// is none; then Local is the inventory. A flag that names a missing file is an error.
 func FindInventory(flag string) (string, error) {
 	if flag != "" {
 		if _, err := os.Stat(flag); err != nil {
@@ -41,13 +40,13 @@ func FindInventory(flag string) (string, error) {
 		case err == nil:
 			return file, nil
 		case !errors.Is(err, fs.ErrNotExist):
-			return "", fmt.Errorf("inventory file: %w", err) // it exists and cannot be read, which is an error
+			return "", fmt.Errorf("inventory file: %w", err)
 		}
 	}
 	return "", nil
 }
 
-// configDir is $XDG_CONFIG_HOME, which counts only when absolute, else ~/.config.
+// configDir returns $XDG_CONFIG_HOME if it is absolute, else ~/.config.
 func configDir() string {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -58,8 +57,8 @@ func configDir() string {
 	return ""
 }
 
-// Load reads an inventory file. The warnings are lines for people. An error
-// about what is in the file is of type Problems.
+// Load reads an inventory file. It returns warnings, one line each. An error about the
+// content of the file is of type Problems.
 func Load(path string) (*Inventory, []string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,7 +68,7 @@ func Load(path string) (*Inventory, []string, error) {
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return nil, nil, fmt.Errorf("inventory file: %s is a directory", path)
 	}
-	// The size is not checked first: the file may be a pipe, and a device has no size.
+	// The file may be a pipe or a device, which have no size to check.
 	data, err := io.ReadAll(io.LimitReader(f, maxInventory+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("inventory file: %w", err)
@@ -80,8 +79,8 @@ func Load(path string) (*Inventory, []string, error) {
 	return Parse(data, path)
 }
 
-// Local is the inventory of this machine alone, for use when there is no
-// file: one host over the local link, a core left free.
+// Local returns the inventory of this machine alone, for use without a file: one host over
+// the local link, with one slot less than cores.
 func Local() *Inventory {
 	h := defaultHost()
 	h.Name, h.Link = "local", "local"
@@ -94,7 +93,7 @@ func Local() *Inventory {
 	return &Inventory{Hosts: []*Host{&h}}
 }
 
-// defaultHost is a host of which nothing is said.
+// defaultHost returns a host with the default values.
 func defaultHost() Host {
 	return Host{Yield: true, Nice: 10, GPUs: -1, Weight: 1, Link: "ssh"}
 }
@@ -114,8 +113,8 @@ func (inv *Inventory) Find(name string) *Host {
 	return nil
 }
 
-// TokensWith returns how many tokens there are of each kind: as the command line says, and
-// otherwise as the inventory does.
+// TokensWith returns the number of tokens of each kind. Those of the command line replace
+// those of the inventory.
 func (inv *Inventory) TokensWith(commandLine []jobs.Token) []jobs.Token {
 	all := slices.Clone(commandLine)
 	for _, t := range inv.Tokens {
@@ -142,7 +141,7 @@ func (inv *Inventory) Add(name, options string) (*Host, error) {
 	if def == nil {
 		def = &draft{host: defaultHost()}
 	}
-	r := &reader{notes: n, at: locate(nil), seen: map[string]int{}}
+	r := newReader(n, nil)
 	r.host(def, 0, values)
 	switch err := n.err(); {
 	case err != nil:
@@ -176,8 +175,8 @@ func optionValue(s string) any {
 	return s
 }
 
-// TOML returns the text of an inventory in the form to which AddedText can be appended: that
-// of its file, unless it has none or is a list of logins.
+// TOML returns the inventory as TOML, to which AddedText can be appended. It is the text of
+// the file unless there is no file or it is a list of logins.
 func (inv *Inventory) TOML() string {
 	if inv.Text != "" && !isLogins([]byte(inv.Text)) {
 		return inv.Text
@@ -221,9 +220,9 @@ func AddedText(name, options string) string {
 	return b.String()
 }
 
-// With returns the hosts that a run uses: those of the inventory that people did not
-// remove, those that they added, and those of providers. added are those that it made, and
-// errs tells of those that could not be made.
+// With returns the hosts that a run uses: those of the inventory that were not removed on
+// request, those that were added on request, and those of providers. added holds those that
+// it made, and errs an error for each that could not be made.
 func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) (list, added []*Host, errs []error) {
 	names := map[string]bool{}
 	add := func(h *Host) {
@@ -260,7 +259,7 @@ type Problem struct {
 	Text string
 }
 
-// String gives "file:line: text".
+// String returns "file:line: text".
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return p.File + ": " + p.Text
@@ -271,10 +270,10 @@ func (p Problem) String() string {
 // Problems is everything wrong with an inventory file, in order of lines.
 type Problems []Problem
 
-// maxShown bounds the text of Problems: a wrong file can be wrong 10,000 times.
+// maxShown bounds the problems in Problems.Error: a wrong file can have 10,000 of them.
 const maxShown = 20
 
-// Error gives a line a problem, at most 20 of them.
+// Error returns a line for each problem, at most maxShown.
 func (p Problems) Error() string {
 	var b strings.Builder
 	for i, one := range p {
@@ -309,15 +308,10 @@ func (n *notes) err() error {
 	if len(n.problems) == 0 {
 		return nil
 	}
-	sort.SliceStable(n.problems, func(i, j int) bool { return n.problems[i].Line < n.problems[j].Line })
-	return n.problems
+	return sortByLine(n.problems)
 }
 
-func (n *notes) warningLines() []string {
-	sort.SliceStable(n.warnings, func(i, j int) bool { return n.warnings[i].Line < n.warnings[j].Line })
-	var lines []string
-	for _, w := range n.warnings {
-		lines = append(lines, w.String())
-	}
-	return lines
+func sortByLine(list Problems) Problems {
+	slices.SortStableFunc(list, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	return list
 }

@@ -27,7 +27,7 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='a'\n\n[[provider]]\nname='cloud'\n", "f:4: a [[provider]] without a create, list, terminate, max"},
 		{"[[provider]]\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\n", "f:1: a [[provider]] without a name"},
 		{"[[provider]]\nname='a'\ncreat='x'\n", `f:3: unknown key "creat"; did you mean "create"?`},
-		{"[[provider]]\nname='a'\ncreate=3\n", "f:3: create: must be a command in quotes, not a whole number"},
+		{"[[provider]]\nname='a'\ncreate=3\n", "f:3: create: must be a text in quotes, not a whole number"},
 		{"[[provider]]\nname='a'\ncreate=' '\n", "f:3: create: must not be empty"},
 		{"[[provider]]\nname='a b'\ncreate='a'\nlist='b'\nterminate='c'\nmax=1\n", "f:2: the host name \"a b\" contains"},
 		{"[[provider]]\nname='a'\nmax=0\n", "f:3: max: must be from 1 to 1000"},

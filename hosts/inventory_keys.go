@@ -13,161 +13,153 @@ import (
 	"dcs-tui/jobs"
 )
 
-// draft is a table of the inventory on its way to become hosts or a provider: the values
-// of [defaults] first, those of the [[host]] or [[provider]] over them.
+// draft is one table of an inventory while it is read: the values of [defaults], and over
+// them those of the [[host]] or [[provider]].
 type draft struct {
 	table     string // "host" or "provider"; "" for [defaults]
 	host      Host
 	provider  Provider
 	slurm     Slurm
-	name      string
-	addresses []string
-	slots     *slotsWord
+	name      string   // pattern
+	addresses []string // patterns
+	slots     *slotsValue
 	reserve   *int
 }
 
-// slotsWord is `slots` as written.
-type slotsWord struct {
+// slotsValue is `slots` as written.
+type slotsValue struct {
 	fixed int  // a number
 	less  int  // cores-N
-	bare  bool // "cores": reserve says how many less
+	bare  bool // "cores", from which reserve is subtracted
 }
 
-// inventoryKey is one key of [defaults], [[host]] and [[provider]].
+// inventoryKey is a key of [defaults], [[host]] and [[provider]].
 type inventoryKey struct {
-	set      func(d *draft, v any) error // the error is for people and does not name the key
-	own      bool                        // belongs to one [[host]] or [[provider]], not in [defaults]
-	provider bool                        // belongs in a [[provider]] only
+	name  string
+	scope scope
+	value
 }
 
-// inventoryKeys is every key there is; hosts.toml.example documents them.
-var inventoryKeys = map[string]inventoryKey{
-	"name":          {set: str(func(d *draft, s string) error { d.name = s; return nil }), own: true},
-	"address":       {set: list(setAddress), own: true},
-	"port":          {set: number(1, 65535, func(d *draft, n int) { d.host.Port = n })},
-	"user":          {set: str(setUser)},
-	"identity":      {set: str(setIdentity)},
-	"jump":          {set: list(setJump)},
-	"slots":         {set: setSlots},
-	"reserve":       {set: number(0, jobs.MaxSlots, func(d *draft, n int) { d.reserve = &n })},
-	"yield":         {set: boolean(func(d *draft, b bool) { d.host.Yield = b })},
-	"max_load":      {set: decimal(true, func(d *draft, f float64) { d.host.MaxLoad = f })},
-	"min_mem_free":  {set: size(func(d *draft, n int64) { d.host.MinMemFree = n })},
-	"min_disk_free": {set: size(func(d *draft, n int64) { d.host.MinDiskFree = n })},
-	"quiet":         {set: list(setQuiet)},
-	"owner":         {set: str(setOwner)},
-	"owner_idle":    {set: span(time.Second, 0, func(d *draft, t time.Duration) { d.host.OwnerIdle = t })},
-	"nice":          {set: number(0, 19, func(d *draft, n int) { d.host.Nice = n })},
-	"tags":          {set: list(setTags)},
-	"queues":        {set: list(setQueues)},
-	"gpus":          {set: number(-1, jobs.MaxGPUs, func(d *draft, n int) { d.host.GPUs = n })},
-	"gpu_ids":       {set: setGPUIDs},
-	"mem_limit":     {set: boolean(func(d *draft, b bool) { d.host.NoMemLimit = !b })},
-	"weight":        {set: decimal(false, func(d *draft, f float64) { d.host.Weight = f })},
-	"work_dir":      {set: str(setWorkDir)},
-	"share_dir":     {set: str(setShareDir)},
-	"setup":         {set: setSetup},
-	"send":          {set: list(func(d *draft, items []string) error { d.host.Send = items; return nil })},
-	"lost_after":    {set: span(time.Second, 0, func(d *draft, t time.Duration) { d.host.LostAfter = t })},
-	"link":          {set: setLink},
-	"type":          {set: str(setType), own: true, provider: true},
-	"create":        {set: command(func(p *Provider, s string) { p.Create = s }), own: true, provider: true},
-	"list":          {set: command(func(p *Provider, s string) { p.List = s }), own: true, provider: true},
-	"terminate":     {set: command(func(p *Provider, s string) { p.Terminate = s }), own: true, provider: true},
-	"max":           {set: number(1, MaxInstances, func(d *draft, n int) { d.provider.Max = n }), own: true, provider: true},
-	"startup":       {set: span(time.Second, 24*time.Hour, func(d *draft, t time.Duration) { d.provider.Startup = t }), own: true, provider: true},
-	"idle":          {set: span(time.Second, 0, func(d *draft, t time.Duration) { d.provider.Idle = t }), own: true, provider: true},
-	"price":         {set: decimal(true, func(d *draft, f float64) { d.provider.Price = f }), own: true, provider: true},
+// scope is where a key may stand.
+type scope int
+
+const (
+	anywhere     scope = iota
+	notDefaults        // in a [[host]] or [[provider]]
+	providerOnly       // in a [[provider]]
+	slurmOnly          // in a [[provider]] with type = "slurm"
+)
+
+// inventoryKeys lists all keys; hosts.toml.example documents them.
+var inventoryKeys = []inventoryKey{
+	{"name", notDefaults, line(func(d *draft) *string { return &d.name }, anyText)},
+	{"address", notDefaults, lines(func(d *draft) *[]string { return &d.addresses }, parseAddresses)},
+	{"port", anywhere, number(func(d *draft) *int { return &d.host.Port }, 1, 65535)},
+	{"user", anywhere, line(func(d *draft) *string { return &d.host.User }, parseUser)},
+	{"identity", anywhere, line(func(d *draft) *string { return &d.host.Identity }, parseIdentity)},
+	{"jump", anywhere, lines(func(d *draft) *[]string { return &d.host.Jump }, parseJump)},
+	{"slots", anywhere, value{set: setSlots}},
+	{"reserve", anywhere, value{set: setReserve}},
+	{"yield", anywhere, boolean(func(d *draft) *bool { return &d.host.Yield }, true)},
+	{"max_load", anywhere, decimal(func(d *draft) *float64 { return &d.host.MaxLoad }, true)},
+	{"min_mem_free", anywhere, size(func(d *draft) *int64 { return &d.host.MinMemFree })},
+	{"min_disk_free", anywhere, size(func(d *draft) *int64 { return &d.host.MinDiskFree })},
+	{"quiet", anywhere, lines(func(d *draft) *[]Quiet { return &d.host.Quiet }, parseQuietTimes)},
+	{"owner", anywhere, line(func(d *draft) *string { return &d.host.Owner }, parseOwner)},
+	{"owner_idle", anywhere, duration(func(d *draft) *time.Duration { return &d.host.OwnerIdle }, time.Second, 0)},
+	{"nice", anywhere, number(func(d *draft) *int { return &d.host.Nice }, 0, 19)},
+	{"tags", anywhere, lines(func(d *draft) *[]string { return &d.host.Tags }, parseTags)},
+	{"queues", anywhere, lines(func(d *draft) *[]Kept { return &d.host.Queues }, parseKept)},
+	{"gpus", anywhere, number(func(d *draft) *int { return &d.host.GPUs }, -1, jobs.MaxGPUs)},
+	{"gpu_ids", anywhere, value{set: setGPUIDs, get: func(d *draft) any { return d.host.GPUIDs }}},
+	{"mem_limit", anywhere, boolean(func(d *draft) *bool { return &d.host.NoMemLimit }, false)},
+	{"weight", anywhere, decimal(func(d *draft) *float64 { return &d.host.Weight }, false)},
+	{"work_dir", anywhere, line(func(d *draft) *string { return &d.host.WorkDir }, parseWorkDir)},
+	{"share_dir", anywhere, line(func(d *draft) *string { return &d.host.ShareDir }, parseShareDir)},
+	{"setup", anywhere, shell(func(d *draft) *string { return &d.host.Setup }, true)},
+	{"send", anywhere, lines(func(d *draft) *[]string { return &d.host.Send }, anyTexts)},
+	{"lost_after", anywhere, duration(func(d *draft) *time.Duration { return &d.host.LostAfter }, time.Second, 0)},
+	{"link", anywhere, value{set: setLink, get: func(d *draft) any { return append([]string{d.host.Link}, d.host.Command...) }}},
+
+	{"type", providerOnly, value{set: setType}},
+	{"create", providerOnly, shell(func(d *draft) *string { return &d.provider.Create }, false)},
+	{"list", providerOnly, shell(func(d *draft) *string { return &d.provider.List }, false)},
+	{"terminate", providerOnly, shell(func(d *draft) *string { return &d.provider.Terminate }, false)},
+	{"max", providerOnly, number(func(d *draft) *int { return &d.provider.Max }, 1, MaxInstances)},
+	{"startup", providerOnly, duration(func(d *draft) *time.Duration { return &d.provider.Startup }, time.Second, 24*time.Hour)},
+	{"idle", providerOnly, duration(func(d *draft) *time.Duration { return &d.provider.Idle }, time.Second, 0)},
+	{"price", providerOnly, decimal(func(d *draft) *float64 { return &d.provider.Price }, true)},
+
+	{"partition", slurmOnly, line(func(d *draft) *string { return &d.slurm.Partition }, anyText)},
+	{"account", slurmOnly, line(func(d *draft) *string { return &d.slurm.Account }, anyText)},
+	{"gres", slurmOnly, line(func(d *draft) *string { return &d.slurm.Gres }, anyText)},
+	{"time", slurmOnly, duration(func(d *draft) *time.Duration { return &d.slurm.Time }, time.Minute, maxTime)},
+	{"nodes", slurmOnly, number(func(d *draft) *int { return &d.slurm.Nodes }, 1, maxNodes)},
+	{"margin", slurmOnly, duration(func(d *draft) *time.Duration { return &d.slurm.Margin }, 0, 0)},
+	{"sbatch", slurmOnly, lines(func(d *draft) *[]string { return &d.slurm.Options }, anyTexts)},
 }
 
-// inventoryKeyNames returns the keys that a table may have, in alphabetical order.
-func inventoryKeyNames(table string) []string {
-	names := make([]string, 0, len(inventoryKeys))
-	for name, k := range inventoryKeys {
-		if table == "provider" || !k.provider {
-			names = append(names, name)
+// findKey returns the key of that name; nil: there is none.
+func findKey(name string) *inventoryKey {
+	if i := slices.IndexFunc(inventoryKeys, func(k inventoryKey) bool { return k.name == name }); i >= 0 {
+		return &inventoryKeys[i]
+	}
+	return nil
+}
+
+// keyNames returns the keys that a table may have.
+func keyNames(table string) (names []string) {
+	for _, k := range inventoryKeys {
+		if table == "provider" || k.scope < providerOnly {
+			names = append(names, k.name)
 		}
 	}
-	slices.Sort(names)
 	return names
 }
 
-// command takes shell text, of several lines too.
-func command(set func(*Provider, string)) func(*draft, any) error {
-	return func(d *draft, v any) error {
-		s, ok := v.(string)
-		switch {
-		case !ok:
-			return wrongKind(v, "a command in quotes")
-		case strings.TrimSpace(s) == "":
-			return fmt.Errorf("must not be empty")
-		case strings.ContainsRune(s, 0):
-			return fmt.Errorf("contains a NUL byte")
-		}
-		set(&d.provider, strings.TrimSpace(s))
-		return nil
-	}
-}
+func anyText(s string) (string, error)          { return s, nil }
+func anyTexts(items []string) ([]string, error) { return items, nil }
 
-func setUser(d *draft, s string) error {
+func parseUser(s string) (string, error) {
 	if s[0] == '-' || strings.ContainsAny(s, " @:/") {
-		return fmt.Errorf("%q is not a user name", s)
+		return "", fmt.Errorf("%q is not a user name", s)
 	}
-	d.host.User = s
-	return nil
+	return s, nil
 }
 
-// absolute is also what starts in the home directory.
-func absolute(s string) bool { return path.IsAbs(s) || s == "~" || strings.HasPrefix(s, "~/") }
+// isAbsolute reports whether a path begins at the root or in a home directory.
+func isAbsolute(s string) bool { return path.IsAbs(s) || s == "~" || strings.HasPrefix(s, "~/") }
 
-func setIdentity(d *draft, s string) error {
-	if !absolute(s) && !strings.HasPrefix(s, "%d/") {
-		return fmt.Errorf("%q must be an absolute path (/… or ~/…)", s)
+func parseIdentity(s string) (string, error) {
+	if !isAbsolute(s) && !strings.HasPrefix(s, "%d/") {
+		return "", fmt.Errorf("%q must be an absolute path (/… or ~/…)", s)
 	}
-	d.host.Identity = s
-	return nil
+	return s, nil
 }
 
-func setWorkDir(d *draft, s string) error {
-	if !absolute(s) {
-		return fmt.Errorf("%q must be an absolute path on the host (/… or ~/…)", s)
+func parseWorkDir(s string) (string, error) {
+	if !isAbsolute(s) {
+		return "", fmt.Errorf("%q must be an absolute path on the host (/… or ~/…)", s)
 	}
-	d.host.WorkDir = path.Clean(s)
-	return nil
+	return path.Clean(s), nil
 }
 
-func setShareDir(d *draft, s string) error {
+func parseShareDir(s string) (string, error) {
 	if !path.IsAbs(s) {
-		return fmt.Errorf("%q must be an absolute path on the host (/…)", s)
+		return "", fmt.Errorf("%q must be an absolute path on the host (/…)", s)
 	}
-	d.host.ShareDir = path.Clean(s)
-	return nil
+	return path.Clean(s), nil
 }
 
-// setSetup takes several lines too: it is shell.
-func setSetup(d *draft, v any) error {
-	s, ok := v.(string)
-	if !ok {
-		return wrongKind(v, "a text in quotes")
-	}
-	if strings.ContainsRune(s, 0) {
-		return fmt.Errorf("contains a NUL byte")
-	}
-	d.host.Setup = strings.TrimSpace(s)
-	return nil
-}
-
-func setAddress(d *draft, items []string) error {
+func parseAddresses(items []string) ([]string, error) {
 	if len(items) == 0 {
-		return fmt.Errorf("must not be an empty list; leave it out to use the name")
+		return nil, errors.New("must not be an empty list; leave it out to use the name")
 	}
-	d.addresses = items
-	return nil
+	return items, nil
 }
 
-// setJump keeps an empty list apart from none at all: it means no gateway,
-// whatever ssh_config says.
-func setJump(d *draft, items []string) error {
+// parseJump returns an empty list, not nil, for "none": no gateway, whatever ssh_config has.
+func parseJump(items []string) ([]string, error) {
 	jumps := []string{}
 	for _, item := range items {
 		for one := range strings.SplitSeq(item, ",") {
@@ -176,56 +168,69 @@ func setJump(d *draft, items []string) error {
 				continue
 			}
 			if one == "" || one[0] == '-' || strings.ContainsAny(one, " /") {
-				return fmt.Errorf("%q is not a gateway; write [user@]host[:port], or none", one)
+				return nil, fmt.Errorf("%q is not a gateway; write [user@]host[:port], or none", one)
 			}
 			jumps = append(jumps, one)
 		}
 	}
-	d.host.Jump = jumps
-	return nil
+	return jumps, nil
 }
 
-func setQuiet(d *draft, items []string) error {
-	d.host.Quiet = nil
+func parseQuietTimes(items []string) (list []Quiet, err error) {
 	for _, item := range items {
 		q, err := parseQuiet(item)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		d.host.Quiet = append(d.host.Quiet, q)
+		list = append(list, q)
 	}
-	return nil
+	return list, nil
 }
 
-func setOwner(d *draft, s string) error {
+func parseOwner(s string) (string, error) {
 	switch s {
 	case "ignore":
-		s = ""
+		return "", nil
 	case OwnerPause, OwnerSuspend:
-	default:
-		return fmt.Errorf(`must be "pause", "suspend" or "ignore", not %q`, s)
+		return s, nil
 	}
-	d.host.Owner = s
-	return nil
+	return "", fmt.Errorf(`must be "pause", "suspend" or "ignore", not %q`, s)
 }
 
-func setTags(d *draft, items []string) error {
-	var tags []string
+func parseTags(items []string) (tags []string, err error) {
 	for _, item := range items {
 		for t := range strings.SplitSeq(item, ",") {
 			t = strings.TrimSpace(t)
-			if t == "" || len(t) > 63 || strings.ContainsFunc(t, func(r rune) bool { return !plain(r) && r != ':' && r != '=' && r != '+' }) {
-				return fmt.Errorf("%q is not a tag; letters, digits and . _ - : = + are allowed, at most 63", t)
+			if t == "" || len(t) > 63 || strings.ContainsFunc(t, func(r rune) bool { return !isNameRune(r) && r != ':' && r != '=' && r != '+' }) {
+				return nil, fmt.Errorf("%q is not a tag; letters, digits and . _ - : = + are allowed, at most 63", t)
 			}
 			tags = append(tags, t)
 		}
 	}
 	slices.Sort(tags)
-	d.host.Tags = slices.Compact(tags)
-	return nil
+	return slices.Compact(tags), nil
 }
 
-// setGPUIDs takes the number of a device, or a list of such numbers.
+// keptPattern matches an item of `queues`.
+var keptPattern = regexp.MustCompile(`^(.*?\S)(?: slots=([1-9]\d{0,3}))?(?: gpus=([1-9]\d{0,3}))?$`)
+
+func parseKept(items []string) (list []Kept, err error) {
+	for _, item := range items {
+		m := keptPattern.FindStringSubmatch(item)
+		if m == nil || strings.Contains(m[1], "slots=") || strings.Contains(m[1], "gpus=") {
+			return nil, fmt.Errorf(`%q is none of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
+		}
+		if slices.ContainsFunc(list, func(k Kept) bool { return k.Queue == m[1] }) {
+			return nil, fmt.Errorf("the queue %s is given twice", m[1])
+		}
+		slots, _ := strconv.Atoi(m[2])
+		gpus, _ := strconv.Atoi(m[3])
+		list = append(list, Kept{m[1], slots, gpus})
+	}
+	return list, nil
+}
+
+// setGPUIDs accepts the number of a device, or a list of such numbers.
 func setGPUIDs(d *draft, v any) error {
 	list, ok := v.([]any)
 	if !ok {
@@ -244,131 +249,50 @@ func setGPUIDs(d *draft, v any) error {
 	return nil
 }
 
-// setLink takes ssh, local, or a command: split like a shell would, or a list.
+// setLink accepts ssh, local, or a command: a text that is split as by a shell, or a list.
 func setLink(d *draft, v any) error {
-	d.host.Command, d.host.Shells = nil, 0
-	if _, isText := v.(string); !isText {
-		argv, err := texts(v)
-		if err != nil {
+	var argv []string
+	switch s, isText := v.(string); {
+	case s == "ssh", s == "local":
+		d.host.Link, d.host.Command, d.host.Shells = s, nil, 0
+		return nil
+	case s == "srun" && d.table == "provider":
+		argv = []string{s} // completed by reader.slurm
+	case isText:
+		s, err := oneLine(v)
+		if err == nil {
+			argv, err = splitWords(s)
+		}
+		switch {
+		case err != nil:
+			return err
+		case len(argv) == 0 || len(argv) == 1 && !strings.Contains(argv[0], "/"): // a typing error, most likely
+			return fmt.Errorf(`%q is neither "ssh" nor "local"; a command of one word is written as a list: [%q]`, s, s)
+		case argv[0] == "":
+			return fmt.Errorf("%q is a command without a program", s)
+		}
+	default:
+		var err error
+		if argv, err = textList(v); err != nil {
 			return err
 		}
 		if len(argv) == 0 {
-			return fmt.Errorf(`must be "ssh", "local" or a command`)
+			return errors.New(`must be "ssh", "local" or a command`)
 		}
-		d.host.Link, d.host.Command, d.host.Shells = "command", argv, RemoteShells(argv)
-		return nil
-	}
-	s, err := oneLine(v)
-	if err != nil {
-		return err
-	}
-	if s == "ssh" || s == "local" {
-		d.host.Link = s
-		return nil
-	}
-	if s == "srun" && d.table == "provider" {
-		d.host.Link, d.host.Command = "command", []string{s} // completed for Slurm
-		return nil
-	}
-	argv, err := splitWords(s)
-	if err != nil {
-		return err
-	}
-	if len(argv) == 0 || len(argv) == 1 && !strings.Contains(argv[0], "/") { // a typing error, most likely
-		return fmt.Errorf(`%q is neither "ssh" nor "local"; a command of one word is written as a list: [%q]`, s, s)
-	}
-	if argv[0] == "" {
-		return fmt.Errorf("%q is a command without a program", s)
 	}
 	d.host.Link, d.host.Command, d.host.Shells = "command", argv, RemoteShells(argv)
 	return nil
 }
 
-// Kept is what a host keeps for the jobs of a queue: slots, GPUs, or, if both are 0, all
-// of it.
-type Kept struct {
-	Queue       string
-	Slots, GPUs int
+func setReserve(d *draft, v any) error {
+	n, err := wholeNumber(v, 0, jobs.MaxSlots)
+	if err == nil {
+		d.reserve = &n
+	}
+	return err
 }
 
-// String returns k as it is written in the inventory.
-func (k Kept) String() string {
-	s := k.Queue
-	if k.Slots > 0 {
-		s += fmt.Sprintf(" slots=%d", k.Slots)
-	}
-	if k.GPUs > 0 {
-		s += fmt.Sprintf(" gpus=%d", k.GPUs)
-	}
-	return s
-}
-
-// keptForm is an item of `queues`.
-var keptForm = regexp.MustCompile(`^(.*?\S)(?: slots=([1-9]\d{0,3}))?(?: gpus=([1-9]\d{0,3}))?$`)
-
-// setQueues reads `queues`.
-func setQueues(d *draft, items []string) error {
-	d.host.Queues = nil
-	for _, item := range items {
-		m := keptForm.FindStringSubmatch(item)
-		if m == nil || strings.Contains(m[1], "slots=") || strings.Contains(m[1], "gpus=") {
-			return fmt.Errorf(`%q is none of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
-		}
-		slots, _ := strconv.Atoi(m[2])
-		gpus, _ := strconv.Atoi(m[3])
-		d.host.Queues = append(d.host.Queues, Kept{m[1], slots, gpus})
-		if slices.ContainsFunc(d.host.Queues[:len(d.host.Queues)-1], func(k Kept) bool { return k.Queue == m[1] }) {
-			return fmt.Errorf("the queue %s is given twice", m[1])
-		}
-	}
-	return nil
-}
-
-// checkQueues returns why a host cannot keep what its queues ask for, as far as is known.
-func (h *Host) checkQueues() error {
-	slots, gpus := h.KeptFrom("")
-	switch {
-	case h.Slots.Fixed > 0 && slots > h.Slots.Fixed:
-		return fmt.Errorf("%s are kept, and the host has %d", jobs.Plural(slots, "slot"), h.Slots.Fixed)
-	case h.GPUs >= 0 && gpus > h.GPUs:
-		return fmt.Errorf("%s are kept, and the host has %d", jobs.Plural(gpus, "GPU"), h.GPUs)
-	}
-	return nil
-}
-
-// IsOpenTo reports whether jobs of a queue may run on the host.
-func (h *Host) IsOpenTo(queue string) bool {
-	open := true
-	for _, k := range h.Queues {
-		if k.Queue == queue {
-			return true
-		}
-		open = open && k.Slots+k.GPUs > 0
-	}
-	return open
-}
-
-// KeptFrom returns how many slots and GPUs of the host are kept for other queues than this.
-func (h *Host) KeptFrom(queue string) (slots, gpus int) {
-	for _, k := range h.Queues {
-		if k.Queue != queue {
-			slots += k.Slots
-			gpus += k.GPUs
-		}
-	}
-	return slots, gpus
-}
-
-// KeptText names the queues that the host, or a part of it, is kept for: "urgent, late slots=2".
-func (h *Host) KeptText() string {
-	var names []string
-	for _, k := range h.Queues {
-		names = append(names, k.String())
-	}
-	return strings.Join(names, ", ")
-}
-
-// setSlots takes 8, "8", "cores" or "cores-1".
+// setSlots accepts 8, "8", "cores" or "cores-1".
 func setSlots(d *draft, v any) error {
 	var s string
 	switch v := v.(type) {
@@ -380,7 +304,7 @@ func setSlots(d *draft, v any) error {
 		return wrongKind(v, `a whole number, "cores" or "cores-1"`)
 	}
 	if s == "cores" {
-		d.slots = &slotsWord{bare: true}
+		d.slots = &slotsValue{bare: true}
 		return nil
 	}
 	digits, less := strings.CutPrefix(s, "cores-")
@@ -391,18 +315,18 @@ func setSlots(d *draft, v any) error {
 	case n > jobs.MaxSlots:
 		return fmt.Errorf("must be at most %d, not %s", jobs.MaxSlots, digits)
 	case less:
-		d.slots = &slotsWord{less: n}
+		d.slots = &slotsValue{less: n}
 	case n < 1:
-		return fmt.Errorf("must be at least 1; to leave a host out, remove it from the file")
+		return errors.New("must be at least 1; to leave a host out, remove it from the file")
 	default:
-		d.slots = &slotsWord{fixed: n}
+		d.slots = &slotsValue{fixed: n}
 	}
 	return nil
 }
 
-// slotRule settles `slots` and `reserve` of a host, own, over those of
-// [defaults], def. Without either a core is left for people. A warning or
-// an error concerns the host's own `reserve`.
+// slotRule combines `slots` and `reserve` of a host, own, with those of [defaults], def.
+// Without either, one core is reserved. A warning or an error concerns the host's own
+// `reserve`.
 func slotRule(def, own *draft) (rule SlotRule, warning string, err error) {
 	slots, reserve := own.slots, own.reserve
 	if slots == nil {
@@ -417,14 +341,10 @@ func slotRule(def, own *draft) (rule SlotRule, warning string, err error) {
 			warning = fmt.Sprintf("reserve does nothing here: slots is the number %d", slots.fixed)
 		}
 		return SlotRule{Fixed: slots.fixed}, warning, nil
-	case slots != nil && !slots.bare:
-		if own.reserve == nil {
-			return SlotRule{Less: slots.less}, "", nil
-		}
-		if own.slots != nil && *own.reserve != slots.less {
-			return SlotRule{}, "", fmt.Errorf("reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.less)
-		}
-		return SlotRule{Less: *own.reserve}, "", nil
+	case slots != nil && !slots.bare && own.reserve == nil:
+		return SlotRule{Less: slots.less}, "", nil
+	case slots != nil && !slots.bare && own.slots != nil && *own.reserve != slots.less:
+		return SlotRule{}, "", fmt.Errorf("reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.less)
 	case reserve != nil:
 		return SlotRule{Less: *reserve}, "", nil
 	case slots != nil: // "cores", all of them

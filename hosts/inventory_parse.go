@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,32 +41,45 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 		}
 		return nil, nil, n.err()
 	}
-	r := &reader{notes: n, at: locate(data), seen: map[string]int{}}
+	r := newReader(n, data)
 	r.root(root)
-	if err := n.err(); err != nil {
-		return nil, n.warningLines(), err
-	}
-	return &Inventory{File: file, Text: string(data), Hosts: r.hosts, Providers: r.providers, Tokens: r.tokens, defaults: r.defaults}, n.warningLines(), nil
+	return r.inventory(data)
 }
 
 // reader turns the tables of one file into hosts and providers.
 type reader struct {
 	*notes
-	at        *places
+	at        *positions
 	hosts     []*Host
 	providers []*Provider
 	tokens    []jobs.Token
 	defaults  *draft
-	seen      map[string]int // host name to the line that gave it
-	full      bool           // MaxHosts was reached and said
+	lines     map[string]int // host name to the line that gave it
+	full      bool           // the problem that there are more than MaxHosts was reported
+}
+
+func newReader(n *notes, data []byte) *reader {
+	return &reader{notes: n, at: locate(data), lines: map[string]int{}}
+}
+
+// inventory returns what was read, and the warnings.
+func (r *reader) inventory(data []byte) (*Inventory, []string, error) {
+	var warnings []string
+	for _, w := range sortByLine(r.warnings) {
+		warnings = append(warnings, w.String())
+	}
+	if err := r.err(); err != nil {
+		return nil, warnings, err
+	}
+	return &Inventory{File: r.file, Text: string(data), Hosts: r.hosts, Providers: r.providers, Tokens: r.tokens, defaults: r.defaults}, warnings, nil
 }
 
 func (r *reader) root(root map[string]any) {
-	for _, key := range sortedKeys(root) {
+	for _, key := range slices.Sorted(maps.Keys(root)) {
 		switch line := r.at.line("", 0, key); key {
 		case "defaults", "host", "provider", "tokens":
 		default:
-			if _, known := inventoryKeys[key]; known {
+			if findKey(key) != nil {
 				r.bad(line, "%q stands outside any table; put it under [defaults] or a [[host]]", key)
 				continue
 			}
@@ -111,20 +125,22 @@ func (r *reader) root(root map[string]any) {
 	}
 }
 
-// readTokens reads [tokens], which says how many there are of each kind.
+// readTokens reads [tokens], the number of tokens of each kind.
 func (r *reader) readTokens(v any) {
 	table, ok := v.(map[string]any)
 	if v != nil && !ok {
 		r.bad(r.at.table("tokens", 0), "tokens must be a table, written [tokens] once")
 	}
-	for _, name := range sortedKeys(table) {
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		n := 0
 		err := jobs.CheckTokenName(name)
 		if err == nil {
-			err = number(0, jobs.MaxTokens, func(_ *draft, n int) { r.tokens = append(r.tokens, jobs.Token{Name: name, Count: n}) })(nil, table[name])
+			n, err = wholeNumber(table[name], 0, jobs.MaxTokens)
 		}
 		if err != nil {
 			r.bad(r.at.line("tokens", 0, name), "%s: %v", name, err)
 		}
+		r.tokens = append(r.tokens, jobs.Token{Name: name, Count: n})
 	}
 }
 
@@ -149,21 +165,22 @@ func tablesOf(v any) ([]map[string]any, bool) {
 	return nil, false
 }
 
-// apply sets what a table says, and reports what it should not say.
+// apply sets the values of the n-th table of that name. It reports keys that do not belong
+// in the table.
 func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
-	for _, key := range sortedKeys(values) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		line := r.at.line(table, n, key)
-		k, known := inventoryKeys[key]
+		k := findKey(key)
 		switch {
-		case !known:
+		case k == nil:
 			hint := ""
-			if near := jobs.Nearest(key, inventoryKeyNames(table)); near != "" {
+			if near := jobs.Nearest(key, keyNames(table)); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			r.bad(line, "unknown key %q%s", key, hint)
-		case k.provider && table != "provider":
+		case k.scope >= providerOnly && table != "provider":
 			r.bad(line, "%s belongs in a [[provider]]", key)
-		case k.own && table == "defaults":
+		case k.scope == notDefaults && table == "defaults":
 			r.bad(line, "%s belongs in a [[host]], not in [defaults]", key)
 		default:
 			if err := k.set(d, values[key]); err != nil {
@@ -175,19 +192,28 @@ func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
 	}
 }
 
-// linkText describes, for warnings, the kind of link with which other keys have no
-// effect.
+// linkText describes the links with which the keys of ssh have no effect.
 var linkText = map[string]string{"local": "local", "command": "a command, whose words must say how to reach the host"}
 
-// host reads the n-th [[host]] and adds the hosts that it stands for.
+// host reads the n-th [[host]] and adds the hosts that it describes.
 func (r *reader) host(def *draft, n int, values map[string]any) {
-	if own := r.draft(def, "host", n, values, "name"); own != nil {
-		r.expand(own.host, own, n)
+	own := r.draft(def, "host", n, values, "name")
+	if own == nil {
+		return
+	}
+	line := r.at.line("host", n, "name")
+	names, err := Expand(own.name)
+	if err != nil {
+		r.bad(line, "name: %v", err)
+		return
+	}
+	if addresses, ok := r.addresses(own.host, own, names, n); ok {
+		r.addHosts(line, names, addresses, own.host)
 	}
 }
 
-// draft reads the n-th table of a kind, which must have the keys of required. It returns
-// nil if something is wrong with it.
+// draft reads the n-th table of that name, which must have the required keys. It returns
+// nil if it has reported a problem.
 func (r *reader) draft(def *draft, table string, n int, values map[string]any, required ...string) *draft {
 	line := r.at.table(table, n)
 	before := len(r.problems)
@@ -227,21 +253,7 @@ func (r *reader) draft(def *draft, table string, n int, values map[string]any, r
 	return own
 }
 
-func (r *reader) expand(h Host, own *draft, n int) {
-	line := r.at.line("host", n, "name")
-	names, err := Expand(own.name)
-	if err != nil {
-		r.bad(line, "name: %v", err)
-		return
-	}
-	addresses, ok := r.addresses(h, own, names, n)
-	if !ok {
-		return
-	}
-	r.addHosts(line, names, addresses, h)
-}
-
-// addHosts adds the hosts of a line, which differ in their names and addresses.
+// addHosts adds the hosts of one line. They differ in their names and addresses.
 func (r *reader) addHosts(line int, names []string, addresses [][]string, h Host) {
 	if len(r.hosts)+len(names) > MaxHosts {
 		if !r.full {
@@ -255,11 +267,11 @@ func (r *reader) addHosts(line int, names []string, addresses [][]string, h Host
 			r.bad(line, "%s", p)
 			return // the others of a range would be wrong in the same way
 		}
-		if first, dup := r.seen[name]; dup {
+		if first, dup := r.lines[name]; dup {
 			r.bad(line, "the host %s is given twice, first on line %d", name, first)
 			continue
 		}
-		r.seen[name] = line
+		r.lines[name] = line
 		one := h
 		one.Name, one.Addresses = name, addresses[i]
 		one.Jump, one.Tags, one.Quiet, one.Queues = slices.Clone(h.Jump), slices.Clone(h.Tags), slices.Clone(h.Quiet), slices.Clone(h.Queues)
@@ -271,8 +283,8 @@ func (r *reader) addHosts(line int, names []string, addresses [][]string, h Host
 	}
 }
 
-// addresses returns the addresses of each name: its own part of a range, or the
-// name itself when an ssh host has none.
+// addresses returns the addresses of each name: its own part of a range, or the name itself
+// if an ssh host has no address.
 func (r *reader) addresses(h Host, own *draft, names []string, n int) ([][]string, bool) {
 	out := make([][]string, len(names))
 	line := r.at.line(own.table, n, "address")
@@ -306,7 +318,7 @@ func (r *reader) addresses(h Host, own *draft, names []string, n int) ([][]strin
 	return out, true
 }
 
-// expandAddress expands ranges; brackets round an IPv6 address are no range.
+// expandAddress expands ranges. Brackets around an IPv6 address are not a range.
 func expandAddress(a string) ([]string, error) {
 	if inner, ok := strings.CutPrefix(a, "["); ok && strings.Count(inner, ":") > 1 {
 		if inner, ok = strings.CutSuffix(inner, "]"); !ok {
@@ -325,45 +337,35 @@ func expandAddress(a string) ([]string, error) {
 	return Expand(a)
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+// positions holds the lines of the tables and keys in a TOML text. The library returns lines
+// of syntax errors only. The library has accepted the text before, so syntax is not checked
+// again. A key that is not found, such as one in an inline table, has the line of its table.
+type positions struct {
+	tables map[string][]int // lines of [name] and [[name]], in order
+	keys   map[keyIn]int    // first line of each key
 }
 
-// places knows on which line of a TOML text the tables and keys stand: the TOML
-// library says so for errors of syntax only. It is built over a text that the
-// library has accepted, so it need not judge, only find. A key that it does not
-// find (inside an inline table, say) has the line of the table.
-type places struct {
-	tables map[string][]int   // lines of [name] and [[name]], in order
-	keys   map[placeOfKey]int // first line of each key
-}
-
-// placeOfKey is the n-th table of that name, from 0; the root is "" and 0.
-type placeOfKey struct {
+// keyIn is a key in the n-th table of that name, from 0. The root table is "" and 0.
+type keyIn struct {
 	table string
 	n     int
 	key   string
 }
 
-// line returns where a key stands, else where its table starts, else 1.
-func (p *places) line(table string, n int, key string) int {
-	if l, ok := p.keys[placeOfKey{table, n, key}]; ok {
+// line returns the line of a key, else that of its table, else 1.
+func (p *positions) line(table string, n int, key string) int {
+	if l, ok := p.keys[keyIn{table, n, key}]; ok {
 		return l
 	}
 	return p.table(table, n)
 }
 
-// table returns where the n-th table of that name starts, else 1.
-func (p *places) table(table string, n int) int {
+// table returns the line of the n-th table of that name, else 1.
+func (p *positions) table(table string, n int) int {
 	if lines := p.tables[table]; n < len(lines) {
 		return lines[n]
 	}
-	if l, ok := p.keys[placeOfKey{"", 0, table}]; ok {
+	if l, ok := p.keys[keyIn{"", 0, table}]; ok {
 		return l // host = [{…}, {…}]
 	}
 	return 1
@@ -374,9 +376,8 @@ var tomlToken = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)"""(?:\\.|.)*?"{3,5}|'''.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\w-]+|.`)
 })
 
-// locate reads through the text once.
-func locate(text []byte) *places {
-	p := &places{tables: map[string][]int{}, keys: map[placeOfKey]int{}}
+func locate(text []byte) *positions {
+	p := &positions{tables: map[string][]int{}, keys: map[keyIn]int{}}
 	var parts []string // of the key or the name of the table with which the statement begins
 	table, n := "", 0
 	line, at, depth := 1, 1, 0
@@ -398,15 +399,15 @@ func locate(text []byte) *places {
 			case len(parts) == 0:
 			case isTable && len(parts) > 1: // [host.x]: key x of the last host
 				n = max(0, len(p.tables[parts[0]])-1)
-				p.note(placeOfKey{parts[0], n, parts[1]}, at)
+				p.note(keyIn{parts[0], n, parts[1]}, at)
 				table = strings.Join(parts, ".")
 			case isTable:
 				table, n = parts[0], len(p.tables[parts[0]])
 				p.tables[table] = append(p.tables[table], at)
 			default:
-				p.note(placeOfKey{table, n, parts[0]}, at)
+				p.note(keyIn{table, n, parts[0]}, at)
 				if table == "" && len(parts) > 1 { // defaults.port = 22
-					p.note(placeOfKey{parts[0], 0, parts[1]}, at)
+					p.note(keyIn{parts[0], 0, parts[1]}, at)
 				}
 			}
 			parts, inKey, isTable = nil, true, false
@@ -424,7 +425,7 @@ func locate(text []byte) *places {
 	return p
 }
 
-func (p *places) note(k placeOfKey, line int) {
+func (p *positions) note(k keyIn, line int) {
 	if _, seen := p.keys[k]; !seen {
 		p.keys[k] = line
 	}

@@ -279,7 +279,8 @@ func TestExampleFile(t *testing.T) {
 			t.Fatalf("%v %v %v", inv, err, warnings)
 		}
 	}
-	for key := range inventoryKeys {
+	for _, k := range inventoryKeys {
+		key := k.name
 		if !regexp.MustCompile(`(?m)^#?` + key + ` = .`).Match(text) {
 			t.Errorf("the key %s is not in %s", key, file)
 		}

@@ -20,10 +20,10 @@ func isLogins(data []byte) bool {
 }
 
 // ParseLogins reads a list of hosts in the syntax of GNU parallel's --sshloginfile: a line
-// [SLOTS/][USER@]HOST[:PORT] for each, where HOST may have ranges such as ws[01-30]; a
-// colon for this machine; # begins a comment. The error is of type Problems.
+// [SLOTS/][USER@]HOST[:PORT] for each, where HOST may have ranges such as ws[01-30], or is
+// a colon, which means this machine. # begins a comment. The error is of type Problems.
 func ParseLogins(data []byte, file string) (*Inventory, []string, error) {
-	r := &reader{notes: &notes{file: file}, at: locate(nil), seen: map[string]int{}}
+	r := newReader(&notes{file: file}, nil)
 	n := 0
 	for line := range strings.Lines(string(data)) {
 		n++
@@ -35,10 +35,7 @@ func ParseLogins(data []byte, file string) (*Inventory, []string, error) {
 	if len(r.problems) == 0 && len(r.hosts) == 0 {
 		r.bad(0, "it names no host")
 	}
-	if err := r.err(); err != nil {
-		return nil, nil, err
-	}
-	return &Inventory{File: file, Text: string(data), Hosts: r.hosts}, r.warningLines(), nil
+	return r.inventory(data)
 }
 
 func (r *reader) login(text string, line int) {

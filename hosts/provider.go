@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,21 +15,21 @@ import (
 const MaxInstances = 1000
 
 // Provider is one [[provider]] of the inventory: commands that create, list and terminate
-// instances, which are hosts for a time.
+// instances, which are temporary hosts.
 type Provider struct {
 	Name      string
-	Create    string // shell text; see Command for what is replaced in it
+	Create    string // shell text, in which {name}, {run} and {idle} are replaced
 	List      string
 	Terminate string
 	Max       int           // instances at a time
 	Startup   time.Duration // how long an instance takes until it answers, an estimate
-	Idle      time.Duration // an instance without work is terminated after this time
-	Price     float64       // of an instance and hour; 0: not given
-	Slurm     *Slurm        // nil: it is not of type slurm, which supplies the commands
+	Idle      time.Duration // after which an instance without work is terminated
+	Price     float64       // of an instance per hour; 0: not given
+	Slurm     *Slurm        // supplies the commands; nil: it is not of type slurm
 	Host      Host          // template of an instance; its name is empty
 }
 
-// Same reports whether two providers are equal, wherever they were written.
+// Same reports whether two providers differ in nothing but where they were read from.
 func (p *Provider) Same(o *Provider) bool {
 	a, b := *p, *o
 	a.Host.File, a.Host.Line, b.Host.File, b.Host.Line = "", 0, "", 0
@@ -60,12 +61,7 @@ func (r *reader) provider(def *draft, n int, values map[string]any) {
 	}
 	p := own.provider
 	p.Name, p.Host = own.name, own.host
-	if p.Startup == 0 {
-		p.Startup = defaultStartup
-	}
-	if p.Idle == 0 {
-		p.Idle = defaultIdle
-	}
+	p.Startup, p.Idle = cmp.Or(p.Startup, defaultStartup), cmp.Or(p.Idle, defaultIdle)
 	if p.Host.Link == "local" {
 		r.bad(r.at.line("provider", n, "link"), `link: an instance is another machine, so it cannot be "local"`)
 		return
@@ -87,7 +83,7 @@ func (r *reader) provider(def *draft, n int, values map[string]any) {
 	r.providers = append(r.providers, &p)
 }
 
-// MaxTime returns how long it lives at most; 0: forever.
+// MaxTime returns the maximum lifetime of an instance; 0: without a limit.
 func (p *Provider) MaxTime() time.Duration {
 	if p.Slurm == nil {
 		return 0
@@ -95,7 +91,7 @@ func (p *Provider) MaxTime() time.Duration {
 	return p.Slurm.Time
 }
 
-// Nodes returns how many hosts an instance is.
+// Nodes returns the number of hosts of an instance.
 func (p *Provider) Nodes() int {
 	if p.Slurm == nil {
 		return 1
@@ -104,7 +100,7 @@ func (p *Provider) Nodes() int {
 }
 
 // Instance returns an instance as a host. address and port are what the list command
-// printed, "" and 0 if it did not; they come before those of the template.
+// printed, "" and 0 if nothing; they replace those of the template.
 func (p *Provider) Instance(name, address string, port int) (*Host, error) {
 	if problem := nameProblem(name); problem != "" {
 		return nil, fmt.Errorf("%s", problem)
@@ -148,21 +144,21 @@ func InstanceOf(host string) string {
 	return name
 }
 
-// InstanceNumber returns the number in the name of an instance with this prefix; false:
-// it is no such name.
+// InstanceNumber returns the number in the name of an instance with this prefix. false: it
+// is not the name of such an instance.
 func InstanceNumber(prefix, name string) (int, bool) {
 	digits, ok := strings.CutPrefix(name, prefix+"-")
 	n, err := strconv.Atoi(digits)
 	return n, ok && err == nil && n > 0 && strconv.Itoa(n) == digits
 }
 
-// Slurm is what a [[provider]] with type = "slurm" says of its allocations. Each instance is
-// an allocation, and each node of it is a host.
+// Slurm describes the allocations of a [[provider]] with type = "slurm". Each instance is an
+// allocation, and each node of it is a host.
 type Slurm struct {
 	Partition, Account, Gres string
 	Time                     time.Duration // of an allocation
 	Nodes                    int           // of an allocation
-	Margin                   time.Duration // no job of unknown length starts so shortly before the end
+	Margin                   time.Duration // before the end, in which no job of unknown length starts
 	Options                  []string      // further arguments of sbatch
 }
 
@@ -172,25 +168,11 @@ const (
 	maxNodes      = 1000
 )
 
-// slurmKeys are the keys that a [[provider]] has only with type = "slurm".
-var slurmKeys = map[string]inventoryKey{
-	"partition": {set: str(func(d *draft, s string) error { d.slurm.Partition = s; return nil })},
-	"account":   {set: str(func(d *draft, s string) error { d.slurm.Account = s; return nil })},
-	"gres":      {set: str(func(d *draft, s string) error { d.slurm.Gres = s; return nil })},
-	"time":      {set: span(time.Minute, maxTime, func(d *draft, t time.Duration) { d.slurm.Time = t })},
-	"nodes":     {set: number(1, maxNodes, func(d *draft, n int) { d.slurm.Nodes = n })},
-	"margin":    {set: span(0, 0, func(d *draft, t time.Duration) { d.slurm.Margin = t })},
-	"sbatch":    {set: list(func(d *draft, args []string) error { d.slurm.Options = args; return nil })},
-}
-
-func init() {
-	for name, k := range slurmKeys {
-		k.own, k.provider = true, true
-		inventoryKeys[name] = k
+func setType(d *draft, v any) error {
+	s, err := oneLine(v)
+	if err != nil {
+		return err
 	}
-}
-
-func setType(d *draft, s string) error {
 	if s != "slurm" {
 		return fmt.Errorf(`%q is unknown: write "slurm", or leave type out and give the commands create, list, and terminate`, s)
 	}
@@ -198,8 +180,8 @@ func setType(d *draft, s string) error {
 	return nil
 }
 
-// providerKeys returns the keys that a [[provider]] must have. It reports those that belong
-// to another type.
+// providerKeys returns the keys that a [[provider]] must have. It reports keys that belong to
+// the other type.
 func (r *reader) providerKeys(n int, values map[string]any) (required []string) {
 	if _, typed := values["type"]; typed {
 		for _, key := range []string{"create", "list", "terminate"} {
@@ -209,15 +191,15 @@ func (r *reader) providerKeys(n int, values map[string]any) (required []string) 
 		}
 		return []string{"name", "time", "max"}
 	}
-	for _, key := range sortedKeys(values) {
-		if _, slurm := slurmKeys[key]; slurm {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if k := findKey(key); k != nil && k.scope == slurmOnly {
 			r.bad(r.at.line("provider", n, key), `%s belongs in a [[provider]] with type = "slurm"`, key)
 		}
 	}
 	return []string{"name", "create", "list", "terminate", "max"}
 }
 
-// slurm completes a provider of allocations. False: something is wrong with it.
+// slurm completes a provider of allocations. false: it has reported a problem.
 func (r *reader) slurm(p *Provider, n int, values map[string]any) bool {
 	s := *p.Slurm
 	s.Nodes = max(1, s.Nodes)
@@ -229,7 +211,7 @@ func (r *reader) slurm(p *Provider, n int, values map[string]any) bool {
 		return false
 	}
 	if _, said := values["yield"]; !said {
-		p.Host.Yield = false // what is allocated is ours; others use the rest of the node
+		p.Host.Yield = false // the allocation is ours alone
 	}
 	if slices.Equal(p.Host.Command, []string{"srun"}) {
 		p.Host.Command = strings.Fields("srun --jobid={job} --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none --nodelist={address}")
@@ -242,11 +224,11 @@ func (r *reader) slurm(p *Provider, n int, values map[string]any) bool {
 	return true
 }
 
-// SlurmFormat is what squeue prints of an allocation.
+// SlurmFormat is the format in which squeue prints allocations.
 const SlurmFormat = "%j|%A|%T|%L|%N|%r"
 
-// sbatch returns the command that asks for an allocation. slots is how many each node
-// gives; 0: the whole node.
+// sbatch returns the command that requests an allocation. slots is the number of slots of
+// each node; 0: the whole node.
 func (s *Slurm) sbatch(slots int) string {
 	args := []string{"--parsable", "--job-name={name}", "--no-requeue", "--output=/dev/null", "--ntasks-per-node=1",
 		"--nodes=" + strconv.Itoa(s.Nodes), "--time=" + strconv.Itoa(int((s.Time+time.Minute-1)/time.Minute))}
@@ -269,9 +251,9 @@ func (s *Slurm) sbatch(slots int) string {
 	return "sbatch " + strings.Join(args, " ") + " --wrap=" + ShellQuote(slurmScript)
 }
 
-// slurmScript holds the allocation. It ends when, for {idle} seconds, no process of a
-// dispatcher or of its jobs is on any of the nodes. If that cannot be found out, the
-// allocation stays until its time is over.
+// slurmScript keeps the allocation until, for {idle} seconds, no process of a dispatcher or
+// of its jobs runs on any of the nodes. If that cannot be found out, the allocation stays
+// until its time is over.
 const slurmScript = `unused=0
 every=$(( {idle} < 15 ? {idle} : 15 ))
 while [ "$unused" -lt {idle} ]; do

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// MaxHosts is how many hosts one inventory may hold; a range such as
-// node[1-999999999] is refused before anything of it is made.
+// MaxHosts is the maximum number of hosts in an inventory. A larger range, such as
+// node[1-999999999], is refused before it is expanded.
 const MaxHosts = 10000
 
-// Expand writes out a name pattern: node[01-12], ws[1,3,5-7], r[1-2]n[1-4].
-// A first number with leading zeros gives the width. The order is that of the
-// text, the last bracket running fastest. A pattern without brackets is itself.
+// Expand expands a name pattern: node[01-12], ws[1,3,5-7], r[1-2]n[1-4]. A first number with
+// leading zeros determines the width. The order is that of the text, and the last bracket
+// varies fastest. A pattern without brackets stands for itself.
 func Expand(pattern string) ([]string, error) {
 	var fixed []string   // text before each bracket
 	var sets [][]segment // what is in each bracket
@@ -63,7 +63,7 @@ func Expand(pattern string) ([]string, error) {
 // segment is one part of a bracket: 7 or 05-12.
 type segment struct {
 	from, to int
-	width    int // digits, filled up with zeros
+	width    int // of the numbers, with leading zeros
 }
 
 func parseSegments(text string) ([]segment, int, error) {
@@ -118,8 +118,8 @@ func rangeNumber(s string) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// nameProblem describes what is wrong with a host's name, "" if nothing. Names
-// become directory names on the hosts, so they are kept plain.
+// nameProblem describes what is wrong with a host's name, "" if nothing is. Names are used
+// as names of directories on hosts, so few characters are allowed.
 func nameProblem(name string) string {
 	switch {
 	case name == "":
@@ -130,24 +130,25 @@ func nameProblem(name string) string {
 		return fmt.Sprintf("the host name %q starts with %q; start it with a letter or digit", name, name[:1])
 	}
 	for _, r := range name {
-		if !plain(r) {
+		if !isNameRune(r) {
 			return fmt.Sprintf("the host name %q contains %q; letters, digits, . _ and - are allowed", name, r)
 		}
 	}
 	return ""
 }
 
-func plain(r rune) bool {
+func isNameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
 }
 
 // maxName bounds the name of a host, in bytes.
 const maxName = 63
 
-// numbered splits a name at the last number of its first label: node01.lab.
+// numbered matches a name with a number in its first label, such as node01.lab, and splits
+// it at the last of them.
 var numbered = regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`)
 
-// Fold is the inverse of Expand: it returns patterns for names, each at the place of its
+// Fold is the inverse of Expand. It returns patterns for names, each in the position of its
 // first name.
 func Fold(names []string) []string {
 	type part struct{ before, after string }
@@ -155,7 +156,7 @@ func Fold(names []string) []string {
 	var parts []part
 	for _, name := range names {
 		p := part{before: name}
-		if len(name) > maxName { // of no host of an inventory, and long to look through
+		if len(name) > maxName { // not the name of a host, and matching would take long
 		} else if m := numbered.FindStringSubmatch(name); m != nil {
 			p = part{m[1], m[3]}
 			numbers[p] = append(numbers[p], m[2])

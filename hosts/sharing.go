@@ -2,8 +2,12 @@ package hosts
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // SlotClaim is what one run uses and wants on a host.
@@ -156,4 +160,29 @@ func SlotsFit(slots int, claims []SlotClaim, me int, last bool) bool {
 		}
 	}
 	return last && own <= 1
+}
+
+// Text lists the users of a shared host and what each of them uses.
+func (s *Sharing) Text() string {
+	if s == nil {
+		return ""
+	}
+	var users []string
+	for _, u := range s.Users {
+		text := u.Name + " " + jobs.Plural(u.Slots, "slot")
+		if u.Want > u.Slots {
+			text += fmt.Sprintf(" of %d wanted", u.Want)
+		}
+		if u.Memory > 0 {
+			text += fmt.Sprintf(", %.3g GiB", float64(u.Memory)/(1<<30))
+		}
+		for _, n := range u.GPUs {
+			text += fmt.Sprintf(", GPU %d", n)
+		}
+		if len(u.Runs) > 0 {
+			text += " (" + strings.Join(u.Runs, ", ") + ")"
+		}
+		users = append(users, text)
+	}
+	return strings.Join(users, "; ")
 }

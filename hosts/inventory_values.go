@@ -1,0 +1,293 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// value is the type of a key: how its value is read into a draft. Errors of set do not name
+// the key.
+type value struct {
+	set func(d *draft, v any) error
+	get func(d *draft) any // to report changes of a host; nil: not compared
+}
+
+// field returns the type of a key whose value parse turns into a field of the draft.
+func field[T any](at func(*draft) *T, parse func(v any) (T, error)) value {
+	return value{
+		set: func(d *draft, v any) error {
+			t, err := parse(v)
+			if err == nil {
+				*at(d) = t
+			}
+			return err
+		},
+		get: func(d *draft) any { return *at(d) },
+	}
+}
+
+// line is one line of text, not empty.
+func line(at func(*draft) *string, parse func(string) (string, error)) value {
+	return field(at, func(v any) (string, error) {
+		s, err := oneLine(v)
+		if err != nil {
+			return "", err
+		}
+		return parse(s)
+	})
+}
+
+// lines is a text, or a list of texts.
+func lines[T any](at func(*draft) *[]T, parse func([]string) ([]T, error)) value {
+	return field(at, func(v any) ([]T, error) {
+		items, err := textList(v)
+		if err != nil {
+			return nil, err
+		}
+		return parse(items)
+	})
+}
+
+// shell is text for a shell, which may have several lines.
+func shell(at func(*draft) *string, mayBeEmpty bool) value {
+	return field(at, func(v any) (string, error) {
+		s, ok := v.(string)
+		trimmed := strings.TrimSpace(s)
+		switch {
+		case !ok:
+			return "", wrongKind(v, "a text in quotes")
+		case trimmed == "" && !mayBeEmpty:
+			return "", errors.New("must not be empty")
+		case strings.ContainsRune(s, 0):
+			return "", errors.New("contains a NUL byte")
+		}
+		return trimmed, nil
+	})
+}
+
+func number(at func(*draft) *int, low, high int) value {
+	return field(at, func(v any) (int, error) { return wholeNumber(v, low, high) })
+}
+
+// decimal is a number that is not negative.
+func decimal(at func(*draft) *float64, mayBeZero bool) value {
+	return field(at, func(v any) (float64, error) {
+		f, ok := v.(float64)
+		if n, whole := v.(int64); whole {
+			f, ok = float64(n), true
+		}
+		if !ok {
+			return 0, wrongKind(v, "a number without quotes")
+		}
+		if math.IsNaN(f) || math.IsInf(f, 0) || f < 0 || f == 0 && !mayBeZero {
+			return 0, fmt.Errorf("must be a positive number, not %v", f)
+		}
+		return f, nil
+	})
+}
+
+// boolean sets a field to whether the value is equal to when.
+func boolean(at func(*draft) *bool, when bool) value {
+	return field(at, func(v any) (bool, error) {
+		b, ok := v.(bool)
+		if !ok {
+			return false, wrongKind(v, "true or false without quotes")
+		}
+		return b == when, nil
+	})
+}
+
+// size is a number of bytes as in a jobs file, or 0.
+func size(at func(*draft) *int64) value {
+	return field(at, func(v any) (int64, error) {
+		s, err := quantity(v, `a size such as "2G"`)
+		if err != nil || s == "0" {
+			return 0, err
+		}
+		return jobs.ParseSize(s)
+	})
+}
+
+// duration is a duration as in a jobs file, from low to high; high 0: without a limit.
+func duration(at func(*draft) *time.Duration, low, high time.Duration) value {
+	return field(at, func(v any) (time.Duration, error) {
+		s, err := quantity(v, `a duration such as "60s"`)
+		if err != nil {
+			return 0, err
+		}
+		t, err := jobs.ParseDuration(s)
+		switch {
+		case err != nil:
+			return 0, err
+		case t < low:
+			return 0, fmt.Errorf("must be at least %s, not %s", low, t)
+		case high > 0 && t > high:
+			return 0, fmt.Errorf("must be at most %s, not %s", high, t)
+		}
+		return t, nil
+	})
+}
+
+// quantity returns the text of a number, with or without a unit. want describes it for the
+// error.
+func quantity(v any, want string) (string, error) {
+	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case string:
+		return v, nil
+	}
+	return "", wrongKind(v, want)
+}
+
+func wholeNumber(v any, low, high int) (int, error) {
+	n, ok := v.(int64)
+	if !ok {
+		return 0, wrongKind(v, "a whole number without quotes")
+	}
+	if n < int64(low) || n > int64(high) {
+		return 0, fmt.Errorf("must be from %d to %d, not %d", low, high, n)
+	}
+	return int(n), nil
+}
+
+// oneLine returns a text that is not empty and has no control characters.
+func oneLine(v any) (string, error) {
+	s, ok := v.(string)
+	if !ok {
+		return "", wrongKind(v, `a text in quotes`)
+	}
+	if strings.TrimSpace(s) == "" {
+		return "", errors.New("must not be empty")
+	}
+	if i := strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }); i >= 0 {
+		return "", fmt.Errorf("contains the control character %q", s[i])
+	}
+	return s, nil
+}
+
+func textList(v any) ([]string, error) {
+	raw, ok := v.([]any)
+	if !ok {
+		if _, isText := v.(string); !isText {
+			return nil, wrongKind(v, "a text or a list of texts")
+		}
+		raw = []any{v}
+	}
+	items := []string{}
+	for _, one := range raw {
+		s, err := oneLine(one)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, s)
+	}
+	return items, nil
+}
+
+func wrongKind(v any, want string) error {
+	is := "a date or time"
+	switch v.(type) {
+	case string:
+		is = "a text"
+	case int64:
+		is = "a whole number"
+	case float64:
+		is = "a decimal number"
+	case bool:
+		is = "true or false"
+	case []any:
+		is = "a list"
+	case map[string]any, []map[string]any:
+		is = "a table"
+	}
+	return fmt.Errorf("must be %s, not %s", want, is)
+}
+
+// parseQuiet parses a daily time of rest: 22:00-06:00.
+func parseQuiet(s string) (Quiet, error) {
+	from, to, _ := strings.Cut(s, "-")
+	a, okA := timeOfDay(strings.TrimSpace(from))
+	b, okB := timeOfDay(strings.TrimSpace(to))
+	switch {
+	case !okA || !okB || a == 24*time.Hour:
+		return Quiet{}, fmt.Errorf("%q is not a time of day such as 22:00-06:00", s)
+	case a == b:
+		return Quiet{}, fmt.Errorf("the quiet time %q starts when it ends; for a whole day write 00:00-24:00", s)
+	}
+	return Quiet{From: a, To: b}, nil
+}
+
+// timeOfDay parses HH:MM, 24:00 included.
+func timeOfDay(s string) (time.Duration, bool) {
+	if s == "24:00" {
+		return 24 * time.Hour, true
+	}
+	t, err := time.Parse("15:04", s)
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err == nil
+}
+
+// splitWords splits a command into words as a shell does: blanks separate words, '…' is
+// literal, and in "…" and bare text a backslash quotes. Nothing is expanded, so bare shell
+// operators are an error.
+func splitWords(s string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	started := false
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case strings.IndexByte(" \t\r\n", c) >= 0:
+			if started {
+				words = append(words, word.String())
+				word.Reset()
+				started = false
+			}
+		case c == '\'' || c == '"':
+			started = true
+			end := quoted(s[i+1:], c, &word)
+			if end < 0 {
+				return nil, fmt.Errorf("the command %q has a quote %c that is not closed", s, c)
+			}
+			i += end
+		case c == '\\':
+			if i++; i == len(s) {
+				return nil, fmt.Errorf("the command %q ends in a backslash", s)
+			}
+			started = true
+			word.WriteByte(s[i])
+		case strings.IndexByte("|&;<>$`()", c) >= 0:
+			return nil, fmt.Errorf("the command %q contains %q, but no shell reads it; use sh -c '…' or quote it", s, c)
+		default:
+			started = true
+			word.WriteByte(c)
+		}
+	}
+	if started {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// quoted adds to word what precedes the closing quote. It returns the number of bytes up to
+// and including the quote, -1 if there is none.
+func quoted(s string, quote byte, word *strings.Builder) int {
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == quote:
+			return i + 1
+		case s[i] == '\\' && quote == '"' && i+1 < len(s) && strings.IndexByte("\"\\$`", s[i+1]) >= 0:
+			i++
+			word.WriteByte(s[i])
+		default:
+			word.WriteByte(s[i])
+		}
+	}
+	return -1
+}
