@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// CheckTimeout bounds the check of all
+// CheckTimeout bounds the check of all hosts.
 const CheckTimeout = 90 * time.Second
 
 // CheckResult is the result of the check of one host.
@@ -28,8 +28,9 @@ type CheckResult struct {
 // Usable reports whether jobs can run on the host.
 func (r *CheckResult) Usable() bool { return r.Err == nil && r.Hello.CwdError == "" }
 
-// Check checks hosts at once, for jobs that run in cwd. dir and nonce are those of MakeCheckDir.
-// It sends each result as soon as it has it, and closes the channel when the hosts are clean.
+// Check checks hosts concurrently, for jobs that run in cwd. dir and nonce are those of
+// MakeCheckDir. It sends each result as soon as it has it, and closes the channel when the
+// hosts have been cleaned up.
 func Check(ctx context.Context, connector Connector, list []*Host, cwd, dir, nonce string) <-chan *CheckResult {
 	found := make(chan *CheckResult, len(list))
 	var checks sync.WaitGroup
@@ -43,8 +44,8 @@ func Check(ctx context.Context, connector Connector, list []*Host, cwd, dir, non
 	return found
 }
 
-// MakeCheckDir makes a directory that the hosts look for, to find out whether they share cwd.
-// dir is "" if cwd is not writable.
+// MakeCheckDir creates a directory by which hosts find out whether they share cwd. dir is ""
+// if cwd is not writable.
 func MakeCheckDir(cwd string) (dir, nonce string) {
 	nonce = rand.Text()
 	dir, err := os.MkdirTemp(cwd, ".dcs-check-")
@@ -63,8 +64,8 @@ func MakeCheckDir(cwd string) (dir, nonce string) {
 func checkHost(ctx context.Context, connector Connector, h *Host, open Open, found chan<- *CheckResult) {
 	c := &CheckResult{Host: h}
 	began := time.Now()
-	// The name of the run must be unique, because the host removes everything of that
-	// name: no other check, and no other host with the same work_dir, may use it.
+	// The uid must be unique among all checks and hosts, because the host removes
+	// everything of this run at the end, also in a shared work_dir.
 	uid := "check-" + rand.Text()
 	open.Version, open.Run, open.RunName, open.Host, open.Epoch, open.Check = ProtocolVersion, uid, uid, h.Name, 1, true
 	open.WorkDir, open.ShareDir, open.Nice, open.Slots, open.Less = h.WorkDir, h.ShareDir, h.Nice, h.Slots.Fixed, h.Slots.Less

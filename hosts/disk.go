@@ -6,9 +6,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// LookOnDisk answers what dir shows of attempts of a host that cannot be asked itself. What
-// counts is what that host wrote, of this run and these attempts: a file proves nothing
-// by its name. What could not be read is in Why; the rest of the answer holds.
+// LookOnDisk returns what files in dir prove about attempts of a host that cannot be asked.
+// Only their content counts: it must be of this run, host and attempt. Why describes what
+// could not be read; the rest is valid all the same.
 func LookOnDisk(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) *Looked {
 	seen, err := attempts.OfHost(d, dir, run, host, ids)
 	m := &Looked{Host: host, Runs: seen.Claimed, Never: seen.Never, Beat: seen.Beat}
@@ -21,8 +21,8 @@ func LookOnDisk(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) *Loo
 	return m
 }
 
-// ProbedOnDisk is what files tell of an attempt that has started; ok is false when they do not
-// say that it has, or not on which host.
+// ProbedOnDisk returns what files prove about an attempt that has started. ok is false if
+// they do not prove that it has started, or on which host.
 func ProbedOnDisk(f attempts.Fate) (p ProbedJob, ok bool) {
 	p = ProbedJob{Attempt: f.Attempt, Slot: f.Slot}
 	switch f.State {

@@ -5,41 +5,40 @@ import (
 	"fmt"
 )
 
-// Class describes what kind of trouble a link error is, decided where the knowledge
-// is (the Link), used where the decision is (dispatch/sched).
+// Class is the kind of a link error. Links determine it, and dispatch/sched decides by it.
 type Class uint8
 
 // The classes.
 const (
-	Unreachable   Class = iota // refused, timed out, reset, no such name: try again with backoff
-	Denied                     // authentication failed, key refused: a person must act; retried seldom
-	HostKey                    // unknown or changed host key: always stops
+	Unreachable   Class = iota // refused, timed out, reset, no such name: retried with backoff
+	Denied                     // authentication failed: a person must act; retried seldom
+	HostKey                    // unknown or changed host key: not retried
 	Misconfigured              // work_dir unusable, wrong architecture, cwd missing: a person must act
-	Broken                     // the far end answered nonsense or the helper died
+	Broken                     // the far end sent something invalid, or the helper crashed
 )
 
 var classNames = [...]string{"unreachable", "denied", "host key", "misconfigured", "broken"}
 
-// String names the class.
+// String returns the name of the class.
 func (c Class) String() string { return classNames[c] }
 
-// Permanent reports whether trying again by itself will not help.
+// Permanent reports whether retrying alone will not help.
 func (c Class) Permanent() bool { return c == Denied || c == HostKey || c == Misconfigured }
 
-// ErrUnanswered reports that a person who was asked for something has not answered within the
-// time of one connection attempt. It is Unreachable: the question stands, and the next
-// attempt may find the answer.
+// ErrUnanswered is the cause of an error of class Unreachable: a person has not answered
+// within the time of one connection attempt. The question stays open, and the next attempt
+// may find the answer.
 var ErrUnanswered = errors.New("nobody has entered it yet")
 
-// Error is trouble with one host. Its text names the host and says what to do.
+// Error is an error of one host. Its text names the host and contains advice.
 type Error struct {
 	Host   string // inventory name
 	Class  Class
 	Err    error
-	Advice string // what a person can do, "" if nothing
+	Advice string // what a person can do; "": nothing
 }
 
-// Error gives one line.
+// Error returns one line.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("%s: %v", e.Host, e.Err)
 	if e.Advice != "" {
@@ -51,7 +50,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf returns the class of err, Broken when it carries none.
+// ClassOf returns the class of err, Broken if it has none.
 func ClassOf(err error) Class {
 	var e *Error
 	if errors.As(err, &e) {
@@ -60,14 +59,14 @@ func ClassOf(err error) Class {
 	return Broken
 }
 
-// ExitError is what Stream.Wait returns when the command ran and did not exit
-// with 0. Any other error of Wait means that nobody knows how it ended.
+// ExitError is the error of Stream.Wait if the command ran and did not exit with 0. Any other
+// error of Wait means that it is not known how the command ended.
 type ExitError struct {
-	Code   int    // exit code; -1 when a signal ended the command
-	Signal string // "SIGKILL"; "" when it exited by itself
+	Code   int    // exit code; -1 if a signal ended the command
+	Signal string // such as "SIGKILL"; "" if it exited by itself
 }
 
-// Error describes how it ended.
+// Error describes how the command ended.
 func (e *ExitError) Error() string {
 	if e.Signal != "" {
 		return "ended by " + e.Signal
@@ -75,14 +74,14 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("exit code %d", e.Code)
 }
 
-// FencedError reports that a host knows a higher epoch of this run: another
-// dispatcher has taken it over, and this one may start nothing more anywhere.
+// FencedError reports that a host knows a higher epoch of this run: another dispatcher has
+// taken it over, and this one must start nothing more on any host.
 type FencedError struct {
 	Host string // inventory name
 	By   int    // the higher epoch
 }
 
-// Error gives one line.
+// Error returns one line.
 func (e *FencedError) Error() string {
 	return fmt.Sprintf("%s: another dispatcher has taken this run over (its epoch is %d)", e.Host, e.By)
 }

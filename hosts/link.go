@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Link is an open way to one host: it runs a command there and moves bytes.
-// Package link implements it; hosttest holds the conformance
-// suite that each must pass. A Link is safe for concurrent use.
+// Link is an open connection to one host, which runs commands there. Package link implements
+// it, and hosttest holds the conformance suite for implementations. A Link is safe for
+// concurrent use.
 type Link interface {
-	// Start runs command, a fixed text of ours, with the host's login shell and
-	// returns its standard streams. It honors ctx until the command has started.
+	// Start runs command, a fixed text of ours, with the host's login shell and returns its
+	// standard streams. ctx applies until the command has started.
 	Start(ctx context.Context, command string) (Stream, error)
-	// KeepAlive asks the far end for a heartbeat and waits for the answer, at
-	// most until ctx is done. An error means that the host or the link is gone.
-	// A link that has no such request returns nil at once.
+	// KeepAlive sends a keepalive request and waits for the answer until ctx is done. An
+	// error means that the host or the link is gone. A link without such a request returns
+	// nil at once.
 	KeepAlive(ctx context.Context) error
-	// Close cuts the link at once; what was written and not yet sent is dropped.
-	// Blocked calls return. It may be called more than once.
+	// Close closes the link at once and drops what was written and not sent yet. Blocked
+	// calls return. It may be called more than once.
 	Close() error
 }
 
@@ -30,8 +30,8 @@ type Stream interface {
 	io.Reader              // its standard output
 	Stdin() io.WriteCloser // its standard input
 	Stderr() io.Reader     // its standard error
-	Wait() error           // waits until the command has ended; nil if it exited 0; an *Error if the link knows the cause
-	Close() error          // end it and release the channel
+	Wait() error           // waits until the command has ended; nil: it exited with 0; an *Error if the link knows the cause
+	Close() error          // ends the command and releases the channel
 }
 
 // Opener opens links. Errors are of this package's classes (see Class).
@@ -39,35 +39,34 @@ type Opener interface {
 	Open(ctx context.Context, h *Host) (Link, error)
 }
 
-// Connector makes a Worker on a host: it opens a link, brings the helper there
-// if need be, and exchanges the hello. The dispatcher knows nothing else of ssh.
+// Connector starts a Worker on a host: it opens a link, copies the helper there if needed,
+// and exchanges Open and Hello.
 type Connector interface {
 	Connect(ctx context.Context, h *Host, open *Open) (Worker, error)
 }
 
-// Worker is a helper that answers, seen from the dispatcher. Its methods may be
-// called from one goroutine at a time, except Close, which anyone may call.
+// Worker is the dispatcher's side of a connected helper. Its methods may be called from one
+// goroutine at a time, except Close, which is safe for concurrent use.
 type Worker interface {
-	// Hello returns what the helper said of its host when it started.
+	// Hello returns the helper's first message.
 	Hello() *Hello
-	// Send hands messages over in order. It returns an error once the link is
-	// down; what was sent shortly before may then have arrived or not.
+	// Send sends messages in order. It returns an error once the link is down. It is not
+	// known whether messages sent shortly before have arrived.
 	Send(...Message) error
-	// Reports delivers what the host says, in order. It is closed when the link
-	// is down or the helper has ended; Err then says why.
+	// Reports delivers the host's messages in order. It is closed when the link is down or
+	// the helper has ended. Then Err returns the reason.
 	Reports() <-chan Message
-	// KeepAlive asks the link, not the helper, for a heartbeat.
+	// KeepAlive is that of the link. The helper takes no part in it.
 	KeepAlive(ctx context.Context) error
 	Err() error
 	Close() error
 }
 
-// Router opens each host's link with the Opener that is registered for the
-// host's kind of link ("ssh", "local", "command"). It is filled in once, by
-// main, so that the dispatcher need not know any of them.
+// Router opens each host's link with the Opener for its kind of link ("ssh", "local",
+// "command").
 type Router map[string]Opener
 
-// Open opens a link to h. A kind that nobody registered is Misconfigured.
+// Open opens a link to h. The error for an unknown kind of link is Misconfigured.
 func (r Router) Open(ctx context.Context, h *Host) (Link, error) {
 	if o := r[h.Link]; o != nil {
 		return o.Open(ctx, h)

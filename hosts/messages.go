@@ -6,24 +6,24 @@ import (
 	"dcs-tui/jobs"
 )
 
-// ProtocolVersion is the version both sides must agree on in Open and Hello.
+// ProtocolVersion must be equal in Open and Hello.
 const ProtocolVersion = 1
 
-// Message is anything that travels between dispatcher and helper. wire frames
-// it: the type name is the frame's word; every exported field travels.
+// Message is a message between dispatcher and helper. Package helper encodes it as a frame
+// with all exported fields. Word is the word of the frame.
 type Message interface{ Word() string }
 
 // ---- dispatcher to host ----
 
-// Open is the first message on a channel: what the helper must know of the run.
+// Open is the first message on a channel. It describes the run.
 type Open struct {
 	Version      int
 	Run          string // run uid
 	RunName      string
 	Host         string // inventory name; the helper's directories carry it
 	Epoch        int
-	RunDir       string // absolute path on the dispatcher's machine; "" if it must not be looked for
-	Nonce        string // content of RunDir/nonce: seeing it proves a shared directory
+	RunDir       string // absolute path on the dispatcher's machine; "": the helper does not look for it
+	Nonce        string // content of RunDir/nonce, which proves that the directory is shared
 	WorkDir      string // "": ~/.dcs-tui
 	ShareDir     string // holds the locks of GPUs; "": /var/tmp/dcs-share
 	Cwd          string // where jobs run unless they say otherwise
@@ -35,36 +35,36 @@ type Open struct {
 	Less         int
 	KeepChildren bool
 	GraceSeconds float64 // between TERM and KILL; 0: 5
-	// Signal is the number of the signal that warns a job of its end, and WarnBefore how
-	// long before its timeout it is sent; 0: no job is warned.
+	// Signal is the number of the signal that warns a job of its end. It is sent WarnBefore
+	// before the job's timeout; 0: no job is warned.
 	Signal     int
 	WarnBefore time.Duration
 	Buffer     time.Duration
-	Owner      string        // OwnerPause, OwnerSuspend, or "": what is done while a person uses the host
+	Owner      string        // while a person uses the host: OwnerPause, OwnerSuspend, or "" for no effect
 	OwnerIdle  time.Duration // how long a person counts as present after the last use; 0: DefaultOwnerIdle
-	Check      bool          // it only looks: what it sees says nothing about the next time
-	// Sends reports whether the host is to ask for files that every job gets (Want), before the
-	// first job and after each Resend; KeepFiles that no file of a job is removed.
+	Check      bool          // the helper serves `hosts check` and stores nothing for later runs
+	// With Sends the host asks for the files that every job gets (Want), before the first job
+	// and after each Resend. With KeepFiles no file of a job is removed.
 	Sends, KeepFiles bool
-	// Reads asks for a helper that answers Read and nothing else, anyone who dispatches the
-	// run or has. Of the rest only Version, Run, Host and WorkDir count.
+	// Reads requests a helper that only answers Read, beside any dispatcher of the run. Only
+	// Version, Run, Host and WorkDir are used.
 	Reads bool
-	// Standby asks for a standby dispatcher of the run in RunDir, which the helper starts in
-	// the background. Then the helper ends. Of the rest only Version, Run, Host, Nonce,
-	// WorkDir and Env count; Env is added to the environment of the standby.
+	// Standby requests that the helper starts a standby dispatcher of the run in RunDir in
+	// the background, and then ends. Only Version, Run, Host, Nonce, WorkDir and Env are
+	// used; Env is added to the environment of the standby.
 	Standby bool
 }
 
-// Ping keeps the helper alive and extends the lease: until LeaseUptime (in the
-// host's own boot clock) a buffered job may still start without us.
+// Ping keeps the helper alive and extends the lease. Until LeaseUptime, in the host's own
+// boot clock, a buffered job may start without the dispatcher.
 type Ping struct {
 	Seq         int64
 	LeaseUptime time.Duration
 }
 
-// Launch hands over attempts, in the order in which they shall start. The
-// helper refuses the batch when its clock is past ExpireUptime or Epoch is not
-// the highest it knows. Repeats of an attempt it has are acknowledged, not run.
+// Launch sends attempts in the order in which they start. The helper refuses the batch if its
+// clock is past ExpireUptime or if it knows a higher epoch. An attempt that it already has is
+// acknowledged and not run again.
 type Launch struct {
 	Epoch        int
 	ExpireUptime time.Duration
@@ -81,70 +81,69 @@ type LaunchJob struct {
 	Params  []jobs.Param   `json:"p,omitempty"`
 	Timeout time.Duration  `json:"t,omitempty"`
 	Slots   int            `json:"n,omitempty"` // 0: 1
-	Restart int            `json:"r,omitempty"` // how many attempts of the job ran before it in this round
-	Mem     int64          `json:"m,omitempty"` // it is ended when it uses more bytes; 0: no limit
+	Restart int            `json:"r,omitempty"` // number of earlier attempts of the job in this round that ran
+	Mem     int64          `json:"m,omitempty"` // bytes above which it is killed; 0: no limit
 	GPUs    []int          `json:"g,omitempty"` // numbers of its devices
-	HalfGPU bool           `json:"h,omitempty"` // half of each
+	HalfGPU bool           `json:"h,omitempty"` // it gets half of each
 	Files   *JobFiles      `json:"f,omitempty"` // nil: it runs in Cwd, as it is
 }
 
-// JobFiles reports that an attempt runs in a directory of its own. Cwd is relative to that
-// unless it is absolute.
+// JobFiles describes an attempt that runs in a directory of its own. A relative Cwd is below
+// that directory.
 type JobFiles struct {
-	Own    bool     `json:"o,omitempty"` // it gets files that others do not get: see Want
-	Return []string `json:"r,omitempty"` // patterns of what it returns
+	Own    bool     `json:"o,omitempty"` // it gets files that other attempts do not get: see Want
+	Return []string `json:"r,omitempty"` // patterns of files that it returns
 }
 
-// Limit describes how many slots may be busy at once from now on (others' load,
-// drain, pause): supervisors beyond it take no new job. 0 takes none at all.
+// Limit sets how many slots may be busy at once from now on (others' load, drain, pause).
+// Running jobs continue. With 0 nothing starts.
 type Limit struct{ Slots int }
 
 // Share describes what the run wants of a host that others use, too.
 type Share struct {
-	Slots  int // that there are for all who share the host
-	Want   int // that the run would use of them
+	Slots  int // of the host, for all who share it
+	Want   int // slots that the run would use
 	Weight int // of the run among the runs of its user; 0: it does not share
 }
 
-// Withdraw takes back buffered attempts. Each is answered in Withdrawn.
+// Withdraw withdraws buffered attempts. Each is answered in Withdrawn.
 type Withdraw struct {
 	Epoch    int
 	Attempts []jobs.AttemptID
 }
 
-// Kill ends running attempts (and withdraws buffered ones): TERM, grace, KILL,
-// repeated until none of their processes is left. Each ends in an Exits or Withdrawn
-// report; what cannot be ended is named in a Trouble.
+// Kill kills running attempts and withdraws buffered ones: TERM, grace, KILL, repeated until
+// none of their processes is left. Each is reported in Exits or Withdrawn. Processes that do
+// not end are reported in a Trouble.
 type Kill struct {
 	Epoch    int
 	Attempts []jobs.AttemptID
 	Why      string
-	Warn     bool // only the warning signal of Open is sent; the attempts continue
+	Warn     bool // send only the warning signal of Open; the attempts continue
 }
 
-// Probe asks what is known of attempts. Each is answered in Probed.
+// Probe asks for the states of attempts. Each is answered in Probed.
 type Probe struct {
 	Epoch    int
 	Attempts []jobs.AttemptID
 }
 
-// Look asks what the directory of this host's attempts shows of attempts that
-// another host has and that cannot be asked now. Answered by one Looked.
+// Look asks for what the directory of this host's attempts contains of attempts of another
+// host, which cannot be asked now. It is answered by one Looked.
 type Look struct {
-	Host     string // whose they are
+	Host     string // the other host
 	Attempts []jobs.AttemptID
 }
 
-// List asks for the attempts that this host has of the given jobs, and for all that are
-// in its spool. Without Jobs it asks for every attempt of the run that the host has
-// anything of: if records of the journal are missing, only the hosts know of those
-// attempts.
+// List asks for the host's attempts of the given jobs, and for all that are in its spool.
+// Without Jobs it asks for every attempt of the run of which the host has anything: if
+// records of the journal are missing, only the hosts know of those attempts.
 type List struct {
 	Epoch int
 	Jobs  jobs.Ranges // none: all
 }
 
-// Read asks for a piece of an attempt's output file. Answered by Chunk.
+// Read asks for a piece of a file of an attempt. It is answered by a Chunk.
 type Read struct {
 	ID      int64
 	Attempt jobs.AttemptID
@@ -157,27 +156,27 @@ type Read struct {
 // MaxChunk is the largest Bulk of a Chunk.
 const MaxChunk = 256 << 10
 
-// FileReturned is what an attempt returns (Read).
+// FileReturned is the File of a Read of what an attempt returns.
 const FileReturned jobs.File = "returned"
 
-// Resend reports that the files which every job gets may have changed: the helper asks for
-// their manifest again. Jobs that are launched later start with what is new.
+// Resend reports that the files which every job gets may have changed. The helper asks for
+// their manifest again. Jobs that are launched later start with the new files.
 type Resend struct{}
 
 // Piece answers a Want.
 type Piece struct {
 	ID   int64
-	Size int64  // of the whole
-	Why  string // why it cannot be had; "" if Bulk is it
+	Size int64  // of the whole content
+	Why  string // why there is no Bulk; "": Bulk is valid
 	Bulk []byte `json:"-"`
 }
 
-// Returned reports that the outcomes of attempts and the files that they return are durable:
-// the host may remove their directories.
+// Returned reports that the outcomes of attempts and the files that they return are durable.
+// The host may remove their directories.
 type Returned struct{ Attempts []jobs.AttemptID }
 
-// Bye ends the channel. With End the run is over on this host: children that
-// jobs left behind are ended (unless KeepChildren), the spool is removed.
+// Bye ends the channel. With End the run is over on this host: processes that jobs left
+// behind are killed (unless KeepChildren), and the spool is removed.
 type Bye struct{ End bool }
 
 // ---- host to dispatcher ----
@@ -185,48 +184,48 @@ type Bye struct{ End bool }
 // Hello is the helper's first message.
 type Hello struct {
 	Version  int
-	Machine  string // random, made by the first helper of the run on this machine; "": not known
+	Machine  string // random id, created by the first helper of the run on this machine; "": not known
 	BootID   string
 	Uptime   time.Duration // CLOCK_BOOTTIME
 	OS, Arch string
 	Cores    int
 	MemBytes int64
 	GPUs     int
-	// GPUIDs are the numbers of the GPUs, in their order; nil: 0, 1 … GPUs-1.
+	// GPUIDs are the sorted numbers of the GPUs; nil: 0, 1 … GPUs-1.
 	GPUIDs []int
 	// LockedGPUs are the devices that jobs of any run or user hold, HalfGPUs those of
 	// which half is free.
 	LockedGPUs, HalfGPUs []int
-	Sharing              *Sharing // as of Beat, if the run wanted all slots
+	Sharing              *Sharing // as in Beat, if the run wanted all slots
 	Owner                Owner
-	Slots                int // as the rule of Open gives for this host
-	Shared               bool
+	Slots                int    // by the rule of Open
+	Shared               bool   // the host sees the dispatcher's run directory
 	Dir                  string // directory that holds attempts/: the run directory, or below work_dir
 	Spool                string
-	FencedBy             int      // a higher epoch that this host knows; 0: none. If set, the helper does nothing.
+	FencedBy             int      // a higher epoch that this host knows, with which the helper does nothing; 0: none
 	Warnings             []string // one line each
 	PID                  int
-	CwdError             string // Open.Cwd does not exist here
+	CwdError             string // why Open.Cwd cannot be used; "": it can
 	WallClock            jobs.Stamp
-	// ZoneSeconds is how far the host's local time is ahead of UTC (east is positive) at
-	// the time of the hello: quiet hours count in it.
+	// ZoneSeconds is the offset of the host's local time from UTC (east is positive) at the
+	// time of the hello. Quiet hours are in local time.
 	ZoneSeconds int
 	Error       string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
-	Receives    bool   // files that every job gets are not there yet: no job may be launched before a Beat without Receives
-	Passing     bool   // Error is of a kind that passes (full, quota, read-only, stale handle, I/O error): worth another try
+	Receives    bool   // no job may be launched before a Beat without Receives, because files that every job gets are missing
+	Passing     bool   // Error may pass (full, quota, read-only, stale handle, I/O error), so a retry makes sense
 }
 
-// Owner describes who or what asks that a host is left alone.
+// Owner describes who or what requests that a host is left alone.
 type Owner struct {
 	Who     string // in words; "": nobody
 	Suspend bool   // running jobs are suspended
 }
 
-// Beat is sent every 3 s, whatever the file systems do, and once at once after
-// the hello: that one is Early.
+// Beat is the heartbeat. It is sent every 3 s, even while file systems hang, and once right
+// after the hello.
 type Beat struct {
-	Early    bool  `json:",omitempty"` // the first: Busy and Ours are of a moment in which the helper itself was starting
-	Seq      int64 // of the newest Ping seen
+	Early    bool  `json:",omitempty"` // the first, whose Busy and Ours include the start of the helper itself
+	Seq      int64 // of the latest Ping received
 	Uptime   time.Duration
 	Load     [3]float64
 	Busy     float64 // cores busy, all users, since the last beat
@@ -236,26 +235,26 @@ type Beat struct {
 	FSDelay  time.Duration
 	Running  int
 	Buffered int
-	// LockedGPUs are the devices that jobs of any run or user, ours included, or other
-	// processes use, HalfGPUs those of which half is free.
+	// LockedGPUs are the devices that jobs of any run or user, this one included, or other
+	// processes use. HalfGPUs are those of which half is free.
 	LockedGPUs []int              `json:",omitempty"`
 	HalfGPUs   []int              `json:",omitempty"`
 	Sharing    *Sharing           `json:",omitempty"` // nil: nobody else shares the host
 	Owner      Owner              `json:",omitzero"`
-	Suspended  time.Duration      `json:",omitempty"` // for how long jobs of the run have been suspended on this host, in all
-	Receives   bool               `json:",omitempty"` // files that every job gets are not there yet
-	Files      string             `json:",omitempty"` // what it receives of files, in words; "": nothing
-	Progress   map[string]string  `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
-	Cores      map[string]float64 `json:",omitempty"` // attempt id: cores that it has used since the last beat, of those that used more than one
+	Suspended  time.Duration      `json:",omitempty"` // total time for which jobs of the run have been suspended on this host
+	Receives   bool               `json:",omitempty"` // files that every job gets are missing
+	Files      string             `json:",omitempty"` // progress of receiving files, in words; "": none are being received
+	Progress   map[string]string  `json:",omitempty"` // by attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
+	Cores      map[string]float64 `json:",omitempty"` // by attempt id: cores used since the last beat, if more than one
 	// Reports are the lines that jobs have appended to DCS_REPORT since the last heartbeat, by
 	// attempt id; of many lines the last ones.
 	Reports map[string]string `json:",omitempty"`
 }
 
-// Sharing is what other runs and users leave of a host, and who uses what there.
+// Sharing describes how runs and users share a host.
 type Sharing struct {
-	Slots  int   // that our run may use now
-	Held   int   // that other runs hold
+	Slots  int   // slots that this run may use now
+	Held   int   // slots that other runs hold
 	Memory int64 `json:",omitempty"` // bytes that jobs of other runs may use
 	Users  []SharedUser
 }
@@ -263,17 +262,17 @@ type Sharing struct {
 // MaxSharedUsers bounds Sharing.Users.
 const MaxSharedUsers = 32
 
-// SharedUser is what a user has on a host.
+// SharedUser describes what a user uses of a host.
 type SharedUser struct {
 	Name   string
 	Slots  int
-	Want   int      `json:",omitempty"` // slots, those that it has included
+	Want   int      `json:",omitempty"` // slots, those in use included
 	Memory int64    `json:",omitempty"` // bytes
 	GPUs   []int    `json:",omitempty"`
 	Runs   []string `json:",omitempty"`
 }
 
-// Started reports attempts that began to run.
+// Started reports attempts that have started.
 type Started struct{ Jobs []StartedJob }
 
 // StartedJob is one of them.
@@ -283,7 +282,7 @@ type StartedJob struct {
 	At      jobs.Stamp     `json:"t"`
 }
 
-// Exits reports attempts that are over. Repeats are possible.
+// Exits reports attempts that have ended. An attempt may be reported more than once.
 type Exits struct{ Jobs []ExitedJob }
 
 // ExitedJob is one of them.
@@ -293,33 +292,32 @@ type ExitedJob struct {
 	Outcome jobs.Outcome   `json:"o"`
 }
 
-// Withdrawn reports attempts that will never start here: each was taken back
-// from the spool, or its claim was made by us as a tombstone.
+// Withdrawn reports attempts that will never start on this host: each was removed from the
+// spool, or the helper created its claim as a tombstone.
 type Withdrawn struct {
 	Attempts []jobs.AttemptID
 	Why      string
 }
 
-// Refused reports attempts of a Launch that were not accepted and will never
-// start here (expired, fenced, spool full). Infrastructure, not the job's fault.
-// With FencedBy it also answers a Kill, Withdraw or Probe that was not carried
-// out, and comes without attempts before a helper that is shut out leaves: then
-// it says nothing about the attempts, only that this dispatcher is fenced.
+// Refused reports attempts of a Launch that were not accepted and will never start on this
+// host (expired, fenced, spool full). This is not a failure of the jobs. With FencedBy it
+// also answers a Kill, Withdraw or Probe that was not carried out, and is sent without
+// attempts before a fenced helper ends: then it tells nothing about the attempts.
 type Refused struct {
 	Attempts []jobs.AttemptID
 	Why      string
-	FencedBy int // the higher epoch, 0 if that is not the reason
+	FencedBy int // the higher epoch; 0: that is not the reason
 	// GPUs are the devices of the attempts that other runs or users hold, if that is the reason.
 	GPUs []int
 }
 
-// Answer is what a Probe found.
+// Answer is the state of an attempt that a Probe found.
 type Answer uint8
 
-// The answers. "Never started" is given only after the prober has itself made
-// the claim; "dead" only on proof: claimed, no sentinel, process gone or host rebooted.
+// The answers. NeverStarted is given only after the helper has created the claim itself, and
+// Dead only on proof: claimed, no sentinel, and the process is gone or the host has rebooted.
 const (
-	Unknown Answer = iota // could not be found out now: a state, not an error
+	Unknown Answer = iota // cannot be found out now
 	Buffered
 	IsRunning
 	HasExited // Outcome is set
@@ -329,7 +327,7 @@ const (
 
 var answerNames = [...]string{"unknown", "buffered", "running", "exited", "never started", "dead"}
 
-// String names the answer.
+// String returns the name of the answer.
 func (a Answer) String() string { return answerNames[a] }
 
 // Probed answers a Probe.
@@ -348,51 +346,51 @@ type ProbedJob struct {
 // Looked answers a Look.
 type Looked struct {
 	Host  string
-	Jobs  []ExitedJob      // those whose whole sentinel is there
-	Runs  []jobs.AttemptID // those without one that the host has claimed: they have started, or are just about to
+	Jobs  []ExitedJob      // those with a complete sentinel
+	Runs  []jobs.AttemptID // those with a claim of the host and no sentinel: they have started, or are about to
 	Never []jobs.AttemptID // those with a tombstone: they will never start. Of the others nothing is known.
-	Beat  string           // content of the host's heartbeat file: that it changes is what counts; "" if none is shown
-	Why   string           // why the directory could not be read in whole; "" if it could
+	Beat  string           // content of the host's heartbeat file, which changes while the host is alive; "": there is none
+	Why   string           // why part of the directory could not be read; "": all was read
 }
 
-// Listed answers a List: what a Probe would find of each attempt.
+// Listed answers a List, in one or more parts: what a Probe would find of each attempt.
 type Listed struct {
 	Jobs []ProbedJob
-	Last bool   // no further piece follows
-	All  bool   // on the last piece: it lists every job
-	Why  string // why the list may not be whole; "" if it is
+	Last bool   // this is the last part
+	All  bool   // on the last part: the list has every job
+	Why  string // why the list may be incomplete; "": it is complete
 }
 
-// Want asks for a manifest of package files, or for a piece of a content that stands in
-// one. Answered by Piece.
+// Want asks for a manifest of package files, or for a piece of a content that a manifest
+// lists. It is answered by a Piece.
 type Want struct {
 	ID      int64
-	Attempt jobs.AttemptID // whose manifest; zero: of what every job gets
+	Attempt jobs.AttemptID // of the manifest; zero: the manifest of what every job gets
 	Sum     string         // of the content; "": a manifest is wanted
 	Offset  int64
 	Limit   int // bytes, at most MaxChunk
 }
 
-// Trouble is a line for people: what is wrong on this host. Attempt is zero
-// when it concerns the host as a whole.
+// Trouble describes in one line a problem of the host, or of one attempt if Attempt is not
+// zero.
 type Trouble struct {
 	Attempt jobs.AttemptID
 	Text    string
 	Fatal   bool // the helper cannot continue
 }
 
-// Chunk answers a Read. Size is the file's size now; -1 with Why when it
-// cannot be read.
+// Chunk answers a Read. Size is the file's current size, or -1, with Why, if it cannot be
+// read.
 type Chunk struct {
 	ID     int64
 	Offset int64
 	Size   int64
 	Why    string
-	None   bool   // Why says that there is no such file
+	None   bool   // there is no such file
 	Bulk   []byte `json:"-"`
 }
 
-// Word implementations: the frame's word.
+// The words of the frames.
 func (Open) Word() string      { return "open" }
 func (Ping) Word() string      { return "ping" }
 func (Launch) Word() string    { return "launch" }

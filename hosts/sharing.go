@@ -10,12 +10,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// SlotClaim is what one run uses and wants on a host.
+// SlotClaim describes what one run uses and wants on a host.
 type SlotClaim struct {
 	User   int    // uid
 	Run    string // unique among the claims of a user
 	Weight int    // share of the run among the runs of its user
-	Want   int    // slots that it would use in all
+	Want   int    // slots that it would use, those that it holds included
 	Held   int    // slots that its supervisors hold
 	Memory int64  // bytes that its running jobs may use
 }
@@ -23,10 +23,10 @@ type SlotClaim struct {
 // MaxShareWeight is the largest weight of a user or run.
 const MaxShareWeight = 1000
 
-// DivideSlots returns how many slots each claim is entitled to: max-min fairness, weighted
-// between users and then between the runs of a user. weights holds the weights of users
-// that are not 1. Fractions are rounded so that users and runs differ from their exact
-// part by less than one slot; offset, from 0 to 1, decides who gets the remainders.
+// DivideSlots returns the number of slots to which each claim is entitled by max-min fairness,
+// weighted between users and then between the runs of a user. weights holds the weights of
+// users; the default is 1. Rounding changes the part of a user or run by less than one slot.
+// offset, from 0 to 1, decides who gets the remainders.
 func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset float64) []int {
 	order := make([]int, len(claims))
 	for i := range order {
@@ -50,7 +50,7 @@ func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset floa
 		}
 	}
 	parts := make([]int, len(claims))
-	end := offset // the parts laid end to end; each gets the whole numbers that it covers
+	end := offset // the parts are adjacent intervals; each gets the whole numbers in its interval
 	for i, part := range maxMin(float64(slots), demand, weight) {
 		demand, weight := make([]float64, len(users[i])), make([]float64, len(users[i]))
 		for k, n := range users[i] {
@@ -65,19 +65,19 @@ func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset floa
 	return parts
 }
 
-// floor rounds down what is not within rounding errors of the next whole number.
+// floor rounds down. It tolerates rounding errors just below a whole number.
 func floor(f float64) float64 { return math.Floor(f + 1e-9) }
 
 func bounded(weight int) float64 { return float64(min(max(weight, 1), MaxShareWeight)) }
 
-// demand returns the slots that a run would use, at most those of the host.
+// demand returns the number of slots that a run would use, at most those of the host.
 func (c *SlotClaim) demand(slots int) float64 { return float64(min(max(c.Want, c.Held, 0), slots)) }
 
-// maxMin divides total so that nobody gets more than its demand, and whoever gets less
-// gets in proportion to its weight.
+// maxMin divides total so that no part exceeds its demand, and parts below their demand are
+// proportional to their weights.
 func maxMin(total float64, demand, weight []float64) []float64 {
 	parts := make([]float64, len(demand))
-	open := make([]int, len(demand)) // those whose demand is not met
+	open := make([]int, len(demand)) // indexes of parts whose demand is not met
 	for i := range open {
 		open[i] = i
 	}
@@ -106,8 +106,8 @@ func maxMin(total float64, demand, weight []float64) []float64 {
 	return parts
 }
 
-// HeldSlots returns the slots that are held, without those of the run with the given index (-1:
-// with all). A user counts as holding at most one slot more than the host has.
+// HeldSlots returns the number of slots that are held by runs other than the one with index
+// without (-1: by all). A user counts with at most one slot more than the host has.
 func HeldSlots(slots int, claims []SlotClaim, without int) int {
 	users := map[int]int{}
 	for i, c := range claims {
@@ -122,8 +122,8 @@ func HeldSlots(slots int, claims []SlotClaim, without int) int {
 	return sum
 }
 
-// HeldMemory returns the bytes, of total, that the jobs of runs other than me may use. A
-// user counts with at most an equal part, so a forged claim costs others no more than that.
+// HeldMemory returns how many bytes of total the jobs of runs other than me may use. Another
+// user counts with at most an equal part, which limits the effect of a forged claim.
 func HeldMemory(total int64, claims []SlotClaim, me int) (sum int64) {
 	users := map[int]int64{claims[me].User: 0}
 	for i, c := range claims {
@@ -140,15 +140,15 @@ func HeldMemory(total int64, claims []SlotClaim, me int) (sum int64) {
 	return min(sum, total)
 }
 
-// SlotBound returns how many slots the run with index me may use now: those that it is
-// entitled to, as far as others do not still hold them.
+// SlotBound returns how many slots the run with index me may use now: its part, less what
+// others still hold of it.
 func SlotBound(slots int, weights map[int]int, claims []SlotClaim, me int, offset float64) int {
 	return min(DivideSlots(slots, weights, claims, offset)[me], max(0, slots-HeldSlots(slots, claims, me)))
 }
 
-// SlotsFit reports whether a run may keep the slots that it has just published, given all
-// claims. With last, a user may hold one slot even if the others hold all: neither a
-// forged claim nor somebody's long jobs keep a user from a host for ever.
+// SlotsFit reports whether a run may keep the slots that it has just claimed. With last, a
+// user may hold one slot even if the others hold all, so that neither a forged claim nor
+// long jobs of others keep a user from a host forever.
 func SlotsFit(slots int, claims []SlotClaim, me int, last bool) bool {
 	if HeldSlots(slots, claims, -1) <= slots {
 		return true
