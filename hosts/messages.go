@@ -390,7 +390,7 @@ type Chunk struct {
 	Bulk   []byte `json:"-"`
 }
 
-// The words of the frames.
+// Word returns the word of the frame.
 func (Open) Word() string      { return "open" }
 func (Ping) Word() string      { return "ping" }
 func (Launch) Word() string    { return "launch" }

@@ -1,30 +1,28 @@
 // Package files moves the files of jobs between this machine and hosts that share no
 // directory with it. Dispatch serves what hosts ask for, and hosts/helper/remote asks.
 //
-// What travels is described by a Manifest: paths, sizes, times, and SHA-256 sums. A host
-// pulls. It asks for the manifest, compares the sums with what it has, and asks for the
-// rest piece by piece, so that it never has more under way than it can write. It asks for
-// fewer at once when they begin to queue, because launches and heartbeats wait behind them.
-// A host names what it wants by its sum. It gets only what stands in a manifest, and can
-// name no path of ours.
+// A Manifest describes the files: paths, sizes, times, and SHA-256 sums. A host asks for the
+// manifest, compares the sums with what it has, and asks for the rest in pieces. It limits
+// the pieces that it has requested to what it can write, and requests fewer when they begin
+// to queue, because launches and heartbeats wait behind them. It names a content by its sum
+// and gets only contents that a manifest lists, so it cannot name a path of this machine.
 //
-// On our side a Source makes manifests and remembers sums. On the host a Store keeps each
-// content once, read-only. A job gets a directory of its own, in which hard links lead to
-// the Store. On a host that sees the original with the same size and time, a symbolic
-// link leads to that, and nothing is copied.
+// On this machine a Source makes manifests and remembers sums. On the host a Store keeps
+// each content once, read-only. A job gets a directory of its own with hard links to the
+// Store. If the host sees the original with the same size and time, the job gets a symbolic
+// link to that, and nothing is copied.
 //
-// When a job has succeeded, Store.Collect lists what its patterns match, without what was
-// sent and is unchanged. A pattern without a match is a failure of the job. Place writes
-// the files on our side: all of them beside their places first, each fsynced, then it
-// renames them and syncs the directories. Only then is the outcome believed, so a job
-// that has succeeded has its files here, and nothing else leaves any.
+// When a job has succeeded, Store.Collect lists the files that its patterns match, except
+// files that were sent and are unchanged. A pattern without a match is a failure of the job.
+// Place writes the files on this machine: it writes and fsyncs all of them under other
+// names, renames them, and syncs the directories. The outcome is recorded only afterwards,
+// so a job that has succeeded has its files here, and other attempts leave none.
 //
-// Both sides open what a job or a user has made through os.Root: no symbolic link and no
-// ".." leads out of the job's directory or of the tree that is sent.
+// Both sides open the files of jobs and users through os.Root: no symbolic link and no ".."
+// leads out of the job's directory or of the tree that is sent.
 //
-// Files fetch*.go read the outputs of attempts on hosts that keep them to themselves, over
-// connections of their own, and bring those that are over into the run directory, where
-// everybody who looks for them looks first. They ask by the uid of the run and the number
-// of the attempt alone: no host says what is read or where it is written. They start
-// nothing on a host, change nothing there, and disturb no dispatcher.
+// Files fetch*.go copy outputs of ended attempts from hosts that share no directory into the
+// run directory. They use connections of their own, and request files by the uid of the run
+// and the number of the attempt, so that a host cannot choose what is read or written. They
+// change nothing on a host and do not disturb a dispatcher.
 package files

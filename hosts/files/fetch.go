@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -26,47 +27,49 @@ import (
 )
 
 const (
-	maxHosts = 8 // read at a time
-	// Of large files few of a host are under way, so that some are soon whole: those stay
-	// when it is interrupted.
+	maxHosts = 8 // that are read concurrently
+	// maxLarge bounds the large files that are read concurrently from one host: complete
+	// files are kept if the fetch is interrupted, parts are not.
 	maxLarge   = 2
-	largeBytes = 1 << 20 // more than that is large
+	largeBytes = 1 << 20 // above which a file is large
 )
 
-// Bringer brings files into the run directory.
+// Bringer copies outputs from hosts into the run directory.
 type Bringer struct {
 	Run  *rundir.Run
 	Read func(context.Context, Piece) (data []byte, size int64, err error) // Reader.Read
-	// Free returns how many bytes may be written; nil: what the file system has, less what
-	// is left for others.
+	// Free returns how many bytes may be written; nil: those that the file system has free,
+	// less reservedBytes.
 	Free func() (int64, error)
 
 	attempts, files, bytes atomic.Int64
-	asking                 sync.Mutex   // for room
-	owed                   atomic.Int64 // bytes of files under way that are not written yet
+	reserving              sync.Mutex   // held by reserve
+	pending                atomic.Int64 // bytes that are reserved and not written yet
 	full                   atomic.Bool  // no more attempts are begun
-	shards                 shards
+
+	mu     sync.Mutex
+	shards map[string]bool // directories of attempts that exist
 }
 
-// Done returns what has been brought so far: attempts, files, bytes. It may be called
-// while Bring is under way.
+// Done returns what has been copied so far: attempts, files, bytes. It is safe for
+// concurrent use with Bring.
 func (b *Bringer) Done() (attempts, files int, bytes int64) {
 	return int(b.attempts.Load()), int(b.files.Load()), b.bytes.Load()
 }
 
-// HostResult is what came of one host.
+// HostResult is the result for one host.
 type HostResult struct {
 	Host    string
-	Brought int   // attempts of which something is here now that was not
-	Same    int   // attempts without a sentinel there, of which nothing more is there than here
-	Left    int   // attempts that lack something, because of Err
-	None    int   // files that the host does not have any more
-	Err     error // what kept the first of them away
+	Brought int   // attempts of which something was copied
+	Same    int   // attempts without a sentinel of which nothing new was there
+	Left    int   // attempts that are incomplete, because of Err
+	None    int   // files that the host no longer has
+	Err     error // the first
 }
 
-// Bring brings what the plan names, as many hosts at a time as may be; nothing of it
-// keeps one host from being read but the disk here, or the end of ctx, which is the error.
-// Interrupted and begun again it goes on with what is not here.
+// Bring copies the files that the plan names. A failure of one host does not affect the
+// others. The error is one of the disk of the run directory, or that of ctx. After an
+// interruption a second Bring copies what is missing.
 func (b *Bringer) Bring(ctx context.Context, p *FetchPlan) ([]HostResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -86,23 +89,20 @@ func (b *Bringer) Bring(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 	if err == nil && b.full.Load() {
 		err = errFull
 	}
-	if serr := b.syncNames(); err == nil {
-		err = serr
-	}
-	return all, err
+	return all, cmp.Or(err, b.syncNames())
 }
 
-// host brings what one host has, several attempts at a time.
+// host copies the files of one host, several attempts concurrently.
 func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *HostPlan) HostResult {
 	r := HostResult{Host: p.Host}
 	var mu sync.Mutex
 	var tasks sync.WaitGroup
 	large := make(chan struct{}, maxLarge)
-	next, down := 0, false
+	next, unreachable := 0, false
 	take := func() (jobs.AttemptID, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if down || b.full.Load() || ctx.Err() != nil || next == len(p.Attempts) {
+		if unreachable || b.full.Load() || ctx.Err() != nil || next == len(p.Attempts) {
 			return jobs.AttemptID{}, false
 		}
 		next++
@@ -112,7 +112,7 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 		tasks.Go(func() {
 			for id, ok := take(); ok; id, ok = take() {
 				puts, none, err := b.attempt(ctx, large, p.Host, id)
-				var away *hosts.Error
+				var ofHost *hosts.Error
 				var disk *diskError
 				mu.Lock()
 				r.None += none
@@ -123,11 +123,11 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 					r.Same++
 				case errors.Is(err, errFull):
 					b.full.Store(true)
-					err = nil // of the disk, not of this host
+					err = nil // it is not an error of this host
 				case errors.As(err, &disk):
 					stop(err)
-				case errors.As(err, &away):
-					down = true
+				case errors.As(err, &ofHost):
+					unreachable = true
 				}
 				if err != nil && r.Err == nil && context.Cause(ctx) == nil {
 					r.Err = err
@@ -141,16 +141,17 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	return r
 }
 
-// attempt brings the files of one attempt, the status file last, and only if it has a
-// sentinel: where it is, the others are. It is read first: an attempt that was given up may
-// live, and what was read before its sentinel came to be need not be all. puts counts files that were brought, none
-// those that the host does not have.
+// attempt copies the files of one attempt. The status file is written last, and only if it
+// has a sentinel, so that it proves that the others are complete. It is read first: an
+// attempt that was given up may still run, and outputs that are read before its sentinel
+// need not be complete. puts counts files that were copied, none those that the host does
+// not have.
 func (b *Bringer) attempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
 	if err := b.shard(id); err != nil {
 		return 0, 0, err
 	}
 	p := Piece{Host: host, Attempt: id}
-	status, odd := b.status(ctx, p)
+	status, statusErr := b.status(ctx, p)
 	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
 		put, err := b.output(ctx, large, p)
 		switch {
@@ -162,8 +163,8 @@ func (b *Bringer) attempt(ctx context.Context, large chan struct{}, host string,
 			puts++
 		}
 	}
-	if odd != nil {
-		return puts, none, odd
+	if statusErr != nil {
+		return puts, none, statusErr
 	}
 	if status != nil {
 		err := b.put(jobs.AttemptFile(b.Run.Dir, id, jobs.FileStatus), int64(len(status)), func(w io.WriterAt) error {
@@ -179,11 +180,11 @@ func (b *Bringer) attempt(ctx context.Context, large chan struct{}, host string,
 	return puts, none, nil
 }
 
-// diskError is trouble with the run directory itself: nothing can be brought any more.
+// diskError is an error of the run directory itself, which ends the whole fetch.
 type diskError struct{ err error }
 
 func (e *diskError) Error() string {
-	if errors.Is(e.err, syscall.ENOSPC) || errors.Is(e.err, syscall.EDQUOT) {
+	if NoSpace(e.err) {
 		return fmt.Sprintf("the disk of the run directory is full: %v", e.err)
 	}
 	return fmt.Sprintf("the run directory cannot be written: %v", e.err)
@@ -191,7 +192,7 @@ func (e *diskError) Error() string {
 
 func (e *diskError) Unwrap() error { return e.err }
 
-// asDisk makes what failed here a diskError.
+// asDisk wraps an error of the run directory; nil stays nil.
 func asDisk(err error) error {
 	if err == nil {
 		return nil
@@ -199,8 +200,8 @@ func asDisk(err error) error {
 	return &diskError{err}
 }
 
-// put makes a file of a size under another name, has it filled, and puts it in its
-// place: nobody sees a part of it. Bring makes the name durable.
+// put creates a file under another name, calls fill, and renames the file to path, so that
+// nobody sees a part of it. syncNames makes the name durable.
 func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) error {
 	disk := b.Run.Disk
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12]+"."+thisProcess())
@@ -208,19 +209,19 @@ func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) err
 	if err != nil {
 		return asDisk(err)
 	}
-	w := &counted{WriterAt: f, b: b}
+	w := &countingWriter{WriterAt: f, b: b}
 	err = fill(w)
 	if err == nil && size > 0 {
 		err = asDisk(f.Sync())
 	}
-	if cerr := f.Close(); err == nil { // where NFS says that it was full
+	if cerr := f.Close(); err == nil { // NFS reports a full disk here
 		err = asDisk(cerr)
 	}
 	if err == nil {
 		err = asDisk(disk.Rename(tmp, path))
 	}
 	if err != nil {
-		disk.Remove(tmp) // else Sweep does
+		disk.Remove(tmp) // if this fails, SweepFetched removes it
 		b.bytes.Add(-w.n)
 		return err
 	}
@@ -228,83 +229,78 @@ func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) err
 	return nil
 }
 
-// counted counts what is written, and makes what fails there a diskError.
-type counted struct {
+// countingWriter counts what is written, and turns errors into diskErrors.
+type countingWriter struct {
 	io.WriterAt
 	b *Bringer
 	n int64
 }
 
-func (w *counted) WriteAt(p []byte, at int64) (int, error) {
+func (w *countingWriter) WriteAt(p []byte, at int64) (int, error) {
 	n, err := w.WriterAt.WriteAt(p, at)
 	w.n += int64(n)
 	w.b.bytes.Add(int64(n))
 	return n, asDisk(err)
 }
 
-// shards are the directories of attempts that are known to be there.
-type shards struct {
-	mu   sync.Mutex
-	made map[string]bool
-}
-
-// shard makes the directory of an attempt's files.
+// shard creates the directory of an attempt's files.
 func (b *Bringer) shard(id jobs.AttemptID) error {
-	b.shards.mu.Lock()
-	defer b.shards.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	dir := filepath.Dir(jobs.AttemptFile(b.Run.Dir, id, jobs.FileOut))
-	if b.shards.made[dir] {
+	if b.shards[dir] {
 		return nil
 	}
 	err := b.Run.Disk.Mkdir(dir, 0o700)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return asDisk(err)
 	}
-	if b.shards.made == nil {
-		b.shards.made = map[string]bool{}
+	if b.shards == nil {
+		b.shards = map[string]bool{}
 	}
-	b.shards.made[dir] = true
+	b.shards[dir] = true
 	return nil
 }
 
-// syncNames makes the names durable that were made.
+// syncNames makes the names of new files durable.
 func (b *Bringer) syncNames() (err error) {
-	b.shards.mu.Lock()
-	defer b.shards.mu.Unlock()
-	for dir := range b.shards.made {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for dir := range b.shards {
 		err = errors.Join(err, b.Run.Disk.SyncDir(dir))
 	}
-	if len(b.shards.made) > 0 {
+	if len(b.shards) > 0 {
 		err = errors.Join(err, b.Run.Disk.SyncDir(b.Run.Path(rundir.AttemptsDir)))
 	}
 	return asDisk(err)
 }
 
-// leftFree is what is left of a disk for others: a dispatcher's journal is on it, too.
-const leftFree = 64 << 20
+// reservedBytes are left free for others, such as a dispatcher's journal.
+const reservedBytes = 64 << 20
 
-// errFull reports that only what is left for others is free. Files under way have their room.
+// errFull is the error if only reservedBytes are free. Files that are being written have
+// reserved their space before.
 var errFull = &diskError{syscall.ENOSPC}
 
-// room takes room for a file of n bytes, beside those that are being written, or says
-// that there is none: a host may say any size.
-func (b *Bringer) room(n int64) error {
+// reserve reserves space for a file of n bytes, which a host may claim to be of any size. It
+// returns an error if there is not enough.
+func (b *Bringer) reserve(n int64) error {
 	free := b.Free
 	if free == nil {
 		free = b.free
 	}
-	b.asking.Lock()
-	defer b.asking.Unlock()
+	b.reserving.Lock()
+	defer b.reserving.Unlock()
 	has, err := free()
 	switch {
 	case err != nil:
 		return &diskError{err}
 	case has <= 0:
 		return errFull
-	case n > 0 && has-b.owed.Load() < n:
+	case n > 0 && has-b.pending.Load() < n:
 		return fmt.Errorf("there is no space here for a file of %s", results.HumanBytes(n))
 	}
-	b.owed.Add(n)
+	b.pending.Add(n)
 	return nil
 }
 
@@ -313,12 +309,12 @@ func (b *Bringer) free() (int64, error) {
 	if err := unix.Statfs(b.Run.Dir, &st); err != nil {
 		return 0, err
 	}
-	return int64(st.Bavail)*st.Bsize - leftFree, nil
+	return int64(st.Bavail)*st.Bsize - reservedBytes, nil
 }
 
-// output brings what an attempt has printed, unless it is here with the size that it has
-// there, and reports whether it was put here. A large one takes a place of large. The error is
-// fs.ErrNotExist when the host has no such file.
+// output copies an output of an attempt, unless the file here has the same size, and reports
+// whether it did. large limits the concurrent large files. The error is fs.ErrNotExist if
+// the host has no such file.
 func (b *Bringer) output(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
 	path := jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File)
 	have := int64(-1)
@@ -339,17 +335,17 @@ func (b *Bringer) output(ctx context.Context, large chan struct{}, p Piece) (put
 			return false, ctx.Err()
 		}
 	}
-	if err := b.room(size); err != nil {
+	if err := b.reserve(size); err != nil {
 		return false, err
 	}
-	defer func() { b.owed.Add(p.Offset - size) }() // what was not written
+	defer func() { b.pending.Add(p.Offset - size) }() // what was not written
 	err = b.put(path, size, func(w io.WriterAt) error {
 		for p.Limit = hosts.MaxChunk; ; {
-			data = data[:min(int64(len(data)), size-p.Offset)] // it should not have grown
+			data = data[:min(int64(len(data)), size-p.Offset)] // the file may have grown
 			if _, err := w.WriteAt(data, p.Offset); err != nil {
 				return err
 			}
-			b.owed.Add(-int64(len(data)))
+			b.pending.Add(-int64(len(data)))
 			if p.Offset += int64(len(data)); p.Offset >= size {
 				return nil
 			}
@@ -364,9 +360,8 @@ func (b *Bringer) output(ctx context.Context, large chan struct{}, p Piece) (put
 	return err == nil, err
 }
 
-// status reads the status file of an attempt that has ended, of this attempt and host:
-// another one tells nobody that the attempt is here. An attempt that was lost may have no
-// sentinel: nil.
+// status reads the status file of an attempt and checks that it is of this attempt and host.
+// It returns nil without a sentinel, as after the attempt was lost.
 func (b *Bringer) status(ctx context.Context, p Piece) ([]byte, error) {
 	p.File, p.Limit = jobs.FileStatus, attempts.StatusBytes+1
 	data, _, err := b.Read(ctx, p)
@@ -381,23 +376,23 @@ func (b *Bringer) status(ctx context.Context, p Piece) ([]byte, error) {
 	case f.Damaged || f.State == attempts.Unreadable:
 		return nil, fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, attempts.ErrStatus)
 	case f.Host != p.Host:
-		return nil, fmt.Errorf("%s: %s.%s: %w: it is of the host %q", p.Host, p.Attempt, p.File, attempts.ErrStatus, f.Host)
+		return nil, fmt.Errorf("%s: %s.%s: %w: it belongs to the host %q", p.Host, p.Attempt, p.File, attempts.ErrStatus, f.Host)
 	case f.State != attempts.Finished:
 		return nil, nil
 	}
 	return data, nil
 }
 
-// The name of a part: .NAME.fetch-CHANCE.PROCESS, of the process that writes it.
+// A file that is being copied is named .NAME.fetch-RANDOM.PROCESS, by the writing process.
 const (
-	tempMark = ".fetch-"
-	tempOld  = time.Hour // of another machine's: nobody has written to it for so long
+	tempMark   = ".fetch-"
+	tempMaxAge = time.Hour // since the last write, if the process is on another machine
 )
 
 var thisProcess = sync.OnceValue(journal.ProcessName)
 
-// SweepFetched removes the parts that fetches which were killed have left in the run directory.
-// What cannot be read or removed stays: Bring says what is wrong with the disk.
+// SweepFetched removes what killed fetches have left in the run directory. It ignores errors,
+// because Bring reports those of the disk.
 func SweepFetched(run *rundir.Run) {
 	dir := run.Path(rundir.AttemptsDir)
 	shards, _ := run.Disk.Names(dir)
@@ -414,13 +409,15 @@ func SweepFetched(run *rundir.Run) {
 func sweepPart(disk rundir.Disk, path string) {
 	_, name, _ := strings.Cut(filepath.Base(path), tempMark)
 	_, process, _ := strings.Cut(name, ".")
-	life := journal.ProcessLife(process)
-	if life == journal.Unsure {
-		if info, err := disk.Stat(path); err == nil && time.Since(info.ModTime()) > tempOld {
-			life = journal.Dead
-		}
+	dead := false
+	switch journal.ProcessLife(process) {
+	case journal.Dead:
+		dead = true
+	case journal.Unsure:
+		info, err := disk.Stat(path)
+		dead = err == nil && time.Since(info.ModTime()) > tempMaxAge
 	}
-	if life == journal.Dead {
+	if dead {
 		disk.Remove(path)
 	}
 }

@@ -10,18 +10,18 @@ import (
 
 // FetchPlan describes where the outputs of some jobs are.
 type FetchPlan struct {
-	Hosts []HostPlan // that have what is not here, by name
+	Hosts []HostPlan // that have files which are not here, by name
 	Here  int        // attempts whose files are in the run directory
 	Open  int        // attempts that may still run
 }
 
-// HostPlan are attempts whose files only their host has.
+// HostPlan lists attempts whose files only their host has.
 type HostPlan struct {
 	Host     string
-	Attempts []jobs.AttemptID // in order
+	Attempts []jobs.AttemptID // sorted
 }
 
-// Attempts counts those that are not here.
+// Attempts returns the number of attempts whose files are not here.
 func (p *FetchPlan) Attempts() (n int) {
 	for i := range p.Hosts {
 		n += len(p.Hosts[i].Attempts)
@@ -29,7 +29,7 @@ func (p *FetchPlan) Attempts() (n int) {
 	return n
 }
 
-// Names are those of the hosts.
+// Names returns the names of the hosts.
 func (p *FetchPlan) Names() (names []string) {
 	for i := range p.Hosts {
 		names = append(names, p.Hosts[i].Host)
@@ -37,8 +37,9 @@ func (p *FetchPlan) Names() (names []string) {
 	return names
 }
 
-// PlanFetch looks at all attempts of these jobs. apart says of a host that it keeps its
-// files to itself, here of an attempt of such a host that they have been brought.
+// PlanFetch plans for all attempts of the given jobs. apart reports whether a host shares no
+// directory with this machine, and here whether the files of an attempt of such a host have
+// been copied.
 func PlanFetch(t *jobs.Table, ids []jobs.ID, apart func(host string) bool, here func(jobs.AttemptID) bool) *FetchPlan {
 	p := &FetchPlan{}
 	of := map[string][]jobs.AttemptID{}
@@ -51,7 +52,7 @@ func PlanFetch(t *jobs.Table, ids []jobs.ID, apart func(host string) bool, here 
 			switch {
 			case a.State.Open():
 				p.Open++
-			case a.Started == 0 && a.Outcome == nil: // it is not known to have printed anything
+			case a.Started == 0 && a.Outcome == nil: // it is not known to have started
 			case !apart(a.Host) || here(a.ID):
 				p.Here++
 			default:

@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Reader reads pieces of attempts' files on their hosts. A host is connected to when it
-// is first asked, once: when that fails, or the connection breaks, nothing more is read
-// of it. Its methods may be called from any goroutine.
+// Reader reads pieces of attempts' files on their hosts. It connects to a host once, with the
+// first Read. If that fails, or the connection breaks, nothing more is read from the host.
+// It is safe for concurrent use.
 type Reader struct {
 	connector hosts.Connector
 	uid       string // of the run
@@ -23,13 +23,13 @@ type Reader struct {
 
 	mu    sync.Mutex
 	known map[string]*hosts.Host
-	far   map[string]*far
+	hosts map[string]*readHost
 	all   sync.WaitGroup
 }
 
-// NewReader makes a Reader for a run and the hosts of its inventory.
+// NewReader returns a Reader for a run and the hosts of its inventory.
 func NewReader(c hosts.Connector, uid string, inventory []*hosts.Host) *Reader {
-	r := &Reader{connector: c, uid: uid, known: map[string]*hosts.Host{}, far: map[string]*far{}}
+	r := &Reader{connector: c, uid: uid, known: map[string]*hosts.Host{}, hosts: map[string]*readHost{}}
 	for _, h := range inventory {
 		r.known[h.Name] = h
 	}
@@ -46,9 +46,8 @@ type Piece struct {
 	Limit   int       // in bytes, at most hosts.MaxChunk
 }
 
-// Read returns a piece and the size of the whole file. An error that is a *hosts.Error
-// says that the host cannot be asked, and every other Read of it fails, too; one that is
-// fs.ErrNotExist that it has no such file.
+// Read returns a piece and the size of the whole file. After a *hosts.Error every other Read
+// of that host fails, too. The error is fs.ErrNotExist if the host has no such file.
 func (r *Reader) Read(ctx context.Context, p Piece) (data []byte, size int64, err error) {
 	f, err := r.host(p.Host)
 	if err != nil {
@@ -70,14 +69,14 @@ func (r *Reader) Read(ctx context.Context, p Piece) (data []byte, size int64, er
 
 var errClosed = errors.New("nothing more is read")
 
-// host returns the connection to a host, and begins it.
-func (r *Reader) host(name string) (*far, error) {
+// host returns the connection to a host. The first call starts it.
+func (r *Reader) host(name string) (*readHost, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx.Err() != nil {
 		return nil, &hosts.Error{Host: name, Class: hosts.Unreachable, Err: errClosed}
 	}
-	if f := r.far[name]; f != nil {
+	if f := r.hosts[name]; f != nil {
 		return f, nil
 	}
 	h := r.known[name]
@@ -85,13 +84,14 @@ func (r *Reader) host(name string) (*far, error) {
 		return nil, &hosts.Error{Host: name, Class: hosts.Misconfigured, Err: errors.New("it is not in the inventory"),
 			Advice: "name one that has it with --hosts"}
 	}
-	f := newFar(h)
-	r.far[name] = f
+	f := &readHost{host: h, up: make(chan struct{}), gone: make(chan struct{}),
+		slots: make(chan struct{}, maxReads), pending: map[int64]chan *hosts.Chunk{}}
+	r.hosts[name] = f
 	r.all.Go(func() { f.run(r.ctx, r.connector, r.uid) })
 	return f, nil
 }
 
-// Close takes leave of the hosts; reads that wait fail.
+// Close closes the connections. Blocked reads fail.
 func (r *Reader) Close() {
 	r.mu.Lock()
 	r.cancel()
@@ -100,44 +100,38 @@ func (r *Reader) Close() {
 }
 
 const (
-	// maxReads bounds the pieces that a host is requested and has not given yet.
-	maxReads = 8
-	// pieceWithin is how long a host that owes pieces may say nothing.
-	pieceWithin = 30 * time.Second
-	pingEvery   = 10 * time.Second
-	leaveWithin = 2 * time.Second
+	maxReads     = 8                // pieces that are requested from a host at a time
+	pieceTimeout = 30 * time.Second // without any piece, while some are requested
+	pingInterval = 10 * time.Second
+	byeTimeout   = 2 * time.Second
 )
 
-// far is one host that is read.
-type far struct {
-	host   *hosts.Host
-	up     chan struct{} // closed when it is known whether it can be asked
-	gone   chan struct{} // closed when it cannot be asked any more, because of err
-	places chan struct{} // one is taken for each requested piece
+// readHost is one host from which a Reader reads.
+type readHost struct {
+	host  *hosts.Host
+	up    chan struct{} // closed when worker is set
+	gone  chan struct{} // closed when err is set
+	slots chan struct{} // holds one element for each requested piece
 
-	mu     sync.Mutex
-	worker hosts.Worker // nil until up
-	owed   map[int64]chan *hosts.Chunk
-	newest int64 // ID of a Read
-	heard  time.Time
-	err    error
+	mu      sync.Mutex
+	worker  hosts.Worker                // valid after up
+	pending map[int64]chan *hosts.Chunk // by the ID of the Read
+	lastID  int64
+	lastAt  time.Time // when the last piece came
+	err     error     // valid after gone
 }
 
-func newFar(h *hosts.Host) *far {
-	return &far{host: h, up: make(chan struct{}), gone: make(chan struct{}), places: make(chan struct{}, maxReads), owed: map[int64]chan *hosts.Chunk{}}
-}
-
-// run connects and hands out what the host says, until it has gone or ctx ends.
-func (f *far) run(ctx context.Context, c hosts.Connector, uid string) {
+// run connects and delivers pieces until the host is gone or ctx ends.
+func (f *readHost) run(ctx context.Context, c hosts.Connector, uid string) {
 	w, err := c.Connect(ctx, f.host, &hosts.Open{Version: hosts.ProtocolVersion, Run: uid, RunName: uid, Host: f.host.Name,
 		WorkDir: f.host.WorkDir, Reads: true})
 	f.mu.Lock()
-	f.worker, f.heard = w, time.Now()
+	f.worker, f.lastAt = w, time.Now()
 	f.mu.Unlock()
 	if err == nil {
 		close(f.up)
 		defer w.Close()
-		err = f.hear(ctx, w)
+		err = f.receive(ctx, w)
 	}
 	var known *hosts.Error
 	if !errors.As(err, &known) {
@@ -149,9 +143,9 @@ func (f *far) run(ctx context.Context, c hosts.Connector, uid string) {
 	close(f.gone)
 }
 
-// hear hands out pieces. It returns why it has ended.
-func (f *far) hear(ctx context.Context, w hosts.Worker) error {
-	ping := time.NewTicker(pingEvery)
+// receive delivers pieces. It returns the reason for its end.
+func (f *readHost) receive(ctx context.Context, w hosts.Worker) error {
+	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
 	reports := w.Reports()
 	var late <-chan time.Time
@@ -168,39 +162,39 @@ func (f *far) hear(ctx context.Context, w hosts.Worker) error {
 				return errors.New("the helper has left")
 			}
 			if m, ok := m.(*hosts.Chunk); ok {
-				f.give(m)
+				f.deliver(m)
 			}
 		case <-ping.C:
-			f.say(&hosts.Ping{})
+			f.send(&hosts.Ping{})
 		case <-over:
 			over = nil
-			f.say(&hosts.Bye{})
-			late = time.After(leaveWithin)
+			f.send(&hosts.Bye{})
+			late = time.After(byeTimeout)
 		case <-late:
 			return errClosed
 		}
 	}
 }
 
-// say sends one message; when it cannot be sent its reports end.
-func (f *far) say(m hosts.Message) {
+// send sends one message. If it cannot be sent, the reports end.
+func (f *readHost) send(m hosts.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.worker.Send(m)
 }
 
-func (f *far) give(c *hosts.Chunk) {
+func (f *readHost) deliver(c *hosts.Chunk) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard = time.Now()
-	if to := f.owed[c.ID]; to != nil {
-		delete(f.owed, c.ID)
+	f.lastAt = time.Now()
+	if to := f.pending[c.ID]; to != nil {
+		delete(f.pending, c.ID)
 		to <- c
 	}
 }
 
-// read asks for a piece and waits for it.
-func (f *far) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error) {
+// read requests a piece and waits for it.
+func (f *readHost) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error) {
 	select {
 	case <-f.up:
 	case <-f.gone:
@@ -209,26 +203,26 @@ func (f *far) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error) {
 		return nil, ctx.Err()
 	}
 	select {
-	case f.places <- struct{}{}:
+	case f.slots <- struct{}{}:
 	case <-f.gone:
 		return nil, f.why()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-f.places }()
+	defer func() { <-f.slots }()
 	answer := make(chan *hosts.Chunk, 1)
 	f.mu.Lock()
-	f.newest++
-	m.ID = f.newest
-	f.owed[m.ID] = answer
-	f.worker.Send(&m) // when it cannot be sent the reports end
+	f.lastID++
+	m.ID = f.lastID
+	f.pending[m.ID] = answer
+	f.worker.Send(&m) // if it cannot be sent, the reports end
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
-		delete(f.owed, m.ID)
+		delete(f.pending, m.ID)
 		f.mu.Unlock()
 	}()
-	late := time.NewTimer(pieceWithin)
+	late := time.NewTimer(pieceTimeout)
 	defer late.Stop()
 	for {
 		select {
@@ -239,24 +233,24 @@ func (f *far) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-late.C:
-			if rest := f.silent(); rest > 0 {
+			if rest := f.timeLeft(); rest > 0 {
 				late.Reset(rest)
 				continue
 			}
 			f.worker.Close()
-			return nil, &hosts.Error{Host: f.host.Name, Class: hosts.Unreachable, Err: fmt.Errorf("no answer for %v while its outputs were being read", pieceWithin)}
+			return nil, &hosts.Error{Host: f.host.Name, Class: hosts.Unreachable, Err: fmt.Errorf("no answer for %v while its outputs were being read", pieceTimeout)}
 		}
 	}
 }
 
-// silent returns how much longer it may say nothing.
-func (f *far) silent() time.Duration {
+// timeLeft returns the time until the host has sent no piece for pieceTimeout.
+func (f *readHost) timeLeft() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return pieceWithin - time.Since(f.heard)
+	return pieceTimeout - time.Since(f.lastAt)
 }
 
-func (f *far) why() error {
+func (f *readHost) why() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err

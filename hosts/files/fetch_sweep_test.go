@@ -37,13 +37,13 @@ func TestSweep(t *testing.T) {
 	}{
 		{tempMark + "ABC." + dead, 0, false},
 		{tempMark + "ABC." + reused, 0, false},
-		{tempMark + "ABC." + thisProcess(), 2 * tempOld, true},
+		{tempMark + "ABC." + thisProcess(), 2 * tempMaxAge, true},
 		{tempMark + "ABC." + far, 0, true},
-		{tempMark + "ABC." + far, 2 * tempOld, false},
+		{tempMark + "ABC." + far, 2 * tempMaxAge, false},
 		{tempMark + "ABC", 0, true},
-		{tempMark + "ABC", 2 * tempOld, false},
+		{tempMark + "ABC", 2 * tempMaxAge, false},
 		{tempMark + "ABC.." + dead, 0, true},
-		{"", 2 * tempOld, true},
+		{"", 2 * tempMaxAge, true},
 	} {
 		path := filepath.Join(l.run.Path(rundir.AttemptsDir, "000"), fmt.Sprintf(".%d.1.out%s", i, c.name))
 		os.Mkdir(filepath.Dir(path), 0o700)
