@@ -15,7 +15,7 @@ import (
 // Sum is the SHA-256 of a content.
 type Sum [32]byte
 
-// ParseSum reads what String returns.
+// ParseSum parses the result of String.
 func ParseSum(s string) (sum Sum, err error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(sum) {
@@ -28,22 +28,22 @@ func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
 // Entry is one file, directory, or symbolic link of a manifest.
 type Entry struct {
-	Path  string // below the job's directory, with slashes; any bytes but NUL
+	Path  string // relative to the job's directory, with slashes; any bytes but NUL
 	Kind  byte   // 'f', 'd', or 'l'
-	Exec  bool   // files: may be executed
+	Exec  bool   // files: executable
 	Size  int64  // files: bytes
 	Mtime int64  // files: ns since the Unix epoch
 	Sum   Sum    // files
-	// Target is where a link leads. Of a file on a host: the original, to which a symbolic
-	// link is to lead; "" for the copy in the Store.
+	// Target is the target of a link. Of a file on a host it is the original, to which a
+	// symbolic link is made, or "" for the copy in the Store.
 	Target string
-	Origin string // files: where it lies on our side, absolute; "" in lists of returned files
+	Origin string // files: absolute path on the dispatcher's machine; "" in lists of returned files
 }
 
-// Manifest describes files, in the order of their paths: a directory precedes what it holds.
+// Manifest describes files, sorted by path, so that a directory precedes its content.
 type Manifest []Entry
 
-// Bytes returns the size of all files together.
+// Bytes returns the total size of the files.
 func (m Manifest) Bytes() (n int64) {
 	for i := range m {
 		n += m[i].Size
@@ -51,19 +51,18 @@ func (m Manifest) Bytes() (n int64) {
 	return n
 }
 
-// manifestFile is how a manifest is encoded, in the way of messages: any bytes in names
-// survive.
+// manifestFile is the encoded form of a manifest, in the encoding of messages, which keeps
+// any bytes in names.
 type manifestFile struct {
 	Files   Manifest
-	Refused string // why there is none: see Store.RefuseOwn
+	Refused string // why there is no manifest: see Store.RefuseOwn
 }
 
 // Encode returns the manifest as bytes.
 func (m Manifest) Encode() []byte { return helper.Append(nil, manifestFile{Files: m}) }
 
-// Decode reads what Encode wrote. A path that leads out of the job's directory is an
-// error, and so are bytes that were cut off. The error is a *SendError if there is no
-// manifest because our side cannot send the files.
+// Decode decodes the result of Encode. Truncated data and a path that leads out of the job's
+// directory are errors. The error is a *SendError if the manifest was refused.
 func Decode(b []byte) (Manifest, error) {
 	var f manifestFile
 	if err := helper.Decode(b, &f); err != nil {
@@ -80,7 +79,7 @@ func Decode(b []byte) (Manifest, error) {
 	return f.Files, nil
 }
 
-// check returns an error for what is no entry of a manifest.
+// check returns an error for an invalid entry.
 func (e *Entry) check() error {
 	if e.Kind != 'f' && e.Kind != 'd' && e.Kind != 'l' || e.Size < 0 ||
 		strings.ContainsRune(e.Path, 0) || !filepath.IsLocal(e.Path) || filepath.Clean(e.Path) != e.Path {
@@ -92,9 +91,8 @@ func (e *Entry) check() error {
 	return nil
 }
 
-// leadsOut reports whether a symbolic link at path may lead out of the tree that path is
-// relative to. ".." is accepted only in front: after a name it would count from wherever
-// that name, which may be a link itself, leads.
+// leadsOut reports whether a symbolic link at path may lead out of the tree to which path is
+// relative. ".." is accepted only at the beginning: a name before it may itself be a link.
 func leadsOut(path, target string) bool {
 	if target == "" || filepath.IsAbs(target) {
 		return true
@@ -111,7 +109,7 @@ func leadsOut(path, target string) bool {
 	return up > strings.Count(path, "/")
 }
 
-// Progress describes how far a transfer is: "12 MiB of 1.0 GiB, 8.1 MiB/s".
+// Progress describes the progress of a transfer: "12 MiB of 1.0 GiB, 8.1 MiB/s".
 func Progress(got, total int64, took time.Duration) string {
 	text := results.HumanBytes(got) + " of " + results.HumanBytes(total)
 	if took > time.Second && got > 0 {

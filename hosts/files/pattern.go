@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// CheckPattern checks what a job says that it returns: a path below its directory, in
-// which *, ?, [a-z], and ** (any number of directories) stand for parts of names.
+// CheckPattern checks a pattern of files that a job returns: a path relative to its
+// directory, with the wildcards *, ?, [a-z], and ** (any number of directories).
 func CheckPattern(p string) error {
 	if err := CheckLocal(p); err != nil {
 		return err
@@ -17,7 +17,7 @@ func CheckPattern(p string) error {
 	return err
 }
 
-// CheckLocal checks that a path stays below the directory that it is relative to.
+// CheckLocal checks that a relative path does not lead out of its directory.
 func CheckLocal(p string) error {
 	switch {
 	case p == "" || strings.ContainsRune(p, 0):
@@ -72,8 +72,8 @@ func globRegexp(glob string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// quoteByte returns the regular expression for one byte of a pattern. The bytes of a
-// character of several bytes stand for themselves.
+// quoteByte returns the regular expression for one byte of a pattern. Bytes of multi-byte
+// characters stand for themselves.
 func quoteByte(c byte) string {
 	if c < 0x80 {
 		return regexp.QuoteMeta(string(rune(c)))
@@ -81,7 +81,7 @@ func quoteByte(c byte) string {
 	return string([]byte{c})
 }
 
-// globClass translates [...] at the beginning of s; n is its length, 0 if it does not end.
+// globClass translates [...] at the beginning of s. n is its length, 0 if the ] is missing.
 func globClass(s string) (class string, n int) {
 	i := 1
 	if i < len(s) && (s[i] == '!' || s[i] == '^') {
@@ -107,12 +107,12 @@ func globClass(s string) (class string, n int) {
 	return `[` + in + `]`, i + 1
 }
 
-// ignoreFile is the name of the files that say what is not sent, as .gitignore does for git.
+// ignoreFile is the name of files that list what is not sent, in the syntax of .gitignore.
 const ignoreFile = ".dcsignore"
 
 // ignoreRule is one line of an ignore file.
 type ignoreRule struct {
-	re     *regexp.Regexp // of paths below the directory of the file
+	re     *regexp.Regexp // of paths relative to the directory of the file
 	negate bool
 	dirs   bool // matches directories only
 }
@@ -123,7 +123,7 @@ type ignoreRules struct {
 	list []ignoreRule
 }
 
-// parseIgnore reads an ignore file; see gitignore(5).
+// parseIgnore parses an ignore file; see gitignore(5).
 func parseIgnore(dir string, text string) (r ignoreRules, err error) {
 	r.dir = dir
 	for n, line := range strings.Split(text, "\n") {
@@ -153,8 +153,8 @@ func parseIgnore(dir string, text string) (r ignoreRules, err error) {
 	return r, nil
 }
 
-// ignored reports whether a path is left out. The last rule of the deepest file that says
-// anything counts.
+// ignored reports whether a path is not sent. The last matching rule of the deepest file with
+// a matching rule decides.
 func ignored(files []ignoreRules, path string, isDir bool) bool {
 	for i := len(files) - 1; i >= 0; i-- {
 		below := path

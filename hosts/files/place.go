@@ -12,13 +12,12 @@ import (
 	"syscall"
 )
 
-// Place writes the files that an attempt returns below base. It reads them with read,
-// which gives at most as many bytes as asked for, and none at the end of a file. All are
-// fsynced in files of other names, commit says whether the attempt counts, and then each
-// takes its place. An error of ours leaves nothing behind. notes is a directory in which
-// the files under way are noted, so that Sweep finds those of a process that was killed.
-// Which files took their places stays noted until Settle: until its result is recorded,
-// another attempt may be the one that counts.
+// Place writes the files that an attempt returns below base. It writes and fsyncs all of them
+// under temporary names, calls commit, and renames them unless commit returns an error. read
+// returns at most size-offset bytes, and none at the end of a file. After an error Place
+// leaves nothing behind. In the directory notes it records the temporary files for Sweep, in
+// case the process is killed, and until Settle the renamed files: as long as the result of
+// the attempt is not recorded, another attempt may be the one that counts.
 func Place(base, notes, attempt string, m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) (err error) {
 	root, err := os.OpenRoot(base)
 	if err != nil {
@@ -67,14 +66,15 @@ func Place(base, notes, attempt string, m Manifest, read func(path string, offse
 	return syncDirs(root, m)
 }
 
-// Settle forgets which files of an attempt took their places: its result is recorded.
+// Settle removes the record of an attempt's renamed files. The caller has recorded the result
+// of the attempt.
 func Settle(notes, attempt string) { os.Remove(filepath.Join(notes, attempt+placedSuffix)) }
 
-// placedSuffix ends the name of the note of the files that took their places.
+// placedSuffix ends the names of records of renamed files.
 const placedSuffix = ".placed"
 
-// placed lists files that took, or are to take, their places. They are known by their
-// inodes: what another attempt, another job, or a person put there is not theirs.
+// placed lists files that were or will be renamed. They are identified by inode, because
+// another attempt, another job, or a person may write a file of the same name.
 type placed []placedFile
 
 type placedFile struct {
@@ -82,7 +82,7 @@ type placedFile struct {
 	Inode uint64 `json:"inode"`
 }
 
-// placedOf lists the files of an attempt, which still have their other names.
+// placedOf lists the files of an attempt, which still have their temporary names.
 func placedOf(root *os.Root, attempt string, m Manifest) (placed, error) {
 	list := make(placed, len(m))
 	for i := range m {
@@ -115,7 +115,7 @@ func (list placed) write(name string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// remove removes those that are in their places.
+// remove removes those files that were renamed.
 func (list placed) remove(root *os.Root) {
 	for _, p := range list {
 		if st, err := root.Lstat(p.Path); err == nil && p.Inode != 0 && inodeOf(st) == p.Inode {
@@ -124,7 +124,7 @@ func (list placed) remove(root *os.Root) {
 	}
 }
 
-// PlaceError is the error for a file that cannot be put where it belongs.
+// PlaceError is the error for a returned file that cannot be written.
 type PlaceError struct {
 	Path string
 	Err  error
@@ -136,7 +136,7 @@ func (e *PlaceError) Error() string {
 func (e *PlaceError) Unwrap() error { return e.Err }
 
 func tempName(attempt string, i int, path string) string {
-	return filepath.Join(filepath.Dir(path), cleanTemp+attempt+"-"+strconv.Itoa(i))
+	return filepath.Join(filepath.Dir(path), tempPrefix+attempt+"-"+strconv.Itoa(i))
 }
 
 func fetch(root *os.Root, attempt string, i int, e *Entry, read func(path string, offset int64, size int64) ([]byte, error)) error {
@@ -175,7 +175,7 @@ func fetch(root *os.Root, attempt string, i int, e *Entry, read func(path string
 	return nil
 }
 
-// syncDirs makes the names durable, in new directories as well.
+// syncDirs makes the names of files and of new directories durable.
 func syncDirs(root *os.Root, m Manifest) error {
 	done := map[string]bool{}
 	for i := range m {
@@ -200,9 +200,9 @@ func removeTemps(root *os.Root, attempt string, m Manifest) {
 	}
 }
 
-// Sweep removes what a dispatcher that was killed left of files under way, and the files of
-// attempts that do not count: counts reports whether the result of an attempt is recorded.
-// If such a file is still on its host, it is returned again.
+// Sweep removes temporary files that a killed dispatcher has left, and files of attempts that
+// do not count. counts reports whether the result of an attempt is recorded. A removed file
+// that is still on its host is returned again.
 func Sweep(base, notes string, counts func(attempt string) bool) error {
 	list, err := os.ReadDir(notes)
 	if errors.Is(err, fs.ErrNotExist) || len(list) == 0 {
@@ -223,10 +223,10 @@ func Sweep(base, notes string, counts func(attempt string) bool) error {
 		}
 		if attempt, ok := strings.CutSuffix(d.Name(), placedSuffix); ok {
 			var files placed
-			if json.Unmarshal(b, &files) == nil && !counts(attempt) { // else none of them took its place
+			if json.Unmarshal(b, &files) == nil && !counts(attempt) { // if it is damaged, no file was renamed
 				files.remove(root)
 			}
-		} else if m, err := Decode(b); err == nil { // else none of them was begun
+		} else if m, err := Decode(b); err == nil { // if it is damaged, no file was created
 			removeTemps(root, d.Name(), m)
 		}
 		if err := os.Remove(filepath.Join(notes, d.Name())); err != nil {

@@ -15,49 +15,49 @@ import (
 	"time"
 )
 
-// ErrChanged is returned for a file that was changed after its sum was taken.
+// ErrChanged is the error for a file that was changed after its sum was computed.
 var ErrChanged = errors.New("the file was changed while it was being sent")
 
-// Source makes manifests of files of this machine and reads the contents that stand in
-// them. It remembers sums by path, inode, size, and time. Safe for concurrent use.
+// Source makes manifests of files of this machine and reads the contents that they list. It
+// remembers sums by path, inode, size, and time. It is safe for concurrent use.
 type Source struct {
-	base string   // absolute: what relative paths are relative to
+	base string   // absolute directory of relative paths
 	omit []string // absolute paths that are never sent, such as the run directory
 
-	hashing sync.Mutex // held while a file is read: hosts that connect together ask for the same sums
+	hashing sync.Mutex // held while a sum is computed, because hosts ask for the same sums at the same time
 
 	mu    sync.Mutex
 	known map[string]content // by absolute path
-	path  map[Sum]string     // where a content that stands in a manifest lies
+	path  map[Sum]string     // of the contents in manifests
 	sets  map[string]*watched
 }
 
-// content is what a file held when its sum was taken.
+// content describes a file when its sum was computed.
 type content struct {
 	dev, ino    uint64
 	size, mtime int64
 	sum         Sum
-	// young: it was read so soon after the last change that the next one may leave the same
-	// time. Its sum is not believed again.
-	young bool
+	// recent reports that the file was read so soon after a change that another change might
+	// have left the same time. Then the sum is computed again.
+	recent bool
 }
 
-// youngFor is longer than the steps in which file systems count times.
-const youngFor = 2 * time.Second
+// recentAge is longer than the resolution of times in file systems.
+const recentAge = 2 * time.Second
 
-// NewSource returns a Source of what lies below base, and of absolute paths.
+// NewSource returns a Source for paths relative to base and for absolute paths.
 func NewSource(base string, omit ...string) *Source {
 	return &Source{base: base, omit: omit, known: map[string]content{}, path: map[Sum]string{}, sets: map[string]*watched{}}
 }
 
-// CheckItems reports what is wrong with items, PATH or PATH:DEST, as Manifest would. It
-// reads no file.
+// CheckItems returns the error that Manifest would return for items, each PATH or PATH:DEST.
+// It reads no file.
 func (s *Source) CheckItems(items []string) error {
 	_, err := s.list(items, false)
 	return err
 }
 
-// split returns the source of an item and its place below the job's directory.
+// split returns the source of an item and its destination in the job's directory.
 func (s *Source) split(item string) (path, dest string, err error) {
 	path = item
 	if _, err := os.Lstat(s.abs(item)); err != nil {
@@ -95,9 +95,9 @@ func (s *Source) abs(path string) string {
 	return filepath.Join(s.base, path)
 }
 
-// Manifest describes what the items name now. Symbolic links in it that lead out of the
-// tree that is sent are an error. It reads files whose sums it does not know, so it can
-// take long.
+// Manifest returns a manifest of the current files of items. A symbolic link that leads out of
+// the tree that is sent is an error. It reads files whose sums are not known, so it can take
+// long.
 func (s *Source) Manifest(items []string) (Manifest, error) { return s.list(items, true) }
 
 func (s *Source) list(items []string, sums bool) (Manifest, error) {
@@ -123,18 +123,17 @@ func (s *Source) list(items []string, sums bool) (Manifest, error) {
 // walk adds one item to a manifest.
 type walk struct {
 	s    *Source
-	item string // its place below the job's directory
+	item string // its destination in the job's directory
 	all  map[string]Entry
 	sums bool
 }
 
 func (w *walk) begin(path string) error {
 	abs := w.s.abs(path)
-	real := abs
 	var rules []ignoreRules
 	rel, err := filepath.Rel(w.s.base, abs)
 	if err == nil && filepath.IsLocal(rel) {
-		// What lies below base must not lead out of it through a symbolic link.
+		// A path below base must not lead out of it through a symbolic link.
 		root, err := os.OpenRoot(w.s.base)
 		if err != nil {
 			return err
@@ -144,7 +143,7 @@ func (w *walk) begin(path string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		if rel != "." { // rules of the directories above it count, too
+		if rel != "." { // rules of the directories above it apply, too
 			dir := "."
 			for _, name := range append([]string{"."}, strings.Split(filepath.Dir(rel), "/")...) {
 				if dir = filepath.Join(dir, name); name == "." && len(rules) > 0 {
@@ -160,7 +159,8 @@ func (w *walk) begin(path string) error {
 	} else {
 		rel = "."
 	}
-	if real, err = filepath.EvalSymlinks(abs); err != nil {
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
 		return err
 	}
 	st, err := os.Stat(real)
@@ -176,8 +176,8 @@ func (w *walk) begin(path string) error {
 	return w.dir(real, w.item, rel, rules)
 }
 
-// dir adds a directory: real is where it lies, dest its place, and rel what ignore rules
-// know it by.
+// dir adds a directory. real is its path, dest its destination, and rel the path to which
+// ignore rules apply.
 func (w *walk) dir(real, dest, rel string, rules []ignoreRules) error {
 	if dest != "." {
 		w.all[dest] = Entry{Path: dest, Kind: 'd'}
@@ -199,7 +199,7 @@ func (w *walk) dir(real, dest, rel string, rules []ignoreRules) error {
 		st, err := d.Info()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // removed meanwhile
+			continue // removed in the meantime
 		case err != nil:
 			return err
 		case st.IsDir():
@@ -263,7 +263,7 @@ func contentOf(st fs.FileInfo) content {
 	return c
 }
 
-// sum returns the sum of a file, from memory if the file has not changed.
+// sum returns the content of a file. It computes the sum unless it is known.
 func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
 	c := contentOf(st)
 	if !s.isKnown(real, &c) {
@@ -281,7 +281,7 @@ func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
 			return c, err
 		}
 		c.sum = Sum(h.Sum(nil))
-		c.young = time.Since(st.ModTime()) < youngFor
+		c.recent = time.Since(st.ModTime()) < recentAge
 		now, err := f.Stat()
 		if err != nil {
 			return c, err
@@ -296,16 +296,16 @@ func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
 	return c, nil
 }
 
-// isKnown completes the content of a file from memory, if the file has not changed.
+// isKnown sets the sum of c if the file has not changed since the sum was computed.
 func (s *Source) isKnown(real string, c *content) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, ok := s.known[real]
 	c.sum = was.sum
-	return ok && !was.young && was == *c
+	return ok && !was.recent && was == *c
 }
 
-// openFile opens a regular file, and neither follows a link nor waits for a pipe.
+// openFile opens a regular file. It does not follow a link or block on a pipe.
 func openFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -318,8 +318,8 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Read returns up to limit bytes of a content that stands in a manifest. It returns
-// ErrChanged if the file is not what it was.
+// Read returns up to limit bytes of a content that a manifest lists. The error is ErrChanged
+// if the file has changed.
 func (s *Source) Read(sum Sum, offset int64, limit int) ([]byte, error) {
 	s.mu.Lock()
 	path, ok := s.path[sum]
@@ -345,21 +345,23 @@ func (s *Source) Read(sum Sum, offset int64, limit int) ([]byte, error) {
 	return b, err
 }
 
-// watched is a list of items whose manifest is made again from time to time.
+// watched is a list of items that is scanned for changes.
 type watched struct {
-	version  int // changes with the manifest
-	text     string
-	scanning bool
-	next     time.Time
+	version  int  // changes with the manifest
+	sum      Sum  // of the manifest, or of the error
+	scanning bool // a scan is running
+	nextAt   time.Time
 }
 
+// The next scan begins after scanInterval, and later if scans take more than 1/scanShare of
+// the time.
 const (
-	scanEvery = 3 * time.Second
-	scanShare = 50 // a scan may take at most one part in so many of the time
+	scanInterval = 3 * time.Second
+	scanShare    = 50
 )
 
-// Version returns a number that changes when what the items name has changed, some
-// seconds later. It does not block.
+// Version returns a number that changes some seconds after the files of items have changed.
+// It does not block.
 func (s *Source) Version(items []string) int {
 	key := strings.Join(items, "\x00")
 	s.mu.Lock()
@@ -369,23 +371,19 @@ func (s *Source) Version(items []string) int {
 		w = &watched{}
 		s.sets[key] = w
 	}
-	if now := time.Now(); !w.scanning && !now.Before(w.next) {
+	if now := time.Now(); !w.scanning && !now.Before(w.nextAt) {
 		w.scanning = true
 		go func() {
 			m, err := s.Manifest(items)
-			text := fmt.Sprint(err)
-			if err == nil {
-				text = string(m.Encode())
-			}
-			sum := sha256.Sum256([]byte(text))
+			sum := Sum(sha256.Sum256(fmt.Append(m.Encode(), err)))
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if text := string(sum[:]); text != w.text {
-				w.text = text
+			if sum != w.sum {
+				w.sum = sum
 				w.version++
 			}
 			w.scanning = false
-			w.next = time.Now().Add(max(scanEvery, scanShare*time.Since(now)))
+			w.nextAt = time.Now().Add(max(scanInterval, scanShare*time.Since(now)))
 		}()
 	}
 	return w.version

@@ -16,26 +16,26 @@ import (
 	"dcs-tui/hosts/helper"
 )
 
-// Store keeps on a host what was sent and makes the directories of jobs. The helper
-// fills it; supervisors make directories of it. Its directory is one host's alone.
+// Store keeps contents on a host and makes the directories of jobs. The helper fills it, and
+// supervisors make directories from it. Each host has its own.
 //
-//	blobs/SUM, SUMx      contents, read-only; x: may be executed
-//	tree                 manifest of what every job gets
-//	own/17.2             manifest of what one attempt gets besides
-//	jobs/17.2/           the directory of an attempt
-//	returned/17.2        manifest of what it returns
+//	blobs/SUM, SUMx      contents, read-only; x: executable
+//	tree                 manifest of the files that every job gets
+//	own/17.2             manifest of the files that only this attempt gets
+//	jobs/17.2/           directory of an attempt
+//	returned/17.2        manifest of the files that it returns
 type Store struct{ Dir string }
 
 func (s Store) path(parts ...string) string {
 	return filepath.Join(append([]string{s.Dir}, parts...)...)
 }
 
-// Open makes what is missing of the store. Contents that were written before a crash of
-// the machine may not be whole: if boot differs from what it was, everything is removed.
+// Open creates the store if it is missing. If boot differs from that of the last Open, all
+// contents are removed, because those written before a crash may be incomplete.
 func (s Store) Open(boot string) error {
 	was, err := os.ReadFile(s.path("boot"))
 	if err == nil && string(was) == boot {
-		left, err := filepath.Glob(s.path("tmp", tempBlob)) // of an earlier helper
+		left, err := filepath.Glob(s.path("tmp", tempBlob)) // left by an earlier helper
 		for _, name := range left {
 			err = errors.Join(err, os.Remove(name))
 		}
@@ -86,8 +86,8 @@ func blobName(e *Entry) string {
 	return e.Sum.String()
 }
 
-// Missing returns the files whose contents the store lacks, each content once. With
-// originals, a file whose original is here, with the same size and time, is not missing:
+// Missing returns the files whose contents the store lacks, each content once. With originals,
+// a file whose original is on this machine with the same size and time is not missing, and
 // its Target is set.
 func (s Store) Missing(m Manifest, originals bool) (list []*Entry) {
 	seen := map[string]bool{}
@@ -112,8 +112,8 @@ func (s Store) Missing(m Manifest, originals bool) (list []*Entry) {
 	return list
 }
 
-// Receive writes a content, which it reads with get in pieces of at most piece bytes. A
-// content with another sum than it should have is dropped: ErrChanged.
+// Receive stores a content, which it gets in pieces of at most piece bytes. The error is
+// ErrChanged if the content does not have the sum of e.
 func (s Store) Receive(e *Entry, piece int, get func(offset int64, limit int) ([]byte, error)) error {
 	f, err := os.CreateTemp(s.path("tmp"), tempBlob)
 	if err != nil {
@@ -150,15 +150,15 @@ func (s Store) Receive(e *Entry, piece int, get func(offset int64, limit int) ([
 	return os.Rename(f.Name(), s.path("blobs", blobName(e)))
 }
 
-// SetTree sets what every job gets from now on. Its contents must be there.
+// SetTree sets the files that every job gets from now on. Their contents must be in the store.
 func (s Store) SetTree(m Manifest) error { return s.set("tree", m) }
 
-// SetOwn sets what one attempt gets in addition.
+// SetOwn sets the files that one attempt gets in addition.
 func (s Store) SetOwn(attempt string, m Manifest) error {
 	return s.set(filepath.Join("own", attempt), m)
 }
 
-// set notes the times of the copies: a copy with another one was changed by a job.
+// set records the times of the copies, by which a change by a job is recognized.
 func (s Store) set(name string, m Manifest) error {
 	m = slices.Clone(m)
 	for i := range m {
@@ -173,12 +173,12 @@ func (s Store) set(name string, m Manifest) error {
 	return s.replace(name, m.Encode())
 }
 
-// SendError describes why our side cannot send what a job is to get.
+// SendError is the error for files that the dispatcher's machine cannot send.
 type SendError struct{ Text string }
 
 func (e *SendError) Error() string { return e.Text }
 
-// RefuseOwn records that an attempt cannot get its own files: Make returns that error.
+// RefuseOwn records that an attempt cannot get its own files. Make returns why.
 func (s Store) RefuseOwn(attempt string, why *SendError) error {
 	return s.replace(filepath.Join("own", attempt), helper.Append(nil, manifestFile{Refused: why.Text}))
 }
@@ -197,7 +197,7 @@ func (s Store) manifest(name string) (Manifest, error) {
 	return Decode(b)
 }
 
-// sent returns what an attempt was or is to be given.
+// sent returns the manifest of the files of an attempt.
 func (s Store) sent(attempt string, tree, own bool) (Manifest, error) {
 	var all Manifest
 	if tree {
@@ -217,8 +217,8 @@ func (s Store) sent(attempt string, tree, own bool) (Manifest, error) {
 	return all, nil
 }
 
-// Make makes the directory of an attempt and returns its path. Files of its own take the
-// places of those that every job gets.
+// Make makes the directory of an attempt and returns its path. Its own files replace those
+// that every job gets.
 func (s Store) Make(attempt string, tree, own bool) (string, error) {
 	dir := s.path("jobs", attempt)
 	m, err := s.sent(attempt, tree, own)
@@ -239,7 +239,7 @@ func (s Store) Make(attempt string, tree, own bool) (string, error) {
 	return dir, nil
 }
 
-// place makes one entry in the directory of a job, in which nothing but we has been yet.
+// place creates one entry in the directory of a job that has not started yet.
 func (s Store) place(dir string, e *Entry) error {
 	to := filepath.Join(dir, e.Path)
 	if e.Kind == 'd' {
@@ -249,10 +249,15 @@ func (s Store) place(dir string, e *Entry) error {
 	if e.Kind == 'f' && target == "" {
 		return s.hardLink(e, to)
 	}
-	err := os.Symlink(target, to)
+	return replaceWith(to, func() error { return os.Symlink(target, to) })
+}
+
+// replaceWith calls create. If the file exists, it removes the file and calls create again.
+func replaceWith(file string, create func() error) error {
+	err := create()
 	if errors.Is(err, fs.ErrExist) {
-		if err = os.Remove(to); err == nil {
-			err = os.Symlink(target, to)
+		if err = os.Remove(file); err == nil {
+			err = create()
 		}
 	}
 	return err
@@ -265,15 +270,10 @@ func (s Store) hardLink(e *Entry, to string) error {
 		return err
 	}
 	if st.Size() != e.Size || st.ModTime().UnixNano() != e.Mtime {
-		os.Remove(blob) // it will be sent again
+		os.Remove(blob) // so that it is sent again
 		return fmt.Errorf("a job changed the host's copy of %s", e.Path)
 	}
-	err = os.Link(blob, to)
-	if errors.Is(err, fs.ErrExist) {
-		if err = os.Remove(to); err == nil {
-			err = os.Link(blob, to)
-		}
-	}
+	err = replaceWith(to, func() error { return os.Link(blob, to) })
 	if errors.Is(err, syscall.EMLINK) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP) {
 		return copyFile(blob, to, st.Mode())
 	}
@@ -295,9 +295,9 @@ func copyFile(from, to string, mode fs.FileMode) error {
 }
 
 // Collect records what an attempt returns: the files in its directory that match a pattern,
-// without what was sent and is unchanged. A directory that matches stands for all that is
-// in it. missing is the first pattern that nothing matches. A file that leads out of the
-// directory through a symbolic link is an error.
+// except files that were sent and are unchanged. A matching directory stands for all files
+// in it. missing is the first pattern without a match. A file that leads out of the directory
+// through a symbolic link is an error.
 func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int, missing string, err error) {
 	sent, err := s.sent(attempt, tree, own)
 	if err != nil {
@@ -364,7 +364,7 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 	return len(list), "", nil
 }
 
-// unchanged reports whether a file of a job's directory is still what it was given.
+// unchanged reports whether a file of a job's directory is still as it was sent.
 func (s Store) unchanged(e *Entry, root *os.Root, path string, d fs.DirEntry) bool {
 	if e == nil {
 		return false
@@ -378,12 +378,12 @@ func (s Store) unchanged(e *Entry, root *os.Root, path string, d fs.DirEntry) bo
 	return err1 == nil && err2 == nil && (os.SameFile(ours, is) || is.Size() == e.Size && is.ModTime().UnixNano() == e.Mtime)
 }
 
-// Returned returns the text of the manifest of what an attempt returns.
+// Returned returns the encoded manifest of the files that an attempt returns.
 func (s Store) Returned(attempt string) ([]byte, error) {
 	return os.ReadFile(s.path("returned", attempt))
 }
 
-// OpenReturned opens a file of the directory of an attempt. It does not leave it.
+// OpenReturned opens a file in the directory of an attempt. A link does not lead out of it.
 func (s Store) OpenReturned(attempt, path string) (*os.File, error) {
 	root, err := os.OpenRoot(s.path("jobs", attempt))
 	if err != nil {
@@ -393,12 +393,12 @@ func (s Store) OpenReturned(attempt, path string) (*os.File, error) {
 	return root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// Drop removes the directory of an attempt and what is known of its files.
+// Drop removes the directory of an attempt and its manifests.
 func (s Store) Drop(attempt string) error {
 	return errors.Join(removeAll(s.path("jobs", attempt)), os.RemoveAll(s.path("own", attempt)), os.RemoveAll(s.path("returned", attempt)))
 }
 
-// removeAll removes a tree, also one in which a job took our permission away.
+// removeAll removes a tree, also one in which a job has removed permissions.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {
@@ -413,13 +413,13 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// NoSpace reports whether a disk or a quota is full, which may pass.
+// NoSpace reports whether a disk or a quota is full.
 func NoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// ErrLeadsOut is the error for a symbolic link that does not stay in a job's directory.
+// ErrLeadsOut is the error for a symbolic link that leads out of a job's directory.
 var ErrLeadsOut = errors.New("it is not followed")
 
-// cleanTemp is what the names of unfinished files on our side begin with.
-const cleanTemp = ".dcs-tui-"
+// tempPrefix begins the names of temporary files of Place.
+const tempPrefix = ".dcs-tui-"
