@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -263,5 +265,55 @@ cat n > ../n
 	}
 	if got := l.read(l.path("n")); got != "4000000\n" {
 		t.Errorf("the job found %q bytes", got)
+	}
+}
+
+// With --speculate two attempts of a job that returns files run on two hosts and end at about
+// the same time: what is here is exactly what the attempt that counts has returned.
+func TestFilesOfCopies(t *testing.T) {
+	const n = 8
+	l := newLab(t, 2)
+	p := l.apart(`
+cd apart
+dir=` + l.dir + `
+for i in $(seq ` + fmt.Sprint(n) + `); do
+  echo "#DCS return=out/$i.*"
+  # An attempt on ws2 waits in the middle of its files until one on ws1 is about to end.
+  echo "part() { for f in a b c; do yes \$DCS_HOST | head -c 600000 >> out/$i.\$f; done; }; mkdir out; part;" \
+    "if [ \$DCS_HOST = ws2 ]; then touch $dir/ws2; until [ -e $dir/ending.$i ]; do sleep 0.02; done; fi;" \
+    "part; touch $dir/ending.$i; until [ -e $dir/ws2 ]; do sleep 0.02; done"
+done > jobs.txt
+$DCS run --no-tui --json --speculate --ssh-config $SSH --hosts $HOSTS --run-dir run jobs.txt > ../result.jsonl 2> ../run.err
+find . -name '.dcs-tui-*' > ../temps; ls run/returning > ../notes
+cd out; for f in *; do echo $f $(stat -c %s $f) $(sort -u $f); done > ../../files
+`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
+	}
+	if said := l.read(l.path("run.err")); !strings.Contains(said, "runs on ws1 too") {
+		t.Errorf("no job had a copy:\n%s", said)
+	}
+	var want []string
+	for line := range strings.Lines(l.read(l.path("result.jsonl"))) {
+		var r struct {
+			Job   int
+			State string
+			Host  string
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.State != "succeeded" {
+			t.Errorf("result %s: %v", line, err)
+		}
+		for _, f := range []string{"a", "b", "c"} {
+			want = append(want, fmt.Sprintf("%d.%s 1200000 %s\n", r.Job, f, r.Host))
+		}
+	}
+	slices.Sort(want)
+	for file, want := range map[string]string{"files": strings.Join(want, ""), "temps": "", "notes": ""} {
+		if got := l.read(l.path(file)); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+		}
+	}
+	if len(want) != 3*n {
+		t.Errorf("%d results, want %d", len(want)/3, n)
 	}
 }
