@@ -1,8 +1,8 @@
 package grid
 
 import (
+	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -72,31 +72,32 @@ func (p *parser) onlyJobs() string {
 	return b.String()
 }
 
-// jobFaults takes over what package jobs found: FILE:LINE: KEY: TEXT or FILE:LINE:COLUMN:
-// TEXT. The column is that of the key.
+// jobFaults adds the errors of package jobs, which begin with the key of the option that is
+// wrong.
 func (p *parser) jobFaults(err error) {
 	list := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		list = joined.Unwrap()
 	}
 	for _, err := range list {
-		text := strings.TrimPrefix(err.Error(), p.t.File+":")
-		before, after, _ := strings.Cut(text, ": ")
-		row, place, placed := strings.Cut(before, ":")
-		no, wrong := strconv.Atoi(row)
-		column, badPlace := strconv.Atoi(place)
+		var fault *jobs.ParseError
+		if !errors.As(err, &fault) {
+			if len(list) == 1 { // otherwise it reports that there may be more
+				p.wrong.add(0, 0, "%s", strings.TrimPrefix(err.Error(), p.t.File+": "))
+			}
+			continue
+		}
+		text, column := fault.Text(), fault.Column
+		if column == 0 {
+			column = p.columnOf(fault.Line, text)
+		}
 		switch {
-		case wrong == nil && placed && badPlace == nil:
-			p.wrong.add(no, column, "%s", after)
-		case wrong == nil && strings.HasPrefix(after, "after:"):
-			p.wrong.add(no, p.columnOf(no, after), "%s", noAfter)
-		case wrong == nil && p.named(references(after)):
-			p.wrong.add(no, p.columnOf(no, after), "%s (of the options, only name= may hold parameters)", after)
-		case wrong == nil:
-			p.wrong.add(no, p.columnOf(no, after), "%s", after)
-		case len(list) == 1:
-			p.wrong.add(0, 0, "%s", strings.TrimPrefix(text, " "))
-		} // else it says that there may be more
+		case strings.HasPrefix(text, "after:"):
+			text = noAfter
+		case fault.Column == 0 && p.named(references(text)):
+			text += " (of the options, only name= may hold parameters)"
+		}
+		p.wrong.add(fault.Line, column, "%s", text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -110,6 +111,12 @@ func (d decimal) String() string {
 		return sign + digits[:point] + "." + digits[point:]
 	}
 	return sign + "0." + strings.Repeat("0", -point) + digits
+}
+
+// rational returns the number as a fraction.
+func (d decimal) rational() *big.Rat {
+	r, _ := new(big.Rat).SetString(strconv.FormatInt(d.m, 10) + "e" + strconv.Itoa(d.e))
+	return r
 }
 
 // float is the nearest floating-point number.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"dcs-tui/grid/search"
@@ -126,11 +125,8 @@ func (o *optimizer) tell(past []search.Trial) error {
 func (o *optimizer) start(known int) error {
 	var living context.Context
 	living, o.kill = context.WithCancel(context.Background())
-	cmd := exec.CommandContext(living, "/bin/sh", "-c", o.search.Command)
-	cmd.Dir, cmd.Stderr = o.dir, &o.errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 2 * time.Second
+	cmd := shellCommand(living, o.dir, o.search.Command)
+	cmd.Stderr = &o.errs
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err

@@ -30,15 +30,11 @@ type steps struct {
 func (s steps) count() int { return s.n }
 
 func (s steps) at(k int) string {
-	text := decimal{s.from + int64(k)*s.step, s.e}.String()
-	if fill := s.width - len(text); fill > 0 {
-		sign := ""
-		if text[0] == '-' {
-			sign, text = "-", text[1:]
-		}
-		text = sign + strings.Repeat("0", fill) + text
+	m := s.from + int64(k)*s.step
+	if s.width > 0 { // a whole number from 0
+		return fmt.Sprintf("%0*d", s.width, m)
 	}
-	return text
+	return decimal{m, s.e}.String()
 }
 
 // number is the value number k for filters.
@@ -52,25 +48,18 @@ func (s steps) number(k int) float64 {
 
 // even is n values from a to b, at equal distances.
 type even struct {
-	a, b   int64 // times 10 to the power e
-	e, n   int
-	digits int // of a value that has no end
+	a, b   decimal
+	n      int
+	digits int // significant digits of a value whose decimals do not end
 }
 
 func (v even) count() int { return v.n }
 
 func (v even) at(k int) string {
-	n := int64(v.n - 1)
-	num := new(big.Int).Mul(big.NewInt(v.a), big.NewInt(n-int64(k)))
-	num.Add(num, new(big.Int).Mul(big.NewInt(v.b), big.NewInt(int64(k))))
-	den := big.NewInt(n)
-	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(v.e, -v.e))), nil)
-	if v.e >= 0 {
-		num.Mul(num, power)
-	} else {
-		den.Mul(den, power)
-	}
-	r := new(big.Rat).SetFrac(num, den)
+	a := v.a.rational()
+	r := new(big.Rat).Sub(v.b.rational(), a)
+	r.Mul(r, big.NewRat(int64(k), int64(v.n-1)))
+	r.Add(r, a)
 	if places, exact := r.FloatPrec(); exact {
 		if d, ok := parseDecimal(r.FloatString(places)); ok {
 			return d.String()
@@ -251,14 +240,8 @@ func newSpread(kind, word, times string) (part, error) {
 		}
 		return p, nil
 	}
-	e := min(a.e, b.e, 0)
-	from, ok1 := a.scaled(e)
-	to, ok2 := b.scaled(e)
-	if !ok1 || !ok2 {
-		return nil, fmt.Errorf("the numbers of the range %s have too many digits", word)
-	}
 	apart := math.Abs(fb-fa) / float64(n-1) / max(math.Abs(fa), math.Abs(fb))
-	v := even{a: from, b: to, e: e, n: n, digits: max(6, 3+int(math.Ceil(-math.Log10(apart))))}
+	v := even{a: a, b: b, n: n, digits: max(6, 3+int(math.Ceil(-math.Log10(apart))))}
 	if v.digits > 15 {
 		return nil, fmt.Errorf("lin %s x%d: the values are too close to tell them apart", word, n)
 	}

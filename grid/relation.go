@@ -3,54 +3,34 @@ package grid
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
+	"math/big"
 	"slices"
 	"strconv"
 )
 
-// set holds small numbers.
-type set []uint64
+// set is a set of small numbers, the bits of a big.Int.
+type set = big.Int
 
-func newSet(n int) set         { return make(set, (n+63)/64) }
-func (s set) has(i int) bool   { return s[i/64]>>(i%64)&1 == 1 }
-func (s set) add(i int)        { s[i/64] |= 1 << (i % 64) }
-func (s set) equal(o set) bool { return slices.Equal(s, o) }
+func add(s *set, i int) { s.SetBit(s, i, 1) }
 
-// keep leaves in s what is in o too.
-func (s set) keep(o set) {
-	for i := range s {
-		s[i] &= o[i]
-	}
-}
-
-// beyond is a member that o does not have, -1 for none.
-func (s set) beyond(o set) int {
-	for i, word := range s {
-		if word &^= o[i]; word != 0 {
-			return i*64 + bits.TrailingZeros64(word)
-		}
-	}
-	return -1
-}
-
-// relation says of things by number which are as hard or harder; it should be an
-// order, in which different things may be equally hard.
+// relation holds, for each of several settings, the set of those that are as hard or harder.
+// It should be an order, in which different settings may be equally hard.
 type relation struct{ up []set }
 
-// newRelation reads answers about all pairs: 0 and 1, 0 and 2, … 1 and 2, …
+// newRelation returns the relation of n settings, given the answers about all pairs: 0 and 1,
+// 0 and 2, … 1 and 2, …
 func newRelation(n int, answers []byte) *relation {
 	r := &relation{up: make([]set, n)}
 	for i := range r.up {
-		r.up[i] = newSet(n)
-		r.up[i].add(i)
+		add(&r.up[i], i)
 	}
 	a, b := 0, 1
 	for _, answer := range answers {
 		if answer == easier[0] || answer == alike[0] {
-			r.up[a].add(b)
+			add(&r.up[a], b)
 		}
 		if answer == harder[0] || answer == alike[0] {
-			r.up[b].add(a)
+			add(&r.up[b], a)
 		}
 		if b++; b == n {
 			a++
@@ -60,10 +40,10 @@ func newRelation(n int, answers []byte) *relation {
 	return r
 }
 
-func (r *relation) atMost(a, b int) bool { return r.up[a].has(b) }
-func (r *relation) below(a, b int) bool  { return r.up[a].has(b) && !r.up[b].has(a) }
+func (r *relation) atMost(a, b int) bool { return r.up[a].Bit(b) == 1 }
+func (r *relation) below(a, b int) bool  { return r.atMost(a, b) && !r.atMost(b, a) }
 
-// answer is what was said of a and b.
+// answer returns the command's answer about a and b.
 func (r *relation) answer(a, b int) string {
 	switch {
 	case r.atMost(a, b) && r.atMost(b, a):
@@ -76,15 +56,14 @@ func (r *relation) answer(a, b int) string {
 	return incomparable
 }
 
-// contradiction finds a, b, c of which each is no harder than the next, though a is
-// not said to be no harder than c; without any the relation is an order.
+// contradiction finds a, b, and c, of which each is at most as hard as the next, while a is
+// not at most as hard as c. If there are none, the relation is an order and ok is true.
 func (r *relation) contradiction() (a, b, c int, ok bool) {
+	var lacking set
 	for a := range r.up {
 		for b := range r.up {
-			if r.atMost(a, b) {
-				if c := r.up[b].beyond(r.up[a]); c >= 0 {
-					return a, b, c, false
-				}
+			if r.atMost(a, b) && lacking.AndNot(&r.up[b], &r.up[a]).Sign() != 0 {
+				return a, b, int(lacking.TrailingZeroBits()), false
 			}
 		}
 	}
@@ -189,19 +168,19 @@ func (r *relation) groups() []int {
 // tells reports whether x must stand in a chain: whether something of its group is at least
 // as hard as all that is easier than x, and not as x. Of the equally hard the first speaks.
 func (r *relation) tells(x int, group []int) bool {
-	above := newSet(len(r.up))
+	var above set
 	for i, g := range group {
 		if g == group[x] {
-			above.add(i)
+			add(&above, i)
 		}
 	}
 	for c := range r.up {
 		switch {
 		case r.below(c, x):
-			above.keep(r.up[c])
+			above.And(&above, &r.up[c])
 		case c < x && r.answer(c, x) == alike:
 			return false
 		}
 	}
-	return !above.equal(r.up[x])
+	return above.Cmp(&r.up[x]) != 0
 }

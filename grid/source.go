@@ -79,8 +79,8 @@ func (s source) read(ctx context.Context, c Config) (texts, error) {
 
 func readFile(dir, path string) ([]byte, error) {
 	if path[0] == '"' || path[0] == '\'' {
-		text, end := unquote(path)
-		if end != len(path) {
+		text, rest, ok := jobs.CutQuoted(path)
+		if !ok || rest != "" {
 			return nil, fmt.Errorf("%s is not one path: put the whole of it in quotes, or none", path)
 		}
 		path = text
@@ -112,11 +112,8 @@ func readFile(dir, path string) ([]byte, error) {
 func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(limited, "/bin/sh", "-c", text)
-	cmd.Dir, cmd.Stdin = c.Dir, in
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 2 * time.Second
+	cmd := shellCommand(limited, c.Dir, text)
+	cmd.Stdin = in
 	out := capped{limit: maxSource, full: cancel}
 	errs := tail{}
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -139,6 +136,17 @@ func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byt
 		return nil, errors.New("the command has ended, but a process that it left kept its output open and was killed")
 	}
 	return nil, fmt.Errorf("the command failed (%w)%s", err, errs.said())
+}
+
+// shellCommand returns a command that is run by /bin/sh in a process group of its own. The
+// whole group is killed when ctx ends.
+func shellCommand(ctx context.Context, dir, text string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", text)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 2 * time.Second
+	return cmd
 }
 
 // capped keeps what is printed up to a limit, and calls full beyond it.

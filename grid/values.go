@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // values are all values of a parameter; those of ranges are made when asked for.
@@ -80,12 +82,11 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 		}
 		w := word{offset: i}
 		if text[i] == '\'' || text[i] == '"' {
-			w.quoted = true
-			var end int
-			if w.text, end = unquote(text[i:]); end == 0 {
+			var rest string
+			if w.text, rest, w.quoted = jobs.CutQuoted(text[i:]); !w.quoted {
 				return nil, i, fmt.Errorf("the closing %c is missing", text[i])
 			}
-			i += end
+			i = len(text) - len(rest)
 			if i < len(text) && text[i] != ',' && strings.IndexByte(blanks, text[i]) < 0 {
 				return nil, i, fmt.Errorf("a comma or a blank must follow the closing quote")
 			}
@@ -102,22 +103,6 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 		}
 		words = append(words, w)
 	}
-}
-
-// unquote reads a text in quotes; end is how long it is with them, 0 if the closing
-// one is missing.
-func unquote(s string) (text string, end int) {
-	var out []byte
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == s[0]:
-			return string(out), i + 1
-		case s[0] == '"' && s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
-			i++
-		}
-		out = append(out, s[i])
-	}
-	return "", 0
 }
 
 // mistaken returns what is wrong with a list that is written as in some other language.

@@ -134,8 +134,7 @@ func nextOption(s string) (kv keyValue, rest string, err error) {
 	return kv, strings.TrimLeft(rest, " \t"), nil
 }
 
-// nextValue reads a bare word, 'a text' as it stands, or "a text" in which \"
-// and \\ stand for " and \.
+// nextValue reads a bare word or a text in quotes.
 func nextValue(s string) (value, rest string, err error) {
 	if s == "" || s[0] != '\'' && s[0] != '"' {
 		end := strings.IndexAny(s, " \t")
@@ -147,21 +146,30 @@ func nextValue(s string) (value, rest string, err error) {
 		}
 		return s[:end], s[end:], nil
 	}
-	quote := s[0]
+	value, rest, ok := CutQuoted(s)
+	switch {
+	case !ok:
+		return "", "", fmt.Errorf("the closing %c is missing", s[0])
+	case rest != "" && rest[0] != ' ' && rest[0] != '\t':
+		return "", "", fmt.Errorf("a blank must follow the closing quote")
+	}
+	return value, rest, nil
+}
+
+// CutQuoted reads the text in quotes with which s begins: 'a text' as it stands, or "a text"
+// in which \" and \\ stand for " and \. ok is false if the closing quote is missing.
+func CutQuoted(s string) (text, rest string, ok bool) {
 	var out []byte
 	for i := 1; i < len(s); i++ {
 		switch {
-		case s[i] == quote:
-			if rest = s[i+1:]; rest != "" && rest[0] != ' ' && rest[0] != '\t' {
-				return "", "", fmt.Errorf("a blank must follow the closing quote")
-			}
-			return string(out), rest, nil
-		case quote == '"' && s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+		case s[i] == s[0]:
+			return string(out), s[i+1:], true
+		case s[0] == '"' && s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
 			i++
 		}
 		out = append(out, s[i])
 	}
-	return "", "", fmt.Errorf("the closing %c is missing", quote)
+	return "", "", false
 }
 
 // misspelt reports whether a comment was probably meant as a #DCS line: the

@@ -124,7 +124,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 				if s.stream {
 					s.id--
 				}
-				return nil, true, fmt.Errorf("%s:%d:%d: %w", s.name, s.lines.line, column, errStrayBlank)
+				return nil, true, &ParseError{s.name, s.lines.line, column, errStrayBlank}
 			}
 		}
 		switch {
@@ -198,9 +198,7 @@ func (s *Scanner) end() error {
 	return io.EOF
 }
 
-func (s *Scanner) fail(line int, err error) error {
-	return fmt.Errorf("%s:%d: %w", s.name, line, &onOneLine{err})
-}
+func (s *Scanner) fail(line int, err error) error { return &ParseError{s.name, line, 0, err} }
 
 // directive keeps the options of a #DCS line. Each is tried here, so that an
 // error names this line.
@@ -257,9 +255,24 @@ func (s *Scanner) job(line []byte, at int) *Spec {
 	return spec
 }
 
-// onOneLine shows the control characters that an error quotes from the file: each
-// error is a line of its own, with file and number.
-type onOneLine struct{ error }
+// ParseError is an error in a line of a jobs file.
+type ParseError struct {
+	File   string
+	Line   int // from 1
+	Column int // from 1; 0: not known
+	Err    error
+}
 
-func (e *onOneLine) Error() string { return Clean(e.error.Error(), 0) }
-func (e *onOneLine) Unwrap() error { return e.error }
+// Error returns FILE:LINE: TEXT or FILE:LINE:COLUMN: TEXT on one line.
+func (e *ParseError) Error() string {
+	if e.Column > 0 {
+		return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text())
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text())
+}
+
+// Text describes the error without its place. Control characters that it quotes from the file
+// are replaced.
+func (e *ParseError) Text() string { return Clean(e.Err.Error(), 0) }
+
+func (e *ParseError) Unwrap() error { return e.Err }
