@@ -1,9 +1,11 @@
 package grid
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -52,7 +54,10 @@ func (p *parser) compare(ctx context.Context) {
 	c.tuples = make(map[string][]string, len(keys))
 	var answers []byte
 	if len(settings) > 1 {
-		b, err := p.run(ctx, p.Config, c.command.text, &questions{settings: settings, next: 1})
+		r, w := io.Pipe()
+		go writeQuestions(w, settings)
+		b, err := p.run(ctx, p.Config, c.command.text, r)
+		r.Close()
 		if err == nil {
 			answers, err = readAnswers(b, settings)
 		}
@@ -109,56 +114,53 @@ func (p *parser) settings(c *comparison) (keys, settings []string, err error) {
 	return keys, settings, nil
 }
 
-// questions is what the command reads: a line for each pair of settings, the earlier
-// one first.
-type questions struct {
-	settings    []string
-	first, next int // of the next line
-	rest        []byte
-}
-
-func (q *questions) Read(b []byte) (int, error) {
-	for len(q.rest) < len(b) && q.next < len(q.settings) {
-		q.rest = append(q.rest, q.settings[q.first]...)
-		q.rest = append(q.rest, '\t')
-		q.rest = append(q.rest, q.settings[q.next]...)
-		q.rest = append(q.rest, '\n')
-		if q.next++; q.next == len(q.settings) {
-			q.first++
-			q.next = q.first + 1
+// pairs yields all pairs of numbers below n: 0 and 1, 0 and 2, … 1 and 2, …
+func pairs(n int) iter.Seq2[int, int] {
+	return func(yield func(a, b int) bool) {
+		for a := range n {
+			for b := a + 1; b < n; b++ {
+				if !yield(a, b) {
+					return
+				}
+			}
 		}
 	}
-	if len(q.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(b, q.rest)
-	q.rest = q.rest[:copy(q.rest, q.rest[n:])]
-	return n, nil
 }
 
-// readAnswers takes the answers apart: one byte for each pair.
+// writeQuestions writes a line for each pair of settings, the earlier one first, until w is
+// closed.
+func writeQuestions(w *io.PipeWriter, settings []string) {
+	defer w.Close()
+	lines := bufio.NewWriter(w)
+	for a, b := range pairs(len(settings)) {
+		if _, err := lines.WriteString(settings[a] + "\t" + settings[b] + "\n"); err != nil {
+			return // the command reads no more
+		}
+	}
+	_ = lines.Flush()
+}
+
+// readAnswers returns the answers that a command printed, one byte for each pair of settings.
 func readAnswers(b []byte, settings []string) ([]byte, error) {
-	n := len(settings)
-	pairs := n * (n - 1) / 2
-	answers := make([]byte, 0, pairs)
-	first, second, total := 0, 1, 0
+	next, stop := iter.Pull2(pairs(len(settings)))
+	defer stop()
+	nPairs := len(settings) * (len(settings) - 1) / 2
+	answers, nLines := make([]byte, 0, nPairs), 0
 	for l := range strings.Lines(strings.TrimRight(string(b), blanks+"\n")) {
-		if total++; total > pairs {
+		nLines++
+		first, second, ok := next()
+		if !ok {
 			continue
 		}
 		switch l = strings.Trim(l, blanks+"\n"); l {
 		case easier, harder, alike, incomparable:
 			answers = append(answers, l[0])
 		default:
-			return nil, fmt.Errorf("the command answered %s to its line %d, %s and %s: it should %s", quoteText(l), total, showSetting(settings[first]), showSetting(settings[second]), answerForm)
-		}
-		if second++; second == n {
-			first++
-			second = first + 1
+			return nil, fmt.Errorf("the command answered %s to its line %d, %s and %s: it should %s", quoteText(l), nLines, showSetting(settings[first]), showSetting(settings[second]), answerForm)
 		}
 	}
-	if total != pairs {
-		return nil, fmt.Errorf("the command gave %d answers to %d lines: for each line that it reads it should %s", total, pairs, answerForm)
+	if nLines != nPairs {
+		return nil, fmt.Errorf("the command gave %d answers to %d lines: for each line that it reads it should %s", nLines, nPairs, answerForm)
 	}
 	return answers, nil
 }

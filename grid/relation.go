@@ -17,24 +17,20 @@ func add(s *set, i int) { s.SetBit(s, i, 1) }
 // It should be an order, in which different settings may be equally hard.
 type relation struct{ up []set }
 
-// newRelation returns the relation of n settings, given the answers about all pairs: 0 and 1,
-// 0 and 2, … 1 and 2, …
+// newRelation returns the relation of n settings, given the answers about all pairs.
 func newRelation(n int, answers []byte) *relation {
 	r := &relation{up: make([]set, n)}
 	for i := range r.up {
 		add(&r.up[i], i)
 	}
-	a, b := 0, 1
-	for _, answer := range answers {
+	for a, b := range pairs(n) {
+		answer := answers[0]
+		answers = answers[1:]
 		if answer == easier[0] || answer == alike[0] {
 			add(&r.up[a], b)
 		}
 		if answer == harder[0] || answer == alike[0] {
 			add(&r.up[b], a)
-		}
-		if b++; b == n {
-			a++
-			b = a + 1
 		}
 	}
 	return r
