@@ -8,8 +8,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// commands reads the command lines, and their options as package jobs reads those of
-// a jobs file: it is given the template with all other lines left blank.
+// commands parses the command lines and their options. Package jobs does this, as for a jobs
+// file: it gets the template with all other lines blank.
 func (p *parser) commands() {
 	if len(p.calls) == 0 {
 		first := min(len(p.all), 1) // 0: of an empty file
@@ -52,7 +52,7 @@ func (p *parser) commands() {
 	label(p.t.commands)
 }
 
-// onlyJobs is the template's text without what a jobs file does not have.
+// onlyJobs returns the text of the template without the lines that a jobs file does not have.
 func (p *parser) onlyJobs() string {
 	var b strings.Builder
 	call := 0
@@ -103,7 +103,7 @@ func (p *parser) jobFaults(err error) {
 
 const noAfter = "after= names jobs by their numbers, which a template does not give: write a jobs file, or join the commands by &&"
 
-// columnOf is where the option that an error begins with, or quotes, stands in a line.
+// columnOf returns the column of the option with which an error begins, or that it quotes.
 func (p *parser) columnOf(no int, text string) int {
 	key, _, _ := strings.Cut(text, ":")
 	if _, quoted, ok := strings.Cut(key, `"`); ok {
@@ -128,8 +128,8 @@ func (p *parser) columnOf(no int, text string) int {
 	return 1
 }
 
-// checkOptions doubts references in options, which are the same for all jobs of a
-// command, and refuses those that cannot be.
+// checkOptions adds warnings for references in options, which are the same for all jobs of a
+// command, and an error for after=.
 func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
 	if len(spec.After) > 0 {
 		p.wrong.add(l.no, 0, "%s", noAfter)
@@ -147,7 +147,7 @@ func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
 	}
 }
 
-// check looks at the references of a command and at its quotes.
+// check checks the references and the quotes of a command, and sets used for its parameters.
 func (p *parser) check(l *line, used []bool) {
 	quotes := make([]byte, len(l.text))
 	opened := shellQuotes(l.text, func(i int, quote byte) { quotes[i] = quote })
@@ -186,8 +186,8 @@ func (p *parser) check(l *line, used []bool) {
 	}
 }
 
-// unknownReference is called for [name] where there is no such parameter. It stays as
-// it is where it may be the shell's own; names says that the command has parameters.
+// unknownReference handles [name] if there is no such parameter. It is left as it is if it may
+// be syntax of the shell. names reports that the command refers to parameters.
 func (p *parser) unknownReference(l *line, r reference, names bool) {
 	written := l.text[r.from:r.to]
 	switch {
@@ -206,9 +206,9 @@ func (p *parser) unknownReference(l *line, r reference, names bool) {
 	}
 }
 
-// refused reports whether a reference to no parameter is an error. An index, a[1], is
-// none; nor is one in a command that names no parameter, unless it begins the command, is
-// near to one, or no command names any.
+// refused reports whether a reference to an unknown parameter is an error. An index, a[1], is
+// not. In a command that names no parameter, it is an error only if it begins the command, is
+// similar to the name of a parameter, or no command names any.
 func (p *parser) refused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false

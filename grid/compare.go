@@ -11,10 +11,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// comparison is an @hardness line whose command says which settings are harder: the
-// settings are the values that its parameters take together. The command is asked
-// about each pair once, when the template is read. Its answers become tuples, so that
-// nobody needs the command any more: what is stored of a job says all.
+// comparison is an @hardness line whose command compares settings, combinations of the values
+// of its parameters. The command compares each pair once, when the template is read. Its
+// answers are stored as hardness tuples of the jobs, so that it is not needed again.
 type comparison struct {
 	line    *line
 	command source
@@ -22,12 +21,12 @@ type comparison struct {
 	tuples  map[string][]string // by settingKey
 }
 
-// maxSettings bounds the settings, each of which is compared with each other.
+// maxSettings is the maximum number of settings.
 const maxSettings = 1000
 
-// What the command answers to two settings.
+// The answers of the command about two settings.
 const (
-	easier       = "<" // the first is
+	easier       = "<" // the first is easier
 	harder       = ">"
 	alike        = "="
 	incomparable = "?"
@@ -35,7 +34,7 @@ const (
 
 const answerForm = "print < when the first setting is easier, > when it is harder, = when both are as hard, and ? when they cannot be compared"
 
-// compare asks the command, and makes tuples of what it says.
+// compare runs the command and computes the tuples.
 func (p *parser) compare(ctx context.Context) {
 	c := p.t.comparison
 	if c == nil {
@@ -84,8 +83,8 @@ func (p *parser) compare(ctx context.Context) {
 	}
 }
 
-// settings are those of the jobs, in their order: as keys, and as the command reads
-// them, a tab between values.
+// settings returns the settings of the jobs, in the order of the jobs: as keys, and as the
+// command reads them, with tabs between values.
 func (p *parser) settings(c *comparison) (keys, settings []string, err error) {
 	seen := map[string]bool{}
 	for ix, err := range p.t.kept() {
@@ -165,5 +164,5 @@ func readAnswers(b []byte, settings []string) ([]byte, error) {
 	return answers, nil
 }
 
-// showSetting is a setting in a message: (brute 4 2).
+// showSetting formats a setting for a message: (brute 4 2).
 func showSetting(s string) string { return "(" + jobs.Clean(s, maxShown) + ")" }

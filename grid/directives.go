@@ -8,10 +8,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// directiveNames are the words after @.
+// directiveNames holds the words that may follow @.
 var directiveNames = []string{"where", "sample", "zip", "result", "hardness", "search"}
 
-// directives reads the lines that begin with @; the parameters' names are known.
+// directives parses the lines that begin with @. The names of the parameters are known.
 func (p *parser) directives() {
 	for _, l := range p.at {
 		name := l.text[1:]
@@ -42,7 +42,7 @@ func (p *parser) directives() {
 	}
 }
 
-// paramAt finds the parameter that a word names, with or without brackets.
+// paramAt returns the parameter that a word names, with or without brackets.
 func (p *parser) paramAt(l *line, name string, offset int) (int, bool) {
 	if n := len(name); n > 2 && name[0] == '[' && name[n-1] == ']' {
 		name = name[1 : n-1]
@@ -54,7 +54,7 @@ func (p *parser) paramAt(l *line, name string, offset int) (int, bool) {
 	return i, ok
 }
 
-// unknown explains that there is no such parameter, and what to do.
+// unknown returns the text of the error for an unknown parameter.
 func (p *parser) unknown(name string) string {
 	if near := jobs.Nearest(name, p.names); near != "" {
 		return fmt.Sprintf("there is no parameter %s: did you mean %s?", name, near)
@@ -65,7 +65,7 @@ func (p *parser) unknown(name string) string {
 	return fmt.Sprintf("there is no parameter %s: a line [%s] 1, 2, 3 gives it values", name, name)
 }
 
-// zip reads `@zip a, b`.
+// zip parses `@zip a, b`.
 func (p *parser) zip(l *line, from int) {
 	words, at, err := splitWords(l.text, from)
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *parser) zip(l *line, from int) {
 	p.zips = append(p.zips, group)
 }
 
-// result reads `@result acc` and `@result acc json:accuracy`; = may stand between.
+// result parses `@result acc` and `@result acc json:accuracy`; = may stand between.
 func (p *parser) result(l *line, from int) {
 	rest := strings.TrimLeft(l.text[from:], blanks)
 	at := len(l.text) - len(rest)
@@ -129,7 +129,7 @@ func (p *parser) result(l *line, from int) {
 	p.t.Results = append(p.t.Results, r)
 }
 
-// checkResult knows the kinds of results and no more.
+// checkResult checks the kind of a result only.
 func checkResult(name, from string) error {
 	kind, arg, _ := strings.Cut(from, ":")
 	if from != "" && (arg == "" || !slices.Contains([]string{"json", "re", "key", "file"}, kind)) {
@@ -138,15 +138,15 @@ func checkResult(name, from string) error {
 	return nil
 }
 
-// resultFile is PATH of an @result line that reads file:PATH or file:PATH:HOW.
+// resultFile returns PATH of an @result line that reads file:PATH or file:PATH:HOW.
 func resultFile(from string) (path string, ok bool) {
 	rest, ok := strings.CutPrefix(from, "file:")
 	path, _, _ = strings.Cut(rest, ":")
 	return path, ok
 }
 
-// resultFileNames refuses a parameter that there is not in the name of a file, which begins
-// at an offset of the line: no job would have such a file.
+// resultFileNames checks the parameters in the path of a file, which is at an offset of the
+// line.
 func (p *parser) resultFileNames(l *line, path string, offset int) {
 	for _, r := range references(path) {
 		if _, ok := p.known[r.name]; ok {
@@ -171,8 +171,8 @@ func (p *parser) resultFileNames(l *line, path string, offset int) {
 	}
 }
 
-// sharedFiles doubts a file that bears the same name for all jobs: each would have the
-// figure of whoever wrote it last.
+// sharedFiles adds a warning for a result file that is the same for all jobs: each would have
+// the metric of the job that wrote it last.
 func (p *parser) sharedFiles() {
 	if p.t.points*len(p.t.commands) < 2 {
 		return

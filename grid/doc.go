@@ -1,8 +1,7 @@
-// Package grid turns a template (commands with parameters in brackets, and a line of
-// values a parameter) into the jobs of the parameters' product, lazily: a job is
-// made when it is requested.
+// Package grid parses the templates of `dcs-tui grid`: commands with parameters in brackets,
+// and a line of values for each parameter. It makes the jobs of the product of these values
+// lazily.
 //
-// Use it to read what `dcs-tui grid` is given. It runs nothing but the commands that
-// a template asks for values, stores nothing, and knows nothing about hosts. Options of
-// jobs are read by package jobs. docs/grid.md is the language's description.
+// It runs only the commands from which a template takes values, and stores nothing. Package
+// jobs parses the options of jobs. docs/grid.md describes the language.
 package grid

@@ -9,18 +9,18 @@ import (
 	"dcs-tui/jobs"
 )
 
-// maxFaults is how many errors of one template are shown at once.
+// maxFaults is the maximum number of errors of a template that are shown.
 const maxFaults = 10
 
-// Fault is something wrong or doubtful in a template. Line and Column begin at 1;
-// columns count characters, and 0 means the whole line.
+// Fault is an error or a warning about a template. Line and Column begin at 1. Columns count
+// characters, and 0 is the whole line.
 type Fault struct {
 	File         string
 	Line, Column int
 	Text         string // what is wrong and what to do, on one line
 }
 
-// Error is FILE:LINE:COLUMN: TEXT, without control characters.
+// Error returns FILE:LINE:COLUMN: TEXT, without control characters.
 func (f *Fault) Error() string {
 	where := fmt.Sprintf("%s:%d", f.File, f.Line)
 	switch {
@@ -32,7 +32,7 @@ func (f *Fault) Error() string {
 	return jobs.Clean(where+": "+f.Text, 0)
 }
 
-// faults collects what is wrong with one template.
+// faults collects the errors or the warnings of a template.
 type faults struct {
 	file string
 	list []*Fault
@@ -48,7 +48,7 @@ func (f *faults) at(l *line, offset int, format string, args ...any) {
 	f.add(no, column, format, args...)
 }
 
-// sorted are the faults in the order of the file.
+// sorted returns the faults in the order of the file.
 func (f *faults) sorted() []*Fault {
 	slices.SortStableFunc(f.list, func(a, b *Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -56,7 +56,8 @@ func (f *faults) sorted() []*Fault {
 	return f.list
 }
 
-// err is nil without faults; otherwise it has one line for each of the first ten.
+// err returns an error with a line for each of the first maxFaults faults, nil if there are
+// none.
 func (f *faults) err() error {
 	if len(f.list) == 0 {
 		return nil

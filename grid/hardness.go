@@ -11,12 +11,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// tuples gives jobs the hardness that their parameters make; those of a command that
-// are equally hard share their options. It is for one goroutine.
+// tuples computes the hardness of jobs from their parameters. Jobs of a command that are
+// equally hard share their options. It is for one goroutine.
 type tuples struct {
 	t      *Template
-	params []int  // that count
-	name   string // of the order, behind the components
+	params []int  // the parameters that determine the hardness
+	name   string // of the order; the last component
 	shared map[tupleKey]*jobs.Options
 }
 
@@ -39,8 +39,8 @@ func newTuples(t *Template) *tuples {
 	return h
 }
 
-// nameOf names an order. It is a component of its tuples, a text, so that nothing is compared
-// with jobs of the same file to which other orders gave their numbers.
+// nameOf returns a name for an order. It is a text component of the tuples, so that jobs of
+// different orders are not comparable.
 func nameOf(order ...string) string {
 	sum := fnv.New32a()
 	for _, s := range order {
@@ -49,7 +49,7 @@ func nameOf(order ...string) string {
 	return fmt.Sprintf("o%x", sum.Sum32())
 }
 
-// options are those of a command for a point.
+// options returns the options of a command for a point.
 func (h *tuples) options(c *command, params []jobs.Param) *jobs.Options {
 	if len(h.params) == 0 {
 		return c.options
@@ -65,7 +65,7 @@ func (h *tuples) options(c *command, params []jobs.Param) *jobs.Options {
 	return o
 }
 
-// settingKey is one text of the values that count.
+// settingKey joins the values of some parameters.
 func settingKey(params []jobs.Param, which []int) string {
 	var key []byte
 	for _, i := range which {
@@ -85,8 +85,8 @@ func (h *tuples) hardness(key string, params []jobs.Param) []string {
 	return append(tuple, h.name)
 }
 
-// component is a value as a number that is the larger the harder: itself, its negative,
-// or its place in the order, from 0.
+// component returns a value as a number that grows with the hardness: the value, its
+// negative, or its index in the order.
 func (h *Hardness) component(value string) string {
 	switch {
 	case h.Order != nil:
@@ -101,7 +101,7 @@ func (h *Hardness) component(value string) string {
 	return "-" + value
 }
 
-// hardness reads `@hardness variant:bnb<brute, n, m:down` and `@hardness n, m command: …`.
+// hardness parses `@hardness variant:bnb<brute, n, m:down` and `@hardness n, m command: …`.
 func (p *parser) hardness(l *line, from int) {
 	if p.hard != nil {
 		p.wrong.at(l, 0, "there is an @hardness in line %d already: write all its parameters in one line", p.hard.no)
@@ -122,7 +122,7 @@ func (p *parser) hardness(l *line, from int) {
 	}
 }
 
-// components reads parameters with their directions and orders.
+// components parses parameters with their directions and orders.
 func (p *parser) components(l *line, words []word) {
 	seen := map[int]bool{}
 	for _, w := range words {
@@ -147,7 +147,7 @@ func (p *parser) components(l *line, words []word) {
 	}
 }
 
-// hardParam finds a parameter that is named for the first time.
+// hardParam returns the index of a parameter that must not be in seen, and adds it there.
 func (p *parser) hardParam(l *line, name string, offset int, seen map[int]bool) (int, bool) {
 	i, ok := p.paramAt(l, name, offset)
 	if ok && seen[i] {
@@ -158,7 +158,7 @@ func (p *parser) hardParam(l *line, name string, offset int, seen map[int]bool) 
 	return i, ok
 }
 
-// compared reads an @hardness line whose command does the comparing.
+// compared parses an @hardness line whose command compares settings.
 func (p *parser) compared(l *line, words []word, command source) {
 	c := &comparison{line: l, command: command}
 	if command.text == "" {
@@ -199,7 +199,7 @@ func (p *parser) order(h Hardness) {
 	param := p.t.Params[p.known[h.Param]]
 	fail := func(format string, args ...any) { p.wrong.add(h.Line, h.Column, format, args...) }
 	if h.Order == nil {
-		if param.kind != number {
+		if param.kind != allNumbers {
 			fail("the value %s of %s is not a number: write the values from easy to hard, %s:a<b<c", quoteText(param.example), h.Param, h.Param)
 		}
 		return
@@ -212,7 +212,7 @@ func (p *parser) order(h Hardness) {
 		}
 		left[v] = true
 	}
-	if param.Len() > maxLooked {
+	if param.Len() > maxCheckedValues {
 		fail("%s has too many values to be listed in order: write %s or %s:down", h.Param, h.Param, h.Param)
 		return
 	}

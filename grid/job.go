@@ -33,7 +33,7 @@ func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param, hard *tuple
 		Options: hard.options(c, params)}
 }
 
-// fill replaces the references by values.
+// fill returns a text with values in place of the references.
 func fill(text []piece, params []jobs.Param) string {
 	if len(text) == 1 && text[0].param < 0 {
 		return text[0].text
@@ -65,7 +65,7 @@ const (
 	maxShown = 40
 )
 
-// title is the name of a job: its own, or C=0.1 gamma=0.25.
+// title returns the name of a job: that of name=, or C=0.1 gamma=0.25.
 func (c *command) title(params []jobs.Param) string {
 	if c.name != nil {
 		return jobs.Clean(fill(c.name, params), maxTitle)
@@ -84,8 +84,8 @@ func (c *command) title(params []jobs.Param) string {
 	return jobs.Clean(string(b), maxTitle)
 }
 
-// label makes titles of several command lines differ: by the programs they call, or
-// else by their numbers.
+// label sets the labels that tell the titles of several command lines apart: the programs that
+// they call, or else their numbers.
 func label(commands []*command) {
 	if len(commands) < 2 {
 		return

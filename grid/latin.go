@@ -2,22 +2,21 @@ package grid
 
 import "errors"
 
-// errCrowded reports that a Latin hypercube could not be made without repeats.
-var errCrowded = errors.New("no Latin hypercube of so many points without repeats was found: take fewer points, or leave out latin")
+// errNoHypercube reports that a Latin hypercube could not be made without repeats.
+var errNoHypercube = errors.New("no Latin hypercube of so many points without repeats was found: take fewer points, or leave out latin")
 
-// hypercube makes the table of a Latin hypercube: for each axis the places of n
-// points. An axis is cut into n equal strata, and each has exactly one of the points;
-// so each of m values occurs n/m times, rounded up or down. There are at least n
-// points in the product.
+// hypercube returns a Latin hypercube of n points: for each axis the indexes of the points.
+// An axis is cut into n equal strata, each of which has exactly one point. So each of m values
+// occurs n/m times, rounded up or down. The product must have at least n points.
 func hypercube(axes []int, n int, seed uint64) ([][]int, error) {
 	r := random(seed)
 	table := make([][]int, len(axes))
 	for a, m := range axes {
 		column := make([]int, n)
-		u := r.share()
+		u := r.float()
 		for i := range column {
 			if m > n {
-				u = r.share() // anywhere in the stratum
+				u = r.float() // anywhere in the stratum
 			}
 			column[i] = min(m-1, int((float64(i)+u)*float64(m)/float64(n)))
 		}
@@ -30,19 +29,18 @@ func hypercube(axes []int, n int, seed uint64) ([][]int, error) {
 	return table, spread(table, axes, &r)
 }
 
-// share is a number from 0 to 1, without 1.
-func (r *random) share() float64 { return float64(r.next()>>11) / (1 << 53) }
+// float returns a number in [0, 1).
+func (r *random) float() float64 { return float64(r.next()>>11) / (1 << 53) }
 
-// The search for a table without repeats makes so many exchanges a point in a row,
-// and altogether.
+// The bounds of the search for a table without repeated points.
 const (
-	spreadTries = 20
-	spreadMost  = 1_000_000
-	spreadEach  = 100 // more for each point
+	triesPerPoint     = 20
+	maxExchanges      = 1_000_000
+	exchangesPerPoint = 100 // more for each point
 )
 
-// spread parts points that fall together by exchanging, on one axis, the places of
-// two points, which leaves the strata as they are.
+// spread separates equal points by exchanging the indexes of two points on one axis, which
+// preserves the strata.
 func spread(table [][]int, axes []int, r *random) error {
 	if len(axes) == 0 {
 		return nil
@@ -65,10 +63,10 @@ func spread(table [][]int, axes []int, r *random) error {
 		times[key(i)]++
 		times[key(j)]++
 	}
-	for left := spreadMost + spreadEach*n; left > 0; {
+	for left := maxExchanges + exchangesPerPoint*n; left > 0; {
 		whole := true
 		for i := range n {
-			for try := 0; try < spreadTries && times[key(i)] > 1; try++ {
+			for try := 0; try < triesPerPoint && times[key(i)] > 1; try++ {
 				j, a := r.below(n), r.below(len(axes))
 				before := repeats(i, j)
 				exchange(a, i, j)
@@ -83,5 +81,5 @@ func spread(table [][]int, axes []int, r *random) error {
 			return nil
 		}
 	}
-	return errCrowded
+	return errNoHypercube
 }

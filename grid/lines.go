@@ -6,20 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// line is a line of a template with those it is continued by.
+// line is a line of a template with its continuation lines.
 type line struct {
 	no     int      // number of its first line
 	raw    []string // its lines as they stand, without their ends
 	text   string   // joined, without blanks before it
-	skip   int      // how many bytes of blanks those were
-	starts []int    // where each of raw begins in the joined text
-	open   bool     // the file ends after a \ that continues it
+	skip   int      // the number of these blanks, in bytes
+	starts []int    // offset of each of raw in the joined text
+	open   bool     // the file ends after a \ that continues the line
 }
 
 // blanks may stand before a command, and make an empty line; as in jobs files.
 const blanks = " \t\r\v\f"
 
-// place returns line and column of a byte of text.
+// place returns the line and the column of an offset in text.
 func (l *line) place(offset int) (no, column int) {
 	offset = min(offset, len(l.text)) + l.skip
 	i := sort.SearchInts(l.starts, offset+1) - 1
@@ -27,8 +27,8 @@ func (l *line) place(offset int) (no, column int) {
 	return l.no + i, utf8.RuneCountInString(head) + 1
 }
 
-// splitLines makes the logical lines of a text: a \ at the end of a line that is no
-// comment continues it, as in jobs files.
+// splitLines returns the logical lines of a text. As in jobs files, a \ at the end of a line
+// continues it, except in comments.
 func splitLines(text string) []*line {
 	var all []*line
 	var l *line
@@ -44,12 +44,12 @@ func splitLines(text string) []*line {
 		}
 		l.starts = append(l.starts, len(joined))
 		l.raw = append(l.raw, raw)
-		goesOn := continues(raw) && (len(l.raw) > 1 || !isComment(raw))
-		if goesOn {
+		isContinued := continues(raw) && (len(l.raw) > 1 || !isComment(raw))
+		if isContinued {
 			raw = raw[:len(raw)-1]
 		}
 		joined = append(joined, raw...)
-		if l.open = goesOn; !goesOn {
+		if l.open = isContinued; !isContinued {
 			l.finish(string(joined))
 			l = nil
 		}
@@ -60,7 +60,7 @@ func splitLines(text string) []*line {
 	return all
 }
 
-// writeLine writes a line of raw so that it is read as it was.
+// writeLine writes an element of raw as a line.
 func writeLine(b *strings.Builder, raw string) {
 	b.WriteString(raw)
 	if strings.HasSuffix(raw, "\r") {
@@ -79,8 +79,8 @@ func continues(s string) bool {
 	return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
 }
 
-// strayBlank refuses a blank after the \ that was to continue a line, which no editor
-// shows; package jobs finds that of commands.
+// strayBlank reports whether a line ends in a \ and an invisible blank, and adds an error
+// about it. Package jobs checks the lines of commands.
 func (p *parser) strayBlank(l *line) bool {
 	raw := l.raw[len(l.raw)-1]
 	bare := strings.TrimRight(raw, blanks)
@@ -91,7 +91,7 @@ func (p *parser) strayBlank(l *line) bool {
 	return true
 }
 
-// isComment is true for comments, which end with their line, not for #DCS lines.
+// isComment reports whether a line is a comment. #DCS lines are not.
 func isComment(s string) bool {
 	s = strings.TrimLeft(s, blanks)
 	return strings.HasPrefix(s, "#") && !strings.HasPrefix(s, "#DCS")

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// decimal is a number exactly as people write it: m times 10 to the power e.
+// decimal is an exact decimal number: m times 10 to the power e.
 type decimal struct {
 	m int64
 	e int
 }
 
-// maxMantissa leaves room for the difference of two.
+// maxMantissa bounds m, so that the difference of two cannot overflow.
 const maxMantissa = 1 << 61
 
-// cutNumber splits a number of the form -12.5e-3 into its digits and power of ten.
+// cutNumber splits a number of the form -12.5e-3 into its sign, digits, and power of ten.
 func cutNumber(s string) (negative bool, digits string, e int, ok bool) {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		negative, s = s[0] == '-', s[1:]
@@ -43,7 +43,7 @@ func cutAny(s, chars string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// isNumber reports whether a text is written as a number: 3, -0.5, .5, 1e-3.
+// isNumber reports whether a text is a number: 3, -0.5, .5, 1e-3.
 func isNumber(s string) bool {
 	if s == "" || s[0] > '9' {
 		return false // most texts
@@ -52,7 +52,7 @@ func isNumber(s string) bool {
 	return ok
 }
 
-// parseDecimal reads a number of at most 18 digits.
+// parseDecimal parses a number of at most 18 digits.
 func parseDecimal(s string) (decimal, bool) {
 	negative, digits, e, ok := cutNumber(s)
 	if !ok {
@@ -84,8 +84,8 @@ func (d decimal) scaled(e int) (int64, bool) {
 	return m, true
 }
 
-// String writes the number without superfluous zeros: plainly from a millionth to
-// 21 digits, with a power of ten beyond.
+// String formats the number without superfluous zeros. Below a millionth and above 21 digits
+// it has a power of ten.
 func (d decimal) String() string {
 	if d.m == 0 {
 		return "0"
@@ -119,7 +119,7 @@ func (d decimal) rational() *big.Rat {
 	return r
 }
 
-// float is the nearest floating-point number.
+// float returns the nearest floating-point number.
 func (d decimal) float() float64 {
 	if d.m > -1<<53 && d.m < 1<<53 && d.e <= 0 && d.e >= -22 {
 		return float64(d.m) / powersOfTen[-d.e] // both are exact
@@ -131,7 +131,7 @@ func (d decimal) float() float64 {
 var powersOfTen = [23]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
 	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// rounded writes a floating-point number with so many significant digits.
+// rounded formats a number with so many significant digits.
 func rounded(f float64, digits int) string {
 	s := strconv.FormatFloat(f, 'e', digits-1, 64)
 	if d, ok := parseDecimal(s); ok {

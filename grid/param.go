@@ -17,38 +17,37 @@ type Param struct {
 	values  values
 	axis    int    // zipped parameters share one
 	example string // a value that is not a number
-	kind    what
-	known   []query.Value // of a parameter in a filter that has few enough
+	kind    valueKind
+	known   []query.Value // the values, if a filter uses the parameter and they are not too many
 }
 
-// what the values of a parameter are.
-type what byte
+// valueKind reports which values of a parameter are numbers.
+type valueKind byte
 
 const (
-	number what = iota
-	text
-	mixed
+	allNumbers valueKind = iota
+	allTexts
+	someNumbers
 )
 
-// Len is how many values there are, at least 1.
+// Len returns the number of values, at least 1.
 func (p *Param) Len() int { return p.values.count() }
 
-// Value is the value number k, from 0.
+// Value returns value k, from 0.
 func (p *Param) Value(k int) string { return p.values.at(k) }
 
-// maxKnown bounds the values that are kept as numbers beside the texts.
-const maxKnown = 1 << 16
+// maxCachedValues is the maximum number of values of a parameter that are cached.
+const maxCachedValues = 1 << 16
 
-// twice finds a value that is there more than once; of a long range alone it is known
-// that there is none.
-func (p *Param) twice() (string, bool) {
+// duplicate returns a value that occurs more than once. A range has no duplicates.
+func (p *Param) duplicate() (string, bool) {
 	parts := p.values.parts
 	if _, ok := parts[0].(texts); !ok && len(parts) == 1 {
 		return "", false
 	}
-	seen := make(map[string]bool, min(p.Len(), maxKnown))
+	seen := make(map[string]bool, min(p.Len(), maxCachedValues))
 	for _, part := range parts {
-		if _, ok := part.(texts); !ok && part.count() > maxKnown {
+		if _, ok := part.(texts); !ok && part.count() > maxCachedValues {
 			continue
 		}
 		for k := range part.count() {
@@ -62,13 +61,13 @@ func (p *Param) twice() (string, bool) {
 	return "", false
 }
 
-// look finds out which values are numbers.
-func (p *Param) look() {
+// classify sets the kind of the values.
+func (p *Param) classify() {
 	some, all := false, true
 	for _, part := range p.values.parts {
 		list, ok := part.(texts)
 		if !ok {
-			some = true // ranges have nothing but numbers
+			some = true // all values of a range are numbers
 			continue
 		}
 		for _, v := range list {
@@ -81,17 +80,17 @@ func (p *Param) look() {
 	}
 	switch {
 	case all:
-		p.kind = number
+		p.kind = allNumbers
 	case some:
-		p.kind = mixed
+		p.kind = someNumbers
 	default:
-		p.kind = text
+		p.kind = allTexts
 	}
 }
 
-// know keeps the values for filters, unless there are too many.
-func (p *Param) know() {
-	if p.known != nil || p.Len() > maxKnown {
+// cacheValues keeps the values for filters, unless there are too many.
+func (p *Param) cacheValues() {
+	if p.known != nil || p.Len() > maxCachedValues {
 		return
 	}
 	known := make([]query.Value, p.Len())
@@ -101,7 +100,7 @@ func (p *Param) know() {
 	p.known = known
 }
 
-// value is the value number k for a filter. A number of a long range has no text.
+// value returns value k for a filter. A number of a long range has no text.
 func (p *Param) value(k int) query.Value {
 	if p.known != nil {
 		return p.known[k]
@@ -117,8 +116,8 @@ func toFloat(s string) float64 {
 	return f
 }
 
-// isParam reports whether a line gives a parameter's values: [name] and then a blank.
-// What looks like one and is wrong is a fault, and counts as one.
+// isParam reports whether a line holds the values of a parameter: [name] and then a blank. It
+// adds an error for a line that was probably meant to.
 func (p *parser) isParam(l *line) bool {
 	if l.text[0] != '[' || strings.HasPrefix(l.text, "[[") {
 		return false
@@ -148,7 +147,7 @@ func (p *parser) isParam(l *line) bool {
 	return false
 }
 
-// param reads the line of a parameter.
+// param parses the line of a parameter.
 func (p *parser) param(l *line) {
 	end := strings.IndexByte(l.text, ']')
 	name := l.text[1:end]
@@ -196,7 +195,7 @@ const maxParams = 1000
 // maxValue keeps NAME=value under what Linux hands to a program, 128 KiB.
 const maxValue = 127 << 10
 
-// values looks at the values of a parameter, once they are there.
+// values checks the values of a parameter.
 func (p *parser) values(param *Param, l *line) {
 	for _, part := range param.values.parts {
 		list, _ := part.(texts)
@@ -207,13 +206,13 @@ func (p *parser) values(param *Param, l *line) {
 			}
 		}
 	}
-	if v, ok := param.twice(); ok {
+	if v, ok := param.duplicate(); ok {
 		p.doubt.at(l, 0, "[%s] has the value %s more than once; its jobs will run as often", param.Name, quoteText(v))
 	}
-	param.look()
+	param.classify()
 }
 
-// fetch gets the values that come from files and commands.
+// fetch reads the values that come from files and commands.
 func (p *parser) fetch(ctx context.Context) {
 	for i, s := range p.sources {
 		if s == nil {
@@ -231,9 +230,9 @@ func (p *parser) fetch(ctx context.Context) {
 	}
 }
 
-// frozen is the template with the values that came from files and commands written
-// into it, so that reading it again gives the same jobs.
-func (p *parser) frozen() string {
+// resolvedText returns the text of the template in which the values from files and commands
+// replace their sources, so that parsing it again gives the same jobs.
+func (p *parser) resolvedText() string {
 	from := map[*line]int{}
 	for i, s := range p.sources {
 		if s != nil {
@@ -260,9 +259,10 @@ func (p *parser) frozen() string {
 	return b.String()
 }
 
-// unquoted doubts a reference that makes shell text of what a file or a command gave.
+// unquoted adds a warning if a value from a file or a command has special characters of the
+// shell and is used without quotes.
 func (p *parser) unquoted(i int, list texts) {
-	n := slices.IndexFunc(list, meansSomething)
+	n := slices.IndexFunc(list, needsQuoting)
 	if n < 0 {
 		return
 	}

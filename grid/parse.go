@@ -9,43 +9,41 @@ import (
 	"time"
 )
 
-// Config describes how a template is read; the zero value is good.
+// Config holds the settings of the parser. The zero value is usable.
 type Config struct {
-	Dir        string        // paths and commands that give values are relative to it; "": where we are
-	Limit      int           // jobs that a template may have without a filter; 0: DefaultLimit
+	Dir        string        // directory of the files and commands that give values; "": the working directory
+	Limit      int           // maximum number of jobs without a filter; 0: DefaultLimit
 	Timeout    time.Duration // for each command that gives values; 0: 30 s
-	OtherShell bool          // the jobs' shell has quotes of its own: those of commands are not checked
+	OtherShell bool          // the jobs' shell does not quote like sh, so quotes of commands are not checked
 
-	// Again reports whether the template was accepted once, perhaps by an older program: what is
-	// only probably a slip is not refused any more.
+	// Again reports that the template was accepted before, perhaps by an older program. What is
+	// only probably a mistake is accepted.
 	Again bool
 
 	// Search is a further @search line; "": there is none.
 	Search string
 
-	// CheckResult returns what is wrong with an @result line; nil: only its kind is looked at.
+	// CheckResult returns what is wrong with an @result line; nil: only its kind is checked.
 	CheckResult func(name, from string) error
 
-	// In place of source.read and runCommand, for tests.
+	// Tests replace these; nil: source.read and runCommand.
 	read func(source, context.Context, Config) (texts, error)
 	run  func(ctx context.Context, c Config, command string, in io.Reader) ([]byte, error)
 }
 
-// DefaultLimit is how many jobs a template may have when it does not say itself,
-// by a filter or a sample, that there are many to choose from.
+// DefaultLimit is the maximum number of jobs of a template without a filter or a sample.
 const DefaultLimit = 1_000_000
 
 const defaultTimeout = 30 * time.Second
 
-// Bounds of what is read, in bytes, and of the points that can be counted.
 const (
-	maxTemplate = 64 << 20
-	maxPoints   = 1 << 60
+	maxTemplate = 64 << 20 // size of a template, in bytes
+	maxPoints   = 1 << 60  // points of the product
 )
 
-// Parse reads a template, and the files and the output of the commands that it takes
-// values from; ctx ends such a command. The error has a line for each of up to ten
-// faults, with file, line and column.
+// Parse parses a template, and reads the files and runs the commands that give values. ctx ends
+// such a command. The error has a line for each of up to ten faults, with file, line, and
+// column.
 func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template, error) {
 	if c.Limit <= 0 {
 		c.Limit = DefaultLimit
@@ -92,11 +90,11 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 		return nil, err
 	}
 	p.t.Warnings = p.doubt.sorted()
-	p.t.text = p.frozen
+	p.t.text = p.resolvedText
 	return p.t, nil
 }
 
-// parser reads one template.
+// parser parses one template.
 type parser struct {
 	Config
 	t     *Template
@@ -110,7 +108,7 @@ type parser struct {
 	at      []*line // that begin with @
 	known   map[string]int
 	names   []string
-	zips    [][]int // parameters that go together
+	zips    [][]int // groups of zipped parameters
 	zipped  map[int]*line
 	filters []filter
 	sampled *line
@@ -118,10 +116,10 @@ type parser struct {
 	unnamed bool  // no command names a parameter
 
 	searched   *line // @search
-	continuous bool  // there is one, so ranges need no steps
+	continuous bool  // there is an @search line, so ranges need no steps
 }
 
-// text refuses what is no text, and cuts it into lines.
+// text splits the text into lines. It returns false, after an error, if it is not UTF-8 text.
 func (p *parser) text(s string) bool {
 	switch {
 	case strings.HasPrefix(s, "\xff\xfe") || strings.HasPrefix(s, "\xfe\xff"):
@@ -136,7 +134,7 @@ func (p *parser) text(s string) bool {
 	return true
 }
 
-// lines tells apart parameters, directives and commands, and reads the former.
+// lines sorts the lines into parameters, which it parses, directives, and commands.
 func (p *parser) lines() {
 	for _, l := range p.all {
 		switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// product puts the parameters on axes, and checks what needs their values.
+// product assigns the parameters to axes and checks what depends on their values.
 func (p *parser) product() {
 	t := p.t
 	if p.nested(); t.Search != nil {
@@ -50,7 +50,7 @@ func (p *parser) product() {
 	}
 }
 
-// tooLarge refuses the product, at the position of the longest list of values.
+// tooLarge adds an error about the product, at the position of the longest list of values.
 func (p *parser) tooLarge(format string, args ...any) {
 	var longest Param
 	for _, param := range p.t.Params {
@@ -61,7 +61,7 @@ func (p *parser) tooLarge(format string, args ...any) {
 	p.wrong.add(longest.Line, longest.Column, format, args...)
 }
 
-// nested doubts values that name parameters: they are texts.
+// nested adds a warning for values that refer to parameters: they are not replaced.
 func (p *parser) nested() {
 	for i, param := range p.t.Params {
 		for _, part := range param.values.parts {
@@ -76,8 +76,8 @@ func (p *parser) nested() {
 	}
 }
 
-// makeAxes gives each parameter an axis; zipped ones share that of the first of them.
-// Those that are sampled come first, and the others run within each of their points.
+// makeAxes assigns each parameter to an axis. Zipped parameters share one. Those of sampled
+// parameters come first.
 func (p *parser) makeAxes() {
 	together := map[int][]int{}
 	for _, z := range p.zips {
@@ -116,7 +116,7 @@ func (p *parser) makeAxes() {
 	}
 }
 
-// draw prepares the sample.
+// draw checks the sample and prepares a Latin hypercube.
 func (p *parser) draw() {
 	s := p.t.sample
 	if s == nil {
@@ -141,8 +141,8 @@ func (p *parser) draw() {
 	}
 }
 
-// tears refuses a filter by a parameter of a Latin hypercube.
-func (p *parser) tears(f filter, param *Param) {
+// checkLatinFilter refuses a filter by a parameter of a Latin hypercube.
+func (p *parser) checkLatinFilter(f filter, param *Param) {
 	if s := p.t.sample; s != nil && s.latin && param.axis < s.axes {
 		p.wrong.at(p.sampled, 0, "a Latin hypercube cannot be combined with a filter of its parameters, which would leave strata empty: leave out latin, or the @where in line %d", f.line.no)
 	}

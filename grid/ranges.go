@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// part is a stretch of a parameter's values; at makes the value number k, from 0.
+// part is a part of the values of a parameter, such as a range. at returns value k, from 0.
 type part interface {
 	count() int
 	at(k int) string
 }
 
-// texts are values as they were written.
+// texts holds values as they were written.
 type texts []string
 
 func (t texts) count() int      { return len(t) }
@@ -24,7 +24,7 @@ func (t texts) at(k int) string { return t[k] }
 type steps struct {
 	from, step int64 // times 10 to the power e
 	e, n       int
-	width      int // filled with zeros to so many characters, as 01..10 asks for
+	width      int // minimum number of digits, as in 01..10
 }
 
 func (s steps) count() int { return s.n }
@@ -37,7 +37,7 @@ func (s steps) at(k int) string {
 	return decimal{m, s.e}.String()
 }
 
-// number is the value number k for filters.
+// number returns value k for filters.
 func (s steps) number(k int) float64 {
 	m := s.from + int64(k)*s.step
 	if s.e == 0 && m > -1<<53 && m < 1<<53 {
@@ -90,7 +90,7 @@ func (p powers) at(k int) string {
 	return rounded(math.Copysign(math.Pow(10, x), p.a.float()), p.digits)
 }
 
-// interval is all numbers between two, for a search.
+// interval is a continuous range, for a search.
 type interval struct {
 	low, high float64
 	log       bool
@@ -100,7 +100,7 @@ type interval struct {
 func (v interval) count() int    { return 1 }
 func (v interval) at(int) string { return v.first }
 
-// newInterval reads a..b. kind is "", lin, or log.
+// newInterval parses a..b. kind is "", lin, or log.
 func newInterval(kind, word string) (part, error) {
 	a, b, err := ends(word)
 	if err != nil {
@@ -118,13 +118,13 @@ func newInterval(kind, word string) (part, error) {
 	return v, nil
 }
 
-// looksLikeRange reports whether a bare word is meant as a range, rightly written or not.
+// looksLikeRange reports whether a bare word was meant as a range, even if it is not a valid one.
 func looksLikeRange(s string) bool {
 	a, b, ok := strings.Cut(s, "..")
 	return ok && (isNumber(a) || a == "" && isNumber(b))
 }
 
-// ends reads a..b.
+// ends parses a..b.
 func ends(s string) (a, b decimal, err error) {
 	from, to, _ := strings.Cut(s, "..")
 	switch {
@@ -149,7 +149,7 @@ func ends(s string) (a, b decimal, err error) {
 	return a, b, nil
 }
 
-// newSteps reads a..b with a step, "" for none.
+// newSteps parses a..b with a step, "" for none.
 func newSteps(word, stepText string) (part, error) {
 	a, b, err := ends(word)
 	if err != nil {
@@ -189,8 +189,8 @@ func newSteps(word, stepText string) (part, error) {
 	return s, nil
 }
 
-// keepZeros reports whether an end of a range of whole numbers is written with zeros
-// before it, as in 01..10.
+// keepZeros reports whether an end of a range of whole numbers has leading zeros, as in
+// 01..10.
 func keepZeros(words ...string) bool {
 	for _, w := range words {
 		if strings.Trim(w, "0123456789") != "" {
@@ -205,7 +205,7 @@ func keepZeros(words ...string) bool {
 	return false
 }
 
-// newSpread reads what follows the word lin or log: a..b and xN.
+// newSpread parses what follows the word lin or log: a..b and xN.
 func newSpread(kind, word, times string) (part, error) {
 	a, b, err := ends(word)
 	if err != nil {
@@ -229,7 +229,7 @@ func newSpread(kind, word, times string) (part, error) {
 		if fa == 0 || fb == 0 || (fa < 0) != (fb < 0) {
 			return nil, fmt.Errorf("log %s: a logarithmic range cannot reach or cross 0", word)
 		}
-		// Six digits are for people; where they would not tell neighbors apart there are more.
+		// Six digits are readable. More are used if neighbors would otherwise be equal.
 		apart := math.Abs(math.Log(fb/fa)) / float64(n-1)
 		if math.IsInf(fb/fa, 0) || fb/fa == 0 {
 			apart = 1

@@ -8,14 +8,14 @@ type reference struct {
 	slashes  int // backslashes before it
 	name     string
 	form     string // "" or what stands behind the colon
-	index    bool   // it follows a word, as an index does: a[1]
-	array    bool   // it stands in ${a[1]}
+	index    bool   // it follows a word, like the index in a[1]
+	array    bool   // it is in ${a[1]}
 }
 
 // formQuoted is the form of a reference whose value is quoted for the shell.
 const formQuoted = "q"
 
-// references finds what may name a parameter. `[ -f x ]`, `[a-z]` and `[[` are none.
+// references returns what may refer to parameters. `[ -f x ]`, `[a-z]`, and `[[` do not.
 func references(text string) []reference {
 	var all []reference
 	for i := 0; i < len(text); i++ {
@@ -65,9 +65,8 @@ func wordByte(b byte) bool {
 // maxName keeps DCS_PARAM_<name> readable.
 const maxName = 100
 
-// validName reports whether a parameter may be called so: a number, or letters, digits
-// and _ that do not begin with a digit. It becomes a part of the variable
-// DCS_PARAM_<name>.
+// validName reports whether s can be the name of a parameter: a number, or letters, digits,
+// and _ that do not begin with a digit. It becomes part of the variable DCS_PARAM_<name>.
 func validName(s string) bool {
 	if s == "" || len(s) > maxName || strings.Trim(s, wordBytes) != "" {
 		return false
@@ -75,7 +74,7 @@ func validName(s string) bool {
 	return s[0] > '9' || allDigits(s)
 }
 
-// piece is a stretch of text and the parameter whose value follows it.
+// piece is a text and the parameter whose value follows it.
 type piece struct {
 	text   string
 	param  int // -1: none follows
@@ -88,12 +87,11 @@ func isReference(word string) bool {
 	return len(refs) == 1 && refs[0].from == 0 && refs[0].to == len(word) && refs[0].form != ""
 }
 
-// escaped reports whether a backslash takes the meaning of a parameter away.
+// escaped reports whether a backslash makes the reference plain text.
 func (r *reference) escaped() bool { return r.slashes%2 == 1 }
 
-// pieces cuts a text at the references to known parameters. The backslash is taken
-// away from \[name] where the parameter is known, or refused says that [name] alone
-// would be an error.
+// pieces splits a text at the references to known parameters. It removes the backslash of
+// \[name] if the parameter is known, or if refused reports that [name] would be an error.
 func pieces(text string, known map[string]int, refused func(reference) bool) []piece {
 	var all []piece
 	var plain strings.Builder

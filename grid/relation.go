@@ -69,16 +69,15 @@ func (r *relation) contradiction() (a, b, c int, ok bool) {
 // maxChains bounds the components of the tuples.
 const maxChains = 100
 
-// tuples gives each of the things components that say the same as the relation: a is
-// no harder than b just when none of its components is more, with texts comparing
-// with themselves alone.
+// tuples returns a tuple for each setting that represents the relation: a is at most as hard
+// as b if and only if no component of a is larger. Texts are comparable only if they are equal.
 //
-// The first component is how many things are easier, so that the easy ones go first.
-// The second is a text that only things have which are connected. Each other one belongs
-// to a chain, things of which each is harder than the one before, and is how many of the
-// chain are no harder: at most as many for what is at most as hard. And if a is not at most
-// b, let c be an easiest thing that is at most a but not b. All that is easier than c is
-// at most b, so c tells something, stands in a chain, and counts there for a and not for b.
+// The first component is the number of easier settings, so that easy ones go first. The second
+// is a text that connected settings share. Each of the others belongs to a chain of settings,
+// each harder than the one before, and is the number of settings in the chain that are at most
+// as hard. It is monotone. Conversely, if a is not at most as hard as b, let c be a minimal
+// setting that is at most as hard as a but not as b. Everything easier than c is at most as
+// hard as b, so needsChain(c) holds, and c counts in its chain for a and not for b.
 func (r *relation) tuples(name string) ([][]string, error) {
 	n := len(r.up)
 	easierThan := make([]int, n)
@@ -97,7 +96,7 @@ func (r *relation) tuples(name string) ([][]string, error) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(easierThan[a], easierThan[b]) })
 	for _, x := range order {
-		if !r.tells(x, group) {
+		if !r.needsChain(x, group) {
 			continue
 		}
 		g := group[x]
@@ -131,7 +130,7 @@ func (r *relation) tuples(name string) ([][]string, error) {
 	return all, nil
 }
 
-// groups numbers the parts of the relation that have nothing to do with each other.
+// groups returns the number of the connected component of each setting.
 func (r *relation) groups() []int {
 	parent := make([]int, len(r.up))
 	for i := range parent {
@@ -161,9 +160,10 @@ func (r *relation) groups() []int {
 	return group
 }
 
-// tells reports whether x must stand in a chain: whether something of its group is at least
-// as hard as all that is easier than x, and not as x. Of the equally hard the first speaks.
-func (r *relation) tells(x int, group []int) bool {
+// needsChain reports whether x must be in a chain: a setting of its group is at least as hard
+// as everything that is easier than x, but not as x. Of equally hard settings, only the first
+// needs one.
+func (r *relation) needsChain(x int, group []int) bool {
 	var above set
 	for i, g := range group {
 		if g == group[x] {

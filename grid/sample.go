@@ -8,24 +8,24 @@ import (
 	"strconv"
 )
 
-// sample is an @sample line: n points instead of the product of all parameters, or of
-// those that it names; each of them is then taken with all values of the others.
+// sample is an @sample line: n points instead of the product of all parameters, or of those
+// that it names. Each point is combined with all values of the other parameters.
 type sample struct {
 	n      int
 	latin  bool
 	seed   uint64
 	of     []int   // the parameters that are sampled; nil: all
-	axes   int     // theirs, which are the first
-	points int     // that these axes have
-	table  [][]int // of a Latin hypercube: for each axis the place of each point
+	axes   int     // the number of axes of the sampled parameters, which come first
+	points int     // in the product of these axes
+	table  [][]int // of a Latin hypercube: for each axis the index of each point
 }
 
-// patience is how many points in a row a sample looks at that the filter leaves out,
-// before it gives up.
-var patience = 100_000_000
+// maxRejected is the number of points in a row that the filter may reject before sampling
+// fails. Tests change it.
+var maxRejected = 100_000_000
 
-// sampled gives the points of the sample. The generator is our own, so that a seed
-// means the same points everywhere and always.
+// sampled yields the points of the sample. A seed gives the same points on every machine and
+// with every version of Go.
 func (t *Template) sampled() iter.Seq2[[]int, error] {
 	s := t.sample
 	rest := t.points / s.points // of each point of the sample
@@ -44,7 +44,7 @@ func (t *Template) sampled() iter.Seq2[[]int, error] {
 			}
 			if some {
 				found, vain = found+1, 0
-			} else if vain += looked; vain >= patience {
+			} else if vain += looked; vain >= maxRejected {
 				yield(nil, fmt.Errorf("%s: the filter left out %d points in a row: too few of the %d points fit it for @sample; narrow the values", t.File, vain, t.points))
 				return
 			}
@@ -52,8 +52,8 @@ func (t *Template) sampled() iter.Seq2[[]int, error] {
 	}
 }
 
-// drawing returns how many points there are to draw from, and draws one after the other
-// into ix; place puts the point k there.
+// drawing returns how many points can be drawn, and a function that stores drawn point k in
+// ix. place stores point k of the product there.
 func (s *sample) drawing(place func(k int), ix []int) (int, func(k int)) {
 	if s.latin {
 		return s.n, func(k int) {
@@ -80,14 +80,14 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// below is a number from 0 to n-1.
+// below returns a number from 0 to n-1.
 func (r *random) below(n int) int {
 	hi, _ := bits.Mul64(r.next(), uint64(n)) // off by n in 2^64 from even
 	return int(hi)
 }
 
-// shuffle is a permutation of 0 … n-1 that needs no memory: a Feistel network over
-// the next even power of two, walked until it comes back below n.
+// shuffle is a permutation of 0 … n-1 that needs no memory: a Feistel network over the next
+// even power of two, applied until the result is below n.
 type shuffle struct {
 	n    uint64
 	half uint
@@ -120,7 +120,7 @@ func (s *shuffle) at(k int) int {
 // sampleForm describes how an @sample line is written.
 const sampleForm = "write @sample 50, and behind it latin or random, seed 7, and of C, gamma, as you like"
 
-// sampleLine reads `@sample 50 [random|latin] [seed 7] [of C, gamma]`.
+// sampleLine parses `@sample 50 [random|latin] [seed 7] [of C, gamma]`.
 func (p *parser) sampleLine(l *line, from int) {
 	if p.sampled != nil {
 		p.wrong.at(l, 0, "there is an @sample in line %d already", p.sampled.no)
@@ -168,7 +168,7 @@ func (p *parser) sampleLine(l *line, from int) {
 	p.t.sample = s
 }
 
-// sampledOf reads the parameters behind `of`, the last word that is not one; nil after a fault.
+// sampledOf parses the parameters that follow the word `of`. It returns nil after an error.
 func (p *parser) sampledOf(l *line, of word, words []word) (params []int) {
 	if len(words) == 0 {
 		p.wrong.at(l, of.offset, "parameters must follow of: @sample 50 of C, gamma draws values for them, and each is taken with all values of the others")

@@ -229,8 +229,8 @@ func TestLatinHypercubeOfAllPoints(t *testing.T) {
 
 // A filter that leaves nothing to sample ends with an error, not never.
 func TestSampleGivesUp(t *testing.T) {
-	defer func(n int) { patience = n }(patience)
-	patience = 1000
+	defer func(n int) { maxRejected = n }(maxRejected)
+	maxRejected = 1000
 	tmpl := parse(t, "a [x] [y]\n[x] 1..100000\n[y] 1..100000\n@where x > y + 100000\n@sample 3")
 	for s, err := range tmpl.Jobs() {
 		if err == nil || !strings.Contains(err.Error(), "left out 1000 points in a row") {

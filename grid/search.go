@@ -24,10 +24,10 @@ type Search struct {
 	Command  string // of the optimizer
 }
 
-// Ask is the method that asks an optimizer of the user's.
+// Ask is the method that asks an optimizer of the user.
 const Ask = "ask"
 
-// SearchMethods are the methods that --search has.
+// SearchMethods holds the methods of --search.
 var SearchMethods = []string{search.Random, search.Latin, search.Halton, search.Halving, search.TPE}
 
 // searchForm describes how an @search line is written.
@@ -42,7 +42,7 @@ const (
 // Learns reports whether proposals depend on results.
 func (s *Search) Learns() bool { return s.Method == search.TPE || s.Method == Ask }
 
-// Best returns what is best, as results.ParseBest reads it; "" if nothing is.
+// Best returns the order of results for results.ParseBest, "" if there is no metric.
 func (s *Search) Best() string {
 	switch {
 	case s.Metric == "":
@@ -75,7 +75,7 @@ func isSearch(l *line) bool {
 	return ok && (rest == "" || strings.IndexByte(blanks, rest[0]) >= 0)
 }
 
-// search reads `@search METHOD trials N [minimize|maximize METRIC] [seed S] [from STEP]
+// search parses `@search METHOD trials N [minimize|maximize METRIC] [seed S] [from STEP]
 // [factor F] [command: COMMAND]`.
 func (p *parser) search(l *line, from int) {
 	if p.t.Search != nil {
@@ -115,7 +115,7 @@ func (p *parser) search(l *line, from int) {
 	}
 }
 
-// set sets what a word of an @search line says.
+// set sets the field that a word of an @search line names.
 func (s *Search) set(word, value string) (err error) {
 	count := func(n *int, least, most int) {
 		if *n, err = strconv.Atoi(value); err != nil || *n < least || *n > most {
@@ -157,7 +157,7 @@ func (s *Search) check(asks bool) error {
 	return nil
 }
 
-// checkSearch refuses what does not go with a search. The lines have been read.
+// checkSearch refuses what cannot be combined with a search. The lines were parsed.
 func (p *parser) checkSearch() {
 	if p.t.Search == nil || len(p.wrong.list) > 0 {
 		return
@@ -182,7 +182,7 @@ func (p *parser) checkSearch() {
 // maxChoices bounds the values of a parameter of a search that has no continuous range.
 const maxChoices = 100_000
 
-// space makes the space of the search. The values of all parameters are known.
+// space sets the space of the search. The values of all parameters are known.
 func (p *parser) space() {
 	if p.t.Search == nil {
 		return
@@ -218,7 +218,7 @@ func (t *Template) Trial(id jobs.ID, at []float64) *jobs.Spec {
 	return t.spec(t.commands[0], id, params, newTuples(t))
 }
 
-// Coordinates returns the point of a job. ok is false if it is no trial of this search.
+// Coordinates returns the point of a job. ok is false if it is not a trial of this search.
 func (t *Template) Coordinates(params []jobs.Param) (at []float64, ok bool) {
 	if len(params) != len(t.Space) {
 		return nil, false

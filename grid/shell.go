@@ -2,7 +2,7 @@ package grid
 
 import "strings"
 
-// quoteForShell writes a text so that a shell reads it as one word.
+// quoteForShell quotes a text so that a shell reads it as one word.
 func quoteForShell(s string) string {
 	if s != "" && strings.Trim(s, wordBytes+"@%+=:,./-") == "" {
 		return s
@@ -10,14 +10,14 @@ func quoteForShell(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// meansSomething reports whether a shell does not read a text as one plain word.
-func meansSomething(s string) bool {
+// needsQuoting reports whether a shell would not read a text as one plain word.
+func needsQuoting(s string) bool {
 	return s == "" || strings.ContainsAny(s, " \t*?[]~#&|;<>()$`\"'\\!{}")
 }
 
-// shellQuotes calls visit for each byte of a command with the quote that it stands in,
-// 0 for none, and returns where a quote opens that is never closed, -1 if none is.
-// It knows no nesting, see nests.
+// shellQuotes calls visit for each byte of a command with the quote that it is in, 0 for none.
+// It returns the offset of a quote that is never closed, -1 for none. It does not handle nested
+// quotes; see nests.
 func shellQuotes(text string, visit func(i int, quote byte)) int {
 	var quote byte
 	opened := -1
@@ -47,8 +47,7 @@ func shellQuotes(text string, visit func(i int, quote byte)) int {
 	return opened
 }
 
-// nests reports whether quotes of a command may stand within others, in a way that
-// shellQuotes cannot follow.
+// nests reports whether a command may have nested quotes, which shellQuotes does not handle.
 func nests(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<<") || strings.Contains(text, "${")
 }

@@ -16,10 +16,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// source is where a parameter's values come from when they do not stand in its
-// line: a file, or what a command prints, one value per line.
+// source is a file or a command that gives the values of a parameter, one per line.
 type source struct {
-	kind, text string // file or command; its path or the command
+	kind, text string // fromFile or fromCommand; the path or the command
 	offset     int
 }
 
@@ -29,10 +28,10 @@ const (
 	fromCommand = "command"
 )
 
-// maxSource bounds what is read of a source, in bytes.
+// maxSource is the maximum size of a file or of the output of a command, in bytes.
 const maxSource = 16 << 20
 
-// cutSource reads `file: PATH` or `command: COMMAND`. A blank must follow the
+// cutSource parses `file: PATH` or `command: COMMAND`. A blank must follow the
 // colon: a URL that begins with file:// is a value.
 func cutSource(text string, from int) (source, bool) {
 	for _, kind := range []string{fromFile, fromCommand} {
@@ -88,7 +87,7 @@ func readFile(dir, path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	// A pipe that nobody writes to must not keep us.
+	// Opening a pipe without a writer must not block.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("the values cannot be read: %w", err)
@@ -107,8 +106,8 @@ func readFile(dir, path string) ([]byte, error) {
 	return b, nil
 }
 
-// runCommand gives what a command prints that reads in. The command and what it started are
-// ended when it takes too long, prints too much, or ctx ends.
+// runCommand returns the output of a command whose standard input is in. The command and what
+// it started are killed if it takes too long, prints too much, or ctx ends.
 func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -149,7 +148,7 @@ func shellCommand(ctx context.Context, dir, text string) *exec.Cmd {
 	return cmd
 }
 
-// capped keeps what is printed up to a limit, and calls full beyond it.
+// capped is a buffer for up to limit bytes. It calls full if more are written.
 type capped struct {
 	b     []byte
 	limit int
@@ -167,7 +166,7 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the last of what is printed.
+// tail keeps the last maxTail bytes that are written.
 type tail struct{ b []byte }
 
 const maxTail = 4 << 10
@@ -180,7 +179,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// said is the last lines of it, for the end of an error.
+// said returns the last lines, for the end of an error.
 func (t *tail) said() string {
 	lines := strings.FieldsFunc(string(t.b), func(r rune) bool { return r == '\n' || r == '\r' })
 	if len(lines) == 0 {

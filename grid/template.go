@@ -13,11 +13,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Template is a template that was read. It does not change; its methods may be
-// called from any goroutine.
+// Template is a parsed template. It does not change, and its methods are safe for concurrent
+// use.
 //
-// Its points are the combinations of its parameters' values; each gives one job for
-// each of its command lines.
+// Its points are the combinations of the values of its parameters. Each point gives one job
+// for each command line.
 type Template struct {
 	File     string
 	Params   []*Param       // in the order of their lines
@@ -25,12 +25,12 @@ type Template struct {
 	Hardness []Hardness     // @hardness, unless a command compares
 	Search   *Search        // @search, or nil
 	Space    []search.Param // of the search
-	Warnings []*Fault       // what is doubtful, in the order of the lines
+	Warnings []*Fault       // in the order of the lines
 
 	commands   []*command
 	comparison *comparison   // of an @hardness line with a command
-	axes       []int         // how many steps each axis of the product has, those of a sample first; the last runs fastest
-	filter     [][]condition // by the fastest axis that each needs
+	axes       []int         // the number of values of each axis, those of a sample first; the last changes fastest
+	filter     [][]condition // by the fastest axis that each condition needs
 	sample     *sample
 	points     int
 	text       func() string
@@ -43,8 +43,8 @@ type Result struct {
 	Line, Column int
 }
 
-// Hardness is one component of an @hardness line: jobs get it as jobs.Options.Hardness, as
-// numbers that are the larger the harder.
+// Hardness is a component of an @hardness line. In jobs.Options.Hardness it is a number that
+// grows with the hardness.
 type Hardness struct {
 	Param        string
 	Down         bool     // smaller is harder
@@ -52,21 +52,22 @@ type Hardness struct {
 	Line, Column int
 }
 
-// Text is the template as it was read, with the values that files and commands gave
-// written into it: read again it gives the same jobs, on any machine, unless it is Compared.
+// Text returns the text of the template, with the values of files and commands in place of
+// their sources. Parsed again, it gives the same jobs on any machine, unless it is Compared.
 func (t *Template) Text() string { return t.text() }
 
-// Compared reports whether a command compares the jobs (@hardness); only the jobs keep its answers.
+// Compared reports whether a command compares the jobs (@hardness). Only the jobs hold its
+// answers.
 func (t *Template) Compared() bool { return t.comparison != nil }
 
-// Points is how many points the product has, before filter and sample, or a search trials.
+// Points returns the number of points of the product, before filter and sample, or of trials of
+// a search.
 func (t *Template) Points() int { return t.points }
 
-// Filtered reports whether a filter decides which points are kept, so that Count has to
-// look at them.
+// Filtered reports whether there is a filter, so that Count has to go through the points.
 func (t *Template) Filtered() bool { return len(t.filter) > 0 }
 
-// Count is the number of jobs. With a filter it goes through the points.
+// Count returns the number of jobs. With a filter it goes through the points.
 func (t *Template) Count() (int, error) {
 	if !t.Filtered() && t.sample == nil {
 		return t.points * len(t.commands), nil
@@ -81,7 +82,7 @@ func (t *Template) Count() (int, error) {
 	return n, nil
 }
 
-// Most is a number of jobs that there are at most, known without looking at points.
+// Most returns an upper bound of the number of jobs, without going through the points.
 func (t *Template) Most() int {
 	if s := t.sample; s != nil {
 		return s.n * (t.points / s.points) * len(t.commands)
@@ -89,9 +90,9 @@ func (t *Template) Most() int {
 	return t.points * len(t.commands)
 }
 
-// Jobs gives the jobs in order, numbered from 1, each when it is requested: the last
-// parameter runs fastest, and the commands of a point follow one another. An error
-// ends them. Equal options are one shared value.
+// Jobs yields the jobs in order, numbered from 1. The last parameter changes fastest, and the
+// commands of a point follow one another. An error is the last element. Equal options are one
+// shared value.
 func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 	if t.Search != nil {
 		return t.trials
@@ -114,7 +115,7 @@ func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 	}
 }
 
-// place writes down where on each axis the point k is.
+// place stores the index of point k on each axis in ix.
 func (t *Template) place(k int, ix []int) {
 	for a := len(t.axes) - 1; a >= 0; a-- {
 		ix[a] = k % t.axes[a]
@@ -122,7 +123,7 @@ func (t *Template) place(k int, ix []int) {
 	}
 }
 
-// keeps reports whether the conditions hold that the first axes decide.
+// keeps reports whether the conditions that need only the first axes hold.
 func (t *Template) keeps(ix []int, axes int) bool {
 	for _, conditions := range t.filter[:min(axes, len(t.filter))] {
 		for _, holds := range conditions {
@@ -134,8 +135,8 @@ func (t *Template) keeps(ix []int, axes int) bool {
 	return true
 }
 
-// kept gives the points that filter and sample leave, as places on the axes; the
-// slice is used again for the next.
+// kept yields the points that pass the filter and the sample, as an index for each axis. The
+// slice is valid until the next one.
 func (t *Template) kept() iter.Seq2[[]int, error] {
 	if t.sample != nil {
 		return t.sampled()
@@ -145,8 +146,8 @@ func (t *Template) kept() iter.Seq2[[]int, error] {
 	}
 }
 
-// walk goes through all points that begin as ix does. What is filtered out by the
-// slower axes alone is passed over whole.
+// walk yields all points with the first indexes of ix, up to axis, that pass the filter. It
+// skips all points at once that a condition on slower axes rejects.
 func (t *Template) walk(ix []int, axis int, yield func([]int, error) bool) bool {
 	if axis == len(t.axes) {
 		return yield(ix, nil)

@@ -8,10 +8,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// values are all values of a parameter; those of ranges are made when asked for.
+// values holds all values of a parameter. Those of ranges are computed on demand.
 type values struct {
 	parts []part
-	ends  []int // how many values there are up to the end of each part
+	ends  []int // the number of values up to the end of each part
 }
 
 // maxValues bounds the values of one parameter, far beyond what can be run.
@@ -49,7 +49,7 @@ func (v *values) at(k int) string {
 	return v.parts[i].at(k - v.ends[i] + v.parts[i].count())
 }
 
-// word is one value as it is written.
+// word is a word of a list as it is written.
 type word struct {
 	text   string
 	offset int
@@ -57,9 +57,9 @@ type word struct {
 	comma  bool // a comma follows
 }
 
-// splitWords cuts a list at commas and blanks; from is where it begins in the line.
-// What is in quotes is one word: 'a text' as it stands, "a text" in which \" and \\
-// stand for " and \. The error is at the offset that is returned with it.
+// splitWords splits a list, which begins at offset from of the line, at commas and blanks. A
+// text in quotes is one word; see jobs.CutQuoted. An error is at the offset that is returned
+// with it.
 func splitWords(text string, from int) (words []word, at int, err error) {
 	i := from
 	for {
@@ -105,8 +105,8 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 	}
 }
 
-// mistaken returns what is wrong with a list that is written as in some other language.
-func mistaken(words []word) (at int, err error) {
+// checkSyntax returns an error for a list that is written as in another language.
+func checkSyntax(words []word) (at int, err error) {
 	for i, w := range words {
 		switch {
 		case w.quoted:
@@ -131,17 +131,17 @@ func mistaken(words []word) (at int, err error) {
 
 var closing = map[string]string{"[": "]", "(": ")", "{": "}"}
 
-// readValues makes values of the words of a parameter's line. continuous says that ranges
-// without steps are meant as they are. doubt collects what is perhaps not meant so.
+// readValues returns the values that the words of a parameter's line describe. With
+// continuous, a range needs no step. doubt is called with warnings.
 func readValues(words []word, continuous bool, doubt func(w word, format string, args ...any)) (v values, at int, err error) {
-	// bare is the word i, if it is not in quotes and belongs to the one before it.
+	// bare returns word i if it has no quotes and no comma before it.
 	bare := func(i int) string {
 		if i < len(words) && !words[i].quoted && !words[i-1].comma {
 			return words[i].text
 		}
 		return ""
 	}
-	if at, err := mistaken(words); err != nil {
+	if at, err := checkSyntax(words); err != nil {
 		return v, at, err
 	}
 	for i := 0; i < len(words); i++ {
@@ -170,7 +170,7 @@ func readValues(words []word, continuous bool, doubt func(w word, format string,
 			}
 			p, err = newSteps(w.text, step)
 		default:
-			if why := likeness(w.text); why != "" {
+			if why := guessMeaning(w.text); why != "" {
 				doubt(w, "%s is taken as a text: %s", w.text, why)
 			}
 			p = texts{w.text}
@@ -185,8 +185,8 @@ func readValues(words []word, continuous bool, doubt func(w word, format string,
 	return v, 0, nil
 }
 
-// likeness describes what a text was perhaps meant to be, "" for most texts.
-func likeness(s string) string {
+// guessMeaning describes what a text was perhaps meant to be, "" for most texts.
+func guessMeaning(s string) string {
 	if a, b, ok := strings.Cut(s, ".."); ok && len(a) == 1 && len(b) == 1 {
 		return "ranges are of numbers"
 	}
@@ -216,7 +216,7 @@ func likeness(s string) string {
 
 func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// quoteValue writes a text so that readValues gives it back.
+// quoteValue returns a text in quotes, as readValues reads it.
 func quoteValue(s string) string {
 	return `"` + quoting.Replace(s) + `"`
 }

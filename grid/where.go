@@ -16,11 +16,11 @@ type filter struct {
 	query *query.Query
 }
 
-// condition is a part of a filter, a function of a point.
+// condition reports whether a point passes a part of a filter.
 type condition = func(ix []int) bool
 
-// where reads the filter that begins at an offset of a line. Its names are checked before
-// values are read, so that a mistake costs nothing.
+// where parses the filter that begins at an offset of a line. It checks names before values
+// are read, which may take long.
 func (p *parser) where(l *line, from int) {
 	q, err := query.Parse(l.text[from:])
 	if err == nil {
@@ -58,7 +58,7 @@ func (p *parser) compile(f filter) {
 			}
 			param := t.Params[i]
 			last = max(last, param.axis)
-			p.tears(f, param)
+			p.checkLatinFilter(f, param)
 			return p.field(f, param), nil
 		}), nil)
 		if err != nil {
@@ -69,25 +69,25 @@ func (p *parser) compile(f filter) {
 	}
 }
 
-// field is a parameter in a filter.
+// field returns a parameter as a field of a filter.
 func (p *parser) field(f filter, param *Param) *query.Field[[]int] {
-	param.know()
+	param.cacheValues()
 	field := &query.Field[[]int]{
 		Name:      param.Name,
 		NotNumber: param.example,
 		Value:     func(ix []int) query.Value { return param.value(ix[param.axis]) },
 		Text:      func(ix []int) string { return param.Value(ix[param.axis]) },
 	}
-	if param.kind == number {
+	if param.kind == allNumbers {
 		field.Type = query.NumberType
 	}
 	field.Check = func(l query.Literal) error {
 		switch {
 		case l.Op == "=" || l.Op == "!=":
 			p.literal(f, param, l)
-		case param.kind == text && l.Value.Kind == query.Number:
+		case param.kind == allTexts && l.Value.Kind == query.Number:
 			return fmt.Errorf("a number and a text have no order: no value of %s is a number", param.Name)
-		case param.kind == number && l.Quoted:
+		case param.kind == allNumbers && l.Quoted:
 			return fmt.Errorf("a number and a text have no order: all values of %s are numbers", param.Name)
 		}
 		return nil
@@ -95,12 +95,12 @@ func (p *parser) field(f filter, param *Param) *query.Field[[]int] {
 	return field
 }
 
-// maxLooked is how many values of a parameter are looked through for one.
-const maxLooked = 10_000
+// maxCheckedValues is the maximum number of values that are searched for one.
+const maxCheckedValues = 10_000
 
-// literal warns of a value that the parameter it is compared with does not have.
+// literal adds a warning for a value that the parameter never has.
 func (p *parser) literal(f filter, param *Param, l query.Literal) {
-	if param.Len() > maxLooked {
+	if param.Len() > maxCheckedValues {
 		return
 	}
 	var some []string
