@@ -12,22 +12,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxParseErrors is how many errors of one file are shown at once.
+// maxParseErrors is the maximum number of errors of a file that are shown.
 const maxParseErrors = 10
 
 // IsJSONLines reports whether a jobs file of that name holds JSON objects.
 func IsJSONLines(name string) bool { return strings.EqualFold(filepath.Ext(name), ".jsonl") }
 
-// ParseFile reads a jobs file: one shell command a line. Blank lines and lines
-// that begin with # are left out; a line that ends in \ goes on in the next, as
-// in sh. `#DCS key=value …` sets options of the next job, `#DCS default …` of
-// all jobs after it; an empty value takes an option back to the run's default.
-// In a file whose name ends in .jsonl each line is a JSON object with the same
-// keys and "command".
+// ParseFile parses a jobs file, which has one shell command per line. Blank lines and lines that
+// begin with # are ignored. A line that ends in \ continues in the next, as in sh. `#DCS
+// key=value …` sets options of the next job, `#DCS default …` those of all jobs after it. An
+// empty value resets an option to the run's default. In a file whose name ends in .jsonl, each
+// line is a JSON object with the same keys and "command".
 //
-// The first job gets the number first; after= refers to numbers. Equal options
-// are one shared value. An error names file and line of up to ten faults, one a
-// line, and then no job is returned. A file without a job is an error.
+// The first job gets the number first, and after= refers to numbers. Equal options are one
+// shared value. An error has a line for each of up to ten faults, with file and line. A file
+// without a job is an error.
 func ParseFile(path string, first ID) ([]*Spec, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,20 +39,20 @@ func ParseFile(path string, first ID) ([]*Spec, error) {
 	return Parse(f, path, IsJSONLines(path), first)
 }
 
-// Parse reads all jobs of r as ParseFile does. The name stands in messages.
+// Parse parses all jobs of r, as ParseFile does. The name is used in messages.
 func Parse(r io.Reader, name string, jsonl bool, first ID) ([]*Spec, error) {
 	return NewScanner(r, name, jsonl, first).all()
 }
 
-// ParseAgain reads the lines of a jobs file that was accepted once, perhaps by an older
-// program: what is only probably a slip is not refused any more.
+// ParseAgain parses the lines of a jobs file that was accepted before, perhaps by an older
+// program. What is only probably a mistake is accepted.
 func ParseAgain(r io.Reader, name string, first ID) ([]*Spec, error) {
 	s := NewScanner(r, name, false, first)
 	s.again = true
 	return s.all()
 }
 
-// all reads all jobs, and up to maxParseErrors faults.
+// all returns all jobs, or up to maxParseErrors errors.
 func (s *Scanner) all() ([]*Spec, error) {
 	name := s.name
 	var specs []*Spec
@@ -88,7 +87,7 @@ type keyValue struct{ key, value string }
 // isDirective reports whether a line (without leading blanks) is a #DCS line.
 func isDirective(line []byte) bool { return len(line) >= 4 && string(line[:4]) == "#DCS" }
 
-// parseDirective reads what follows #DCS.
+// parseDirective parses the text after #DCS.
 func parseDirective(text string) (isDefault bool, options []keyValue, err error) {
 	if text != "" && text[0] != ' ' && text[0] != '\t' {
 		return false, nil, fmt.Errorf("a blank must follow #DCS: #DCS key=value")
@@ -115,7 +114,8 @@ func parseDirective(text string) (isDefault bool, options []keyValue, err error)
 	return isDefault, options, nil
 }
 
-// nextOption cuts one key=value off; s is not empty and starts with no blank.
+// nextOption parses the key=value at the beginning of s, which is not empty and does not begin
+// with a blank.
 func nextOption(s string) (kv keyValue, rest string, err error) {
 	end := strings.IndexAny(s, "= \t")
 	if end < 0 {
@@ -134,7 +134,7 @@ func nextOption(s string) (kv keyValue, rest string, err error) {
 	return kv, strings.TrimLeft(rest, " \t"), nil
 }
 
-// nextValue reads a bare word or a text in quotes.
+// nextValue parses a bare word or a text in quotes.
 func nextValue(s string) (value, rest string, err error) {
 	if s == "" || s[0] != '\'' && s[0] != '"' {
 		end := strings.IndexAny(s, " \t")
@@ -156,7 +156,7 @@ func nextValue(s string) (value, rest string, err error) {
 	return value, rest, nil
 }
 
-// CutQuoted reads the text in quotes with which s begins: 'a text' as it stands, or "a text"
+// CutQuoted parses the text in quotes with which s begins: 'a text' as it stands, or "a text"
 // in which \" and \\ stand for " and \. ok is false if the closing quote is missing.
 func CutQuoted(s string) (text, rest string, ok bool) {
 	var out []byte
@@ -172,8 +172,8 @@ func CutQuoted(s string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// misspelt reports whether a comment was probably meant as a #DCS line: the
-// letters DCS with other case or blanks, and then an option.
+// misspelt reports whether a comment was probably meant as a #DCS line: it has DCS in another
+// case or after blanks, and then an option.
 func misspelt(line []byte) bool {
 	if len(line) > 200 {
 		line = line[:200]
@@ -183,26 +183,26 @@ func misspelt(line []byte) bool {
 	return strings.EqualFold(word, "DCS") && (next == "default" || strings.IndexByte(next, '=') > 0)
 }
 
-// maxLine bounds a line of a jobs file, so that a file of another kind is not
-// read into memory whole.
+// maxLine is the maximum length of a line of a jobs file, in bytes. Without it, a file of
+// another kind could be read into memory completely.
 const maxLine = 4 << 20
 
-// lineReader gives the lines of a jobs file, each as soon as it is complete.
+// lineReader reads the lines of a jobs file, each as soon as it is complete.
 type lineReader struct {
 	r    *bufio.Reader
-	line int    // number of the line last read
+	line int    // number of the last line
 	long []byte // a line that does not fit the reader's buffer
-	skip bool   // the line after one that is too long can be read
+	skip bool   // continue after a line that is too long
 
-	failed bool // the reader itself
+	failed bool // r has failed
 }
 
 // errNotText ends the reading of a file.
 var errNotText = errors.New("this is not a text file: a jobs file has one shell command per line")
 
-// next returns a line without its end (\n or \r\n), valid until the next call.
-// At the end it is io.EOF. Unless the reader failed, the next line can be read after an
-// error.
+// next returns a line without its end (\n or \r\n). The line is valid until the next call. At
+// the end, next returns io.EOF. After another error, the next line can be read unless failed
+// is set.
 func (l *lineReader) next() ([]byte, error) {
 	l.long = l.long[:0]
 	for {
@@ -252,11 +252,11 @@ func continues(line []byte) bool {
 	return n%2 == 1
 }
 
-// errStrayBlank is of a line that looks as if it went on in the next.
+// errStrayBlank is the error for a line that only seems to continue in the next.
 var errStrayBlank = errors.New(`a blank follows the \ at the end of this line, so the line does not continue: remove the blank, or put it in quotes if it is meant`)
 
-// strayBlank returns the column of a blank after the \ that a line ends in, which no editor
-// shows; 0 if there is none.
+// strayBlank returns the column of a blank after the \ at the end of a line, which editors do
+// not show, or 0.
 func strayBlank(line []byte) int {
 	bare := bytes.TrimRight(line, blanks)
 	if len(bare) == len(line) || !continues(bare) {
@@ -265,5 +265,5 @@ func strayBlank(line []byte) int {
 	return utf8.RuneCount(bare) + 1
 }
 
-// blanks may stand before a command, and make an empty line.
+// blanks holds the blanks that may precede a command. A line of blanks is empty.
 const blanks = " \t\r\v\f"

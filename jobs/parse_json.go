@@ -13,11 +13,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object reads one line of a .jsonl jobs file: the keys of #DCS lines, command
-// (required), id, and env and params as objects of texts. A value is a text or a
-// number, for listKeys also a list of them, for speculate true or false; null is as unset.
-// In a stream the line may ask for something instead: then no job is returned, and s.ask
-// says what.
+// object parses a line of a .jsonl jobs file. Its keys are those of #DCS lines, command
+// (required), id, and env and params, which are objects of texts. A value is a text or a number.
+// For listKeys it may be a list of them, for speculate it may be true or false. null resets the
+// option. In a stream, the line may be a request instead: then no job is returned, and s.ask is
+// set.
 func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	if line[0] != '{' {
 		return nil, errors.New(`a line of a .jsonl jobs file is an object such as {"command": "./sim 1", "timeout": "2h"}`)
@@ -92,7 +92,7 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	return spec, nil
 }
 
-// members calls f for each key of an object, which stands alone in text.
+// members calls f for each key of the JSON object in text.
 func members(text []byte, f func(key string, v jsontext.Value) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text))
 	if _, err := dec.ReadToken(); err != nil {
@@ -121,7 +121,7 @@ func members(text []byte, f func(key string, v jsontext.Value) error) error {
 	return nil
 }
 
-// badJSON returns what is wrong with the text of a line, without the name of a package.
+// badJSON returns the error for a line that is not valid JSON.
 func badJSON(err error) error {
 	var bad *jsontext.SyntacticError
 	if errors.As(err, &bad) {
@@ -130,7 +130,7 @@ func badJSON(err error) error {
 	return fmt.Errorf("the line is not valid JSON: %w", err)
 }
 
-// scalar returns a text, or a number as it is written; null is "".
+// scalar returns a text, or a number as it is written. null gives "".
 func scalar(key string, v jsontext.Value) (string, error) {
 	switch v.Kind() {
 	case 'n':
@@ -155,7 +155,7 @@ func items(key string, v jsontext.Value) (list []jsontext.Value, err error) {
 	return list, nil
 }
 
-// texts reads an object of texts and numbers.
+// texts parses an object of texts and numbers.
 func texts(what string, v jsontext.Value, set func(name, value string) error) error {
 	if v.Kind() != '{' {
 		return fmt.Errorf("%s: expected an object { }", what)
@@ -169,7 +169,7 @@ func texts(what string, v jsontext.Value, set func(name, value string) error) er
 	})
 }
 
-// setJSON gives one option its value.
+// setJSON sets an option.
 func (s *settings) setJSON(key string, v jsontext.Value) error {
 	switch {
 	case key == "speculate" && (v.Kind() == 't' || v.Kind() == 'f'):

@@ -14,20 +14,19 @@ import (
 var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "timeout", "deadline", "est", "tags", "gpus", "mem",
 	"slots", "tokens", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "send", "return", "share", "queue_priority", "queue_slots"}
 
-// listKeys are those of them that take a list.
+// listKeys holds those of the keys that take a list.
 var listKeys = []string{"tags", "tokens", "after", "hardness", "send", "return"}
 
-// settings are the options of one job while its file is read.
+// settings holds the options of a job while it is parsed.
 type settings struct {
 	name string
 	Options
-	last  ID                        // jobs after this number do not come before the present one
-	named func(pattern string) []ID // earlier jobs whose names match; nil: there are none
+	last  ID                        // the job before this one
+	named func(pattern string) []ID // returns earlier jobs whose names match; nil: there are none
 }
 
-// set gives one option its value as text. The empty text takes a value back to
-// the run's default (an environment variable becomes empty). Slices are always
-// replaced, never changed: they may be shared.
+// set sets an option to a value. The empty text resets it to the run's default, but makes an
+// environment variable empty. Slices may be shared, so they are replaced and never changed.
 func (s *settings) set(key, v string) error {
 	if strings.IndexByte(v, 0) >= 0 {
 		return fmt.Errorf("%s holds a NUL byte, which no program can be given", key)
@@ -114,7 +113,7 @@ func (s *settings) setScalar(key, v string) (err error) {
 	return err
 }
 
-// optional gives the zero value, the run's default, for the empty text.
+// optional returns the zero value, the run's default, for the empty text.
 func optional[T any](v string, parse func(string) (T, error)) (t T, err error) {
 	if v == "" {
 		return t, nil
@@ -122,7 +121,7 @@ func optional[T any](v string, parse func(string) (T, error)) (t T, err error) {
 	return parse(v)
 }
 
-// setList gives a list option its items; none takes it back.
+// setList sets a list option. No items reset it.
 func (s *settings) setList(key string, items []string) (err error) {
 	for i, item := range items {
 		if key != "send" && key != "return" { // names of files may begin and end with blanks
@@ -174,10 +173,11 @@ func (s *settings) setList(key string, items []string) (err error) {
 	return nil
 }
 
-// maxEnvValue keeps NAME=value under MAX_ARG_STRLEN of execve(2), 128 KiB.
+// maxEnvValue is the maximum length of a value, in bytes, so that NAME=value is shorter than
+// MAX_ARG_STRLEN of execve(2), 128 KiB.
 const maxEnvValue = 127 << 10
 
-// setEnv keeps the variables sorted by name.
+// setEnv sets a variable. The variables are sorted by name.
 func (s *settings) setEnv(name, v string) error {
 	if !validEnvName(name) {
 		return fmt.Errorf("env.%s: a variable's name has letters, digits and _ and does not begin with a digit", name)
@@ -214,7 +214,7 @@ func validEnvName(s string) bool {
 	return s != ""
 }
 
-// parseLabel accepts what stands in tables and commands as a name.
+// parseLabel checks a name that is shown in tables.
 func parseLabel(s string) (string, error) {
 	if len(s) > 200 {
 		return "", fmt.Errorf("it is longer than 200 bytes")

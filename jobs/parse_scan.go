@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Scanner reads jobs one by one, each as soon as its line is complete, so that
-// a run can start while its jobs are still being made.
+// Scanner parses jobs one by one, each as soon as its line is complete, so that a run can start
+// before its input ends.
 type Scanner struct {
 	name   string
 	jsonl  bool
@@ -20,14 +20,14 @@ type Scanner struct {
 	id     ID   // of the next job
 	lines  lineReader
 	joined []byte // a continued line
-	last   []byte // the last line of the present one, as it stands
+	last   []byte // the last physical line
 
 	intern Interner
 
 	stream  bool // see Stream
 	ask     *StreamAsk
-	keys    map[string]ID // of the jobs so far: the submitter's own ids
-	spoiled int           // in a stream, the number of a wrong #DCS line that the next job would need
+	keys    map[string]ID // jobs so far, by the submitter's own ids
+	spoiled int           // in a stream, the line of an invalid #DCS line before the next job; 0: none
 
 	names       []jobName // of the jobs so far
 	defaults    settings
@@ -58,17 +58,17 @@ func (s *Scanner) named(pattern string) (ids []ID) {
 	return ids
 }
 
-// NewScanner reads jobs from r. The name stands in messages and in
-// Options.File. With jsonl each line is a JSON object, see ParseFile. The first
-// job gets the number first, the following ones the next numbers.
+// NewScanner returns a Scanner that reads from r. The name is used in messages and in
+// Options.File. With jsonl, each line is a JSON object; see ParseFile. The first job gets the
+// number first.
 func NewScanner(r io.Reader, name string, jsonl bool, first ID) *Scanner {
 	s := &Scanner{name: name, jsonl: jsonl, id: first, lines: lineReader{r: bufio.NewReaderSize(r, 64<<10)}}
 	s.defaults.File, s.defaults.named = name, s.named
 	return s
 }
 
-// Next returns the next job, io.EOF after the last one. Any other error names
-// file and line and is final: the jobs given out before it stand.
+// Next returns the next job, or io.EOF after the last one. Any other error has file and line
+// and is final. Jobs that were returned before it are valid.
 func (s *Scanner) Next() (*Spec, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -78,8 +78,8 @@ func (s *Scanner) Next() (*Spec, error) {
 	return spec, err
 }
 
-// scan returns the next job or error; more says whether scanning can continue
-// after an error.
+// scan returns the next job or error. more reports whether scanning can continue after an
+// error.
 func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 	for {
 		at, line, err := s.logical()
@@ -120,7 +120,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			if column := strayBlank(s.last); column == 0 || s.again {
 				spec = s.job(line, at)
 			} else {
-				s.job(line, at) // it takes the options and, in a file, the number
+				s.job(line, at) // uses up the options and, in a file, the number
 				if s.stream {
 					s.id--
 				}
@@ -139,7 +139,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 	}
 }
 
-// logical returns a line with its continuations and the number of its first.
+// logical returns a line with its continuation lines, and the number of the first.
 func (s *Scanner) logical() (at int, line []byte, err error) {
 	line, err = s.lines.next()
 	at, s.last = s.lines.line, line
@@ -173,14 +173,13 @@ func (s *Scanner) logical() (at int, line []byte, err error) {
 	return at, s.joined, nil
 }
 
-// isComment is true for comments, which end with their line, not for #DCS lines.
+// isComment reports whether a line is a comment. #DCS lines are not.
 func isComment(line []byte) bool {
 	line = bytes.TrimLeft(line, blanks)
 	return len(line) > 0 && line[0] == '#' && !isDirective(line)
 }
 
-// isScript is true for the first line of a program for another interpreter: its
-// lines are not commands of their own.
+// isScript reports whether the first line is that of a script for another interpreter.
 func isScript(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("#!")) && !bytes.Contains(line, []byte("dcs-tui"))
 }
@@ -188,7 +187,7 @@ func isScript(line []byte) bool {
 // end returns io.EOF, or an error if options were left without a job.
 func (s *Scanner) end() error {
 	pending, byDefault := s.pendingLine, s.defaultLine
-	s.pendingLine, s.defaultLine = 0, 0 // it is said once
+	s.pendingLine, s.defaultLine = 0, 0 // report it once
 	switch {
 	case pending > 0:
 		return s.fail(pending, errors.New("no job follows this #DCS line"))
@@ -200,12 +199,12 @@ func (s *Scanner) end() error {
 
 func (s *Scanner) fail(line int, err error) error { return &ParseError{s.name, line, 0, err} }
 
-// directive keeps the options of a #DCS line. Each is tried here, so that an
-// error names this line.
+// directive stores the options of a #DCS line. It checks each of them here, so that an error
+// has the number of this line.
 func (s *Scanner) directive(text string, at int) error {
 	isDefault, options, err := parseDirective(text)
 	if !isDefault && s.pendingLine == 0 {
-		s.pendingLine = at // also of a bad line, whose job is not to get a second error
+		s.pendingLine = at // also of an invalid line, so that its job does not cause another error
 	}
 	if err != nil {
 		return err
@@ -232,7 +231,7 @@ func (s *Scanner) directive(text string, at int) error {
 	return nil
 }
 
-// job makes the spec of a command line.
+// job returns the specification of a command line.
 func (s *Scanner) job(line []byte, at int) *Spec {
 	if s.shared == nil {
 		s.shared = s.intern.Share(&s.defaults.Options)
@@ -242,7 +241,7 @@ func (s *Scanner) job(line []byte, at int) *Spec {
 		own := s.defaults
 		own.last = math.MaxInt
 		for _, kv := range s.pending {
-			_ = own.set(kv.key, kv.value) // was tried in directive
+			_ = own.set(kv.key, kv.value) // was checked in directive
 		}
 		name, options = own.name, s.intern.Share(&own.Options)
 	}

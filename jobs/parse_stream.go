@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Line is what a line of a stream says (docs/protocol.md): a job or, if Spec is nil, Ask.
+// Line is a line of a stream (docs/protocol.md): a job or, if Spec is nil, a StreamAsk.
 type Line struct {
 	Spec *Spec
 	Ask  *StreamAsk
@@ -28,7 +28,7 @@ type StreamAsk struct {
 	Err     error // why the line is not taken; the stream continues
 }
 
-// What a line of a stream may ask for, by its key.
+// The keys of requests in a stream.
 const (
 	AskCancel  = "cancel"
 	AskRequeue = "requeue"
@@ -37,12 +37,12 @@ const (
 // streamVersion is the version of the protocol.
 const streamVersion = "1"
 
-// maxKey bounds the id that a submitter gives to a job, in bytes.
+// maxKey is the maximum length of a submitter's own id of a job, in bytes.
 const maxKey = 256
 
-// Stream makes s, which has read nothing, a Scanner of a stream: lines of a jobs file, and lines that begin with {"
-// and hold a JSON object. earlier yields the jobs that the run has; their numbers are kept,
-// and new jobs get the numbers after them. Use NextLine.
+// Stream makes s, which has read nothing, a Scanner of a stream: lines of a jobs file, and
+// JSON objects, which begin with {". earlier holds the jobs of the run. New jobs get the numbers
+// after theirs. Use NextLine.
 func (s *Scanner) Stream(earlier []*Spec) *Scanner {
 	s.stream, s.lines.skip = true, true
 	for i, spec := range earlier {
@@ -53,7 +53,7 @@ func (s *Scanner) Stream(earlier []*Spec) *Scanner {
 	return s
 }
 
-// know lets later lines name a job.
+// know makes a job known to later lines.
 func (s *Scanner) know(spec *Spec, id ID) {
 	if spec.Name != "" {
 		s.names = append(s.names, jobName{spec.Name, id})
@@ -66,8 +66,8 @@ func (s *Scanner) know(spec *Spec, id ID) {
 	}
 }
 
-// NextLine returns what the next line says, io.EOF after the last. What is wrong with a line
-// is in Ask.Err, and the line after it can be read. Any other error is final.
+// NextLine returns the next line, or io.EOF after the last. An error in a line is in Ask.Err,
+// and the line after it can be read. Any other error is final.
 func (s *Scanner) NextLine() (Line, error) {
 	if s.err != nil {
 		return Line{}, s.err
@@ -86,7 +86,7 @@ func (s *Scanner) NextLine() (Line, error) {
 	return Line{Ask: s.ask}, nil
 }
 
-// idOf returns the id of an object that is wrong otherwise, "" if it has none.
+// idOf returns the id of an object that has another error, "" if it has no id.
 func idOf(line []byte) string {
 	var object struct{ ID any }
 	if json.Unmarshal(line, &object) != nil || object.ID == nil {
@@ -95,8 +95,8 @@ func idOf(line []byte) string {
 	return fmt.Sprint(object.ID)
 }
 
-// askFor reads the jobs that a line asks something for: one, a list, or true for all. A
-// number is the job's number in the run, a text the submitter's own id.
+// askFor parses the jobs of a request: one, a list, or true for all. A number is the job's
+// number in the run, a text the submitter's own id.
 func (s *Scanner) askFor(do string, v jsontext.Value) error {
 	q := s.ask
 	if q.Do != "" {

@@ -28,8 +28,8 @@ var durationUnits = map[string]time.Duration{
 	"d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
 }
 
-// ParseDuration reads a positive duration as people write it: 30s, 5m, 2h, 1.5h,
-// 1d12h, 2w, 250ms, or a plain number of seconds. A day has 24 hours.
+// ParseDuration parses a positive duration: 30s, 5m, 2h, 1.5h, 1d12h, 2w, 250ms, or a number of
+// seconds. A day has 24 hours.
 func ParseDuration(s string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a duration: write for example 30s, 5m, 2h, 1d12h, or a number of seconds", s)
@@ -61,10 +61,9 @@ func ParseDelay(s string) (time.Duration, error) {
 	return ParseDuration(s)
 }
 
-// ParseSize reads a positive number of bytes: 512M, 8G, 1.5T or plain bytes.
-// K, M, G, T and P are powers of 1024, in either case; a following B, i or iB
-// changes nothing. A number without a unit below a MiB is refused: who writes 16
-// means 16G.
+// ParseSize parses a positive number of bytes: 512M, 8G, 1.5T, or a plain number. K, M, G, T,
+// and P are powers of 1024, in either case. They may be followed by B, i, or iB. A plain number
+// below a MiB is refused, because 16 probably means 16G.
 func ParseSize(s string) (int64, error) {
 	n, unit, rest, ok := measure(s)
 	unit = strings.ToUpper(unit)
@@ -86,7 +85,7 @@ func ParseSize(s string) (int64, error) {
 	return int64(math.Round(n)), nil
 }
 
-// FormatSize writes a number of bytes, exactly, so that ParseSize gives it back: 20M, 1536M, 8G.
+// FormatSize formats a number of bytes exactly, as ParseSize parses it: 20M, 1536M, 8G.
 func FormatSize(n int64) string {
 	unit := 0
 	for ; n != 0 && n%1024 == 0 && unit < 5; unit++ {
@@ -95,7 +94,7 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + "BKMGTP"[unit:unit+1]
 }
 
-// measure splits "12.5Gx" into the number, the letters after it and the rest.
+// measure splits "12.5G/x" into the number, the letters after it, and the rest.
 func measure(s string) (n float64, unit, rest string, ok bool) {
 	digits := func(r rune) bool { return !(r >= '0' && r <= '9' || r == '.') }
 	letters := func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') }
@@ -113,15 +112,14 @@ func measure(s string) (n float64, unit, rest string, ok bool) {
 	return n, unit, rest, err == nil
 }
 
-// deadlineLayouts are tried in turn; without a zone the local one counts.
+// deadlineLayouts are tried in turn. Without a zone, a time is local.
 var deadlineLayouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04",
 	"2006-01-02T15:04Z07:00",
 }
 
-// ParseDeadline reads a latest finish: 2026-11-20T18:00, '2026-11-20 18:00',
-// with seconds and a zone if wanted, or a date, which means its last second.
-// The result is in UTC.
+// ParseDeadline parses a time such as 2026-11-20T18:00 or '2026-11-20 18:00', which may have
+// seconds and a zone, or a date, which means its last second. The result is in UTC.
 func ParseDeadline(s string) (time.Time, error) {
 	t, err := time.ParseInLocation("2006-01-02", s, time.Local)
 	if err == nil {
@@ -139,7 +137,7 @@ func ParseDeadline(s string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// count reads a whole number from low to high.
+// count returns a parser of whole numbers from low to high.
 func count(low, high int) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
@@ -153,9 +151,9 @@ func count(low, high int) func(string) (int, error) {
 	}
 }
 
-// parseAfter reads what a job comes after: numbers of jobs and ranges of them ("3",
-// "5-9"), each from 1 to last, and names of earlier jobs, also as patterns ("prepare-*").
-// Before each may stand a condition ("any:3"). on is nil if there is none.
+// parseAfter parses the dependencies of a job: numbers of jobs and ranges ("3", "5-9") from 1
+// to last, and names of earlier jobs or patterns of them ("prepare-*"). Each may have a
+// condition ("any:3"). on is nil if none has one.
 func parseAfter(items []string, last ID, named func(pattern string) []ID) (ids []ID, on []Condition, err error) {
 	conditions := false
 	for _, item := range items {
@@ -179,7 +177,7 @@ func parseAfter(items []string, last ID, named func(pattern string) []ID) (ids [
 	return ids, on, nil
 }
 
-// parseEarlier reads a number, a range, or a name.
+// parseEarlier parses a number, a range, or a name.
 func parseEarlier(item string, last ID, named func(pattern string) []ID) (ids []ID, err error) {
 	if item == "" || strings.Trim(item, "0123456789-") != "" {
 		if named != nil {
@@ -208,13 +206,13 @@ func parseEarlier(item string, last ID, named func(pattern string) []ID) (ids []
 	return ids, nil
 }
 
-// GPUs is how many devices a job has: a whole number, or HalfGPU.
+// GPUs is a number of devices: a whole number, or HalfGPU.
 type GPUs float64
 
 // HalfGPU is half of a device, which the job shares with at most one other.
 const HalfGPU GPUs = 0.5
 
-// Devices returns on how many devices the job runs.
+// Devices returns the number of devices on which the job runs.
 func (g GPUs) Devices() int { return int(math.Ceil(float64(g))) }
 
 // String returns the number as a jobs file has it.
@@ -236,7 +234,7 @@ func (g GPUs) check() error {
 	return nil
 }
 
-// UnmarshalJSON reads a number that a job can have.
+// UnmarshalJSON parses a number of devices.
 func (g *GPUs) UnmarshalJSON(b []byte) (err error) {
 	*g, err = parseGPUs(string(b))
 	return err
@@ -250,8 +248,8 @@ func parseGPUs(v string) (GPUs, error) {
 	return GPUs(n), err
 }
 
-// Token is a number of tokens of a kind, such as floating licenses of a program. A run has
-// so many of each kind, and a job holds some while it runs.
+// Token is a number of tokens of a kind, such as floating licenses of a program. A run has a
+// number of each kind, and a job holds some while it runs.
 type Token struct {
 	Name  string
 	Count int // of a job at least 1
@@ -269,7 +267,7 @@ func (t *Token) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// ParseToken reads NAME:N, or NAME for one.
+// ParseToken parses NAME:N, or NAME for one.
 func ParseToken(s string) (t Token, err error) {
 	name, n, more := strings.Cut(s, ":")
 	t = Token{name, 1}
@@ -288,7 +286,7 @@ func CheckTokenName(name string) error {
 	return err
 }
 
-// parseTokens reads a list of them.
+// parseTokens parses a list of tokens.
 func parseTokens(items []string) (list []Token, err error) {
 	for _, item := range items {
 		t, err := ParseToken(item)
@@ -320,8 +318,8 @@ func (o *Options) TokenText() string {
 	return strings.Join(items, ",")
 }
 
-// ReadProgress reads DCS_PROGRESS: "0.42", "42%" or "21/50". A text of another form has
-// the share -1 and is returned as said.
+// ReadProgress parses DCS_PROGRESS: "0.42", "42%", or "21/50". For another text it returns the
+// share -1, and the text as said.
 func ReadProgress(text string) (share float64, said string) {
 	const longest = 64
 	text = strings.TrimSpace(text[:min(len(text), longest)])
@@ -349,8 +347,8 @@ func ReadProgress(text string) (share float64, said string) {
 	return -1, text
 }
 
-// signalNames are those of Linux (signal(7)) on every architecture that Go
-// supports there except MIPS; the index is the number.
+// signalNames holds the names of Linux (signal(7)) on every architecture that Go supports
+// except MIPS. The index is the number.
 var signalNames = [...]string{"", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE",
 	"SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT",
 	"SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH",
@@ -359,8 +357,8 @@ var signalNames = [...]string{"", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGT
 // maxSignal is SIGRTMAX.
 const maxSignal = 64
 
-// SignalName returns "SIGKILL" for 9, "SIG40" for a real-time signal, "" for
-// what is no signal.
+// SignalName returns the name of a signal: "SIGKILL" for 9, "SIG40" for a real-time signal, ""
+// if there is no such signal.
 func SignalName(n int) string {
 	switch {
 	case n < 1 || n > maxSignal:

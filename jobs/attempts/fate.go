@@ -7,13 +7,12 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// State is what the files of an attempt say of it.
+// State is the state of an attempt as its files show it.
 type State uint8
 
-// The states. Only NeverStarts and Finished are for ever: another look may show
-// more than Nothing, Claimed or Unreadable did.
+// The states. Only NeverStarts and Finished are final.
 const (
-	Nothing     State = iota // no status file is shown: it proves nothing
+	Nothing     State = iota // no status file is listed, which proves nothing
 	Claimed                  // it was started, or was about to be
 	Unreadable               // there is a status file, but neither a whole claim nor a whole sentinel in it
 	NeverStarts              // a tombstone
@@ -25,8 +24,8 @@ type Fate struct {
 	Attempt jobs.AttemptID
 	State   State
 	Claim   Claim  // zero unless a whole claim of this run and attempt is there
-	Host    string // whose it is, by its sentinel or else its claim; "" if neither says it
-	Damaged bool   // what stands in the place of the sentinel is neither reserved bytes nor a whole one
+	Host    string // according to its sentinel or else its claim; "" if neither is whole
+	Damaged bool   // the second block is neither a whole sentinel nor the reserved zeros
 	Slot    int    // Finished
 	Outcome jobs.Outcome
 }
@@ -66,7 +65,7 @@ func (l *listing) fate(run string, id jobs.AttemptID) Fate {
 	if !l.shows(id, jobs.FileStatus) {
 		return Fate{Attempt: id}
 	}
-	// A byte more, so that a longer file is not taken for a whole one.
+	// One byte more, to detect a longer file.
 	f := Decode(l.read(jobs.AttemptFile(l.dir, id, jobs.FileStatus), 0, StatusBytes+1), run, id)
 	if f.State == Finished && !f.Outcome.OK() && l.shows(id, jobs.FileErr) {
 		f.Outcome.LastLine = lastLine(l.read(jobs.AttemptFile(l.dir, id, jobs.FileErr), -lastBytes, lastBytes))
@@ -75,8 +74,8 @@ func (l *listing) fate(run string, id jobs.AttemptID) Fate {
 }
 
 const (
-	lastBytes   = 4096 // of an error output are looked at
-	maxLastLine = 200  // bytes of its last line are kept
+	lastBytes   = 4096 // maximum number of bytes of stderr that are read
+	maxLastLine = 200  // maximum length of the last line, in bytes
 )
 
 // lastLine returns the beginning of the last line that is not blank.

@@ -7,21 +7,23 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Here records the attempts whose files were fetched from hosts that keep their own files into
-// the run directory. The name of the status file is enough: fetch renames it into place as
-// the last one, and only with a sentinel. Safe for concurrent use; nil: of none.
+// Here reports which attempts have their files in the run directory, although their hosts keep
+// files themselves: they were fetched. It checks only whether the status file is listed, because
+// fetch renames that file into place last, with a whole sentinel. Here is safe for concurrent
+// use. A nil *Here has no attempts.
 type Here struct {
 	disk rundir.Disk
 	dir  string
 
 	mu sync.Mutex
-	l  *listing // nil until somebody asks
+	l  *listing // nil before the first call of Has
 }
 
-// shardsHeld bounds the shards that are held: who asks goes from job to job.
-const shardsHeld = 8
+// maxShards is the maximum number of shards whose listings are kept. Callers go from job to
+// job, so few are enough.
+const maxShards = 8
 
-// NewHere looks into dir/attempts, each shard when it is first asked for.
+// NewHere returns a Here for dir/attempts. It lists each shard when it is first needed.
 func NewHere(d rundir.Disk, dir string) *Here { return &Here{disk: d, dir: dir} }
 
 // Has reports whether the attempt's files are here.
@@ -34,7 +36,7 @@ func (h *Here) Has(id jobs.AttemptID) bool {
 	if h.l == nil {
 		h.l = list(h.disk, h.dir)
 	}
-	if len(h.l.shards) > shardsHeld {
+	if len(h.l.shards) > maxShards {
 		clear(h.l.shards)
 	}
 	return h.l.shows(id, jobs.FileStatus)

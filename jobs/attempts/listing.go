@@ -15,8 +15,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// listing is what the directory of attempts showed: the shards, and what was
-// read of each.
+// listing holds the names in the directory of attempts: the shards, and the files of those that
+// were listed.
 type listing struct {
 	d      rundir.Disk
 	dir    string // holds attempts/
@@ -25,7 +25,7 @@ type listing struct {
 	shards map[string]map[string]bool
 }
 
-// list reads the names in dir/attempts. One that does not exist shows nothing.
+// list lists dir/attempts. If it does not exist, it has no attempts.
 func list(d rundir.Disk, dir string) *listing {
 	l := &listing{d: d, dir: dir, shards: map[string]map[string]bool{}}
 	l.top = l.names(filepath.Join(dir, "attempts"))
@@ -37,14 +37,14 @@ func (l *listing) names(dir string) map[string]bool {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.errs.add(err)
 	}
-	set := make(map[string]bool, len(names)) // what came before an error counts
+	set := make(map[string]bool, len(names)) // names that were read before an error count
 	for _, n := range names {
 		set[n] = true
 	}
 	return set
 }
 
-// shard returns the names in a shard's directory, which it lists once.
+// shard returns the names in the directory of a shard. It lists each directory once.
 func (l *listing) shard(name string) map[string]bool {
 	if names, done := l.shards[name]; done {
 		return names
@@ -110,7 +110,7 @@ func (l *listing) read(path string, offset, n int64) []byte {
 	return nil
 }
 
-// troubles keeps the first of many errors.
+// troubles holds the first of several errors.
 type troubles struct {
 	first error
 	more  int

@@ -8,24 +8,24 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Seen is what the directory shows of one host's attempts.
+// Seen is the state of the attempts of one host as the directory shows it.
 type Seen struct {
-	Finished []Fate           // a whole sentinel that this host wrote
-	Claimed  []jobs.AttemptID // a claim of this host, and no whole sentinel of anybody
-	Never    []jobs.AttemptID // a tombstone that this host made: it will never start there
-	Beat     string           // content of the host's heartbeat file without its newline; "" if none is shown
+	Finished []Fate           // with a whole sentinel of this host
+	Claimed  []jobs.AttemptID // with a claim of this host, and no whole sentinel
+	Never    []jobs.AttemptID // with a tombstone of this host: they will never start there
+	Beat     string           // content of the host's heartbeat file without its newline; "" if none is listed
 }
 
-// OfHost returns what is shown below dir, the directory that holds attempts/, of
-// attempts that are with one host: what another host wrote does not count. The error
-// says why something may have been missed; what was found stands beside it.
+// OfHost returns the state of attempts of one host. dir is the directory that holds attempts/.
+// What another host wrote does not count. Attempts may have been missed if there is an error;
+// those that were found are returned with it.
 func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, error) {
 	l := list(d, dir)
 	s := Seen{Beat: l.beat(host)}
 	for _, id := range ids {
 		switch f := l.fate(run, id); {
-		// Nor does another's tombstone: on a directory that only looks like this host's it
-		// would say that a running attempt never started.
+		// Nor does a tombstone of another host: in a directory that only looks like this
+		// host's, it would mean that a running attempt never started.
 		case f.Host != host:
 		case f.State == NeverStarts:
 			s.Never = append(s.Never, id)
@@ -38,15 +38,15 @@ func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, e
 	return s, l.errs.err()
 }
 
-// BeatFile is the file that a host's supervisors rewrite every 10 s while they
-// run jobs that last: wall clock in nanoseconds, a blank, the boot id. dir is the
+// BeatFile returns the path of the file that a host's supervisors rewrite every 10 s while they
+// run jobs. It holds the wall clock in nanoseconds, a blank, and the boot id. dir is the
 // directory that holds attempts/.
 func BeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "beat."+host) }
 
-// maxBeat is how much of a heartbeat file is looked at, in bytes.
+// maxBeat is the maximum number of bytes of a heartbeat file that are read.
 const maxBeat = 128
 
-// beat returns the content of a host's heartbeat file. That it changes is what counts.
+// beat returns the content of a host's heartbeat file. Callers only check whether it changes.
 func (l *listing) beat(host string) string {
 	path := BeatFile(l.dir, host)
 	if !l.top[filepath.Base(path)] {

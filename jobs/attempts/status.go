@@ -10,26 +10,26 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The status file of an attempt has two blocks of 512 bytes. The first is the claim. It
-// is there from the start: whoever creates the file (O_EXCL) may start the attempt, or
-// has seen to it that nobody does (a tombstone). The second is reserved with zeros, so
-// that a full disk cannot keep the outcome from being written, and becomes the sentinel
-// when the attempt has ended. A block is one line of text, padded with blanks, that ends
-// with the CRC-32C of all before it. Each block names run, attempt, and host, so that it
-// counts alone: a job can damage the other one, and a torn write can cut it short.
+// The status file of an attempt has two blocks of 512 bytes. The first is the claim. It is
+// written when the file is created (O_EXCL): the creator may start the attempt, or prevents
+// that anybody does (a tombstone). The second is reserved with zeros, so that the outcome can
+// be written to a full disk, and becomes the sentinel when the attempt has ended. A block is
+// one line of text, padded with blanks, that ends with the CRC-32C of the rest. Each block
+// names run, attempt, and host, so that it is valid by itself: a job can damage the other one,
+// and a torn write can cut it short.
 const (
 	blockBytes = 512
 
-	// SentinelAt is where the sentinel begins, in bytes.
+	// SentinelAt is the offset of the sentinel, in bytes.
 	SentinelAt = blockBytes
 	// StatusBytes is the exact size of a status file.
 	StatusBytes = 2 * blockBytes
 )
 
-// ErrStatus is returned for a file that does not hold what is requested, whole.
+// ErrStatus is returned for a file that is not a whole status file.
 var ErrStatus = errors.New("not a whole status file")
 
-// Claim is the first block: who may run the attempt, or that nobody ever will.
+// Claim is the first block. It names the process that may run the attempt, or is a tombstone.
 type Claim struct {
 	Tombstone bool // it was not started and never will be
 	Run       string
@@ -50,10 +50,10 @@ type sentinel struct {
 	Outcome jobs.Outcome   `json:"outcome"`
 }
 
-// sumBytes is what ends a block: the checksum in hex, and a newline.
+// sumBytes is the length of the end of a block: the checksum in hex, and a newline.
 const sumBytes = 9
 
-// seal pads b, which holds one text from begin on, to a whole block.
+// seal pads the text in b from begin on to a whole block.
 func seal(b []byte, begin int) []byte {
 	for len(b)-begin < blockBytes-sumBytes {
 		b = append(b, ' ')
@@ -87,8 +87,8 @@ func (c *Claim) Encode() []byte {
 	return seal(b, 0)[:StatusBytes]
 }
 
-// Sentinel returns the second block of the claim's file once the attempt has ended. The
-// last line of stderr is not part of it; a long error text is cut to fit.
+// Sentinel returns the second block after the end of the attempt. It does not contain the last
+// line of stderr, and cuts a long error text.
 func (c *Claim) Sentinel(slot int, o jobs.Outcome) []byte {
 	o.LastLine = ""
 	for {
@@ -110,8 +110,7 @@ func (c *Claim) EncodeFinished(slot int, o jobs.Outcome) []byte {
 	return b
 }
 
-// Decode returns what the content of the status file of an attempt of a run says. A
-// sentinel outweighs any claim.
+// Decode decodes the status file of an attempt of a run. A sentinel outweighs any claim.
 func Decode(b []byte, run string, id jobs.AttemptID) Fate {
 	f := Fate{Attempt: id, State: Unreadable}
 	if c, ok := decodeClaim(b[:min(len(b), blockBytes)]); ok && c.Run == run && c.Attempt == id {

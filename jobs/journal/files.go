@@ -26,11 +26,10 @@ func fileOf(epoch int) epochFile { return epochFile{epoch, fmt.Sprintf("%06d.jso
 
 func (e epochFile) path(r *rundir.Run) string { return r.Path(rundir.JournalDir, e.name) }
 
-// label is how messages name the file.
+// label returns the name of the file in messages.
 func (e epochFile) label() string { return filepath.Join(rundir.JournalDir, e.name) }
 
-// listFiles returns the files of the journal, oldest first. It lists the
-// directory, because on NFS only that shows what another machine just made.
+// listFiles lists the files of the journal, oldest first.
 func listFiles(r *rundir.Run) ([]epochFile, error) {
 	names, err := r.Disk.Names(r.Path(rundir.JournalDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,11 +64,10 @@ type position struct {
 	sum    uint32 // CRC-32C of these bytes
 }
 
-// eachLine calls line for every whole line between at, where a line begins, and limit,
-// with its number and without its newline, unless that is damaged (see pieces). It moves
-// at behind each line for which line returned nil. rest is what follows the last newline.
-// A last line that is whole but for its newline, which is another byte, is whole: one
-// that was cut off ends earlier.
+// eachLine calls line for every whole line between at, which is the beginning of a line, and
+// limit, with its number and without its newline, unless that is damaged (see pieces). It moves
+// at behind each line for which line returned nil. rest is the number of bytes after the last
+// newline. A last line whose newline is damaged is whole: a line that was cut off ends earlier.
 func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, line func(no int, text []byte) error) (rest int64, err error) {
 	if at.length >= limit {
 		return 0, nil
@@ -130,8 +128,8 @@ func (p *position) add(b []byte) {
 // errEnough stops eachLine.
 var errEnough = errors.New("enough")
 
-// firstRecord reads the KindEpoch record of a file of the journal: its first line or,
-// when that is not whole or damaged, what stands beside the file; nil if neither is good.
+// firstRecord reads the KindEpoch record of a file of the journal: its first line or, if that is
+// not whole, the copy in the file of marks. It returns nil if neither is whole.
 func firstRecord(r *rundir.Run, e epochFile, size int64) (first *jobs.Record, err error) {
 	_, err = eachLine(r, e, new(position), size, func(_ int, text []byte) error {
 		text, _ = pieces(text)

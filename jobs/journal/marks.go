@@ -80,8 +80,8 @@ type extent struct {
 	sum    uint32
 }
 
-// identify records which directory the run directory is, so that a copy can be told from
-// the original. It notes nothing where inode numbers change with every mount.
+// identify records the identity of the run directory, so that a copy can be told from the
+// original. It records nothing if inode numbers change with every mount.
 func (o *Owner) identify(r *rundir.Run) error {
 	info, err := r.Disk.Stat(r.Dir)
 	if err != nil {
@@ -165,10 +165,9 @@ func sumOf(r *rundir.Run, e epochFile, limit int64) (n int64, sum uint32, err er
 	return n, sum, nil
 }
 
-// fold applies a record. Once a line has been lost, a record that does not fit
-// is tried again after the facts that it proves: a job that was launched had been
-// accepted, an attempt that exited had been launched. Nothing else is made up,
-// least of all the end of a job.
+// fold applies a record. If a line was lost, a record that does not fit is tried again after the
+// facts that it implies: a job that was launched had been accepted, and an attempt that exited
+// had been launched. Nothing else is assumed, least of all the end of a job.
 func (f *Follower) fold(r *jobs.Record) error {
 	err := jobs.Fold(f.table, r)
 	if err == nil || !f.report.Damaged {
@@ -183,18 +182,18 @@ func (f *Follower) fold(r *jobs.Record) error {
 	return jobs.Fold(f.table, r)
 }
 
-// mostLost bounds what a record may prove to be lost: jobs of jobs.jsonl, and
-// attempts of a job.
+// The maximum numbers of jobs in jobs.jsonl, and of attempts of a job, whose loss a record may
+// prove.
 const (
-	mostLostJobs     = 1 << 20
-	mostLostAttempts = 1000
+	maxLostJobs     = 1 << 20
+	maxLostAttempts = 1000
 )
 
-// missingSpecs puts jobs that were accepted and whose specifications are gone
-// into their places: their attempts and results stand, but they cannot be run.
+// missingSpecs adds placeholders for accepted jobs whose specifications are lost: their attempts
+// and results count, but they cannot be run.
 func (f *Follower) missingSpecs(e epochFile, no int, r *jobs.Record) {
 	have, last := f.table.NumSpecs(), int(r.Job)-1+r.Count
-	if r.Job < 1 || r.Count < 1 || last < int(r.Job) || last <= have || last-have > mostLostJobs {
+	if r.Job < 1 || r.Count < 1 || last < int(r.Job) || last <= have || last-have > maxLostJobs {
 		return
 	}
 	f.damage("%s has lost jobs %d to %d, which %s:%d says are part of the run", rundir.SpecsFile, have+1, last, e.label(), no)
@@ -206,7 +205,7 @@ func (f *Follower) missingSpecs(e epochFile, no int, r *jobs.Record) {
 	f.run.MissingSpecs(last)
 }
 
-// implied returns the records that must have stood before r and are not in t.
+// implied returns the records that must have preceded r and are not in t.
 func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	var missing []jobs.Record
 	last := r.Job
@@ -246,7 +245,7 @@ func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	default:
 		return missing
 	}
-	if r.N-known > mostLostAttempts || r.N <= known {
+	if r.N-known > maxLostAttempts || r.N <= known {
 		return missing // not one lost line
 	}
 	if state.Terminal() {

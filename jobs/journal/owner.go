@@ -14,14 +14,14 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The rhythm of ownership.
+// The intervals of the owner's heartbeats.
 const (
-	BeatEvery  = 10 * time.Second // how often the owner calls Beat
-	StaleAfter = 30 * time.Second // a heartbeat unchanged for so long, as watched by us, is no heartbeat
+	BeatEvery  = 10 * time.Second // interval at which the owner calls Beat
+	StaleAfter = 30 * time.Second // time without a new heartbeat, by the reader's clock, after which an owner is silent
 )
 
-// Owner is the file owner: who dispatches a run. Its times are of the owner's
-// clock and only for people: no decision compares clocks of two machines.
+// Owner is the content of the file owner: who dispatches a run. Its times are those of the
+// owner's clock and only for people: no decision compares clocks of two machines.
 type Owner struct {
 	V    int    `json:"v"`
 	Host string `json:"host"`
@@ -33,7 +33,7 @@ type Owner struct {
 	Program string    `json:"program,omitempty"` // the path of its executable, on Host
 	Token   string    `json:"token"`             // random, one for each Take
 	Beat    int64     `json:"beat"`              // counts up
-	Left    bool      `json:"left,omitempty"`    // it has gone of its own will
+	Left    bool      `json:"left,omitempty"`    // it ended in an orderly way
 	Problem string    `json:"problem,omitempty"` // what keeps it from launching, for people; "": nothing
 
 	Known int `json:"known,omitempty"` // a later epoch that a host has reported (see SkipTo)
@@ -51,11 +51,11 @@ type Owner struct {
 // maxProblem bounds Owner.Problem, in characters.
 const maxProblem = 300
 
-// ownerBytes is the exact size of the file, so that a heartbeat overwrites it in place.
+// ownerBytes is the exact size of the file, so that a heartbeat can overwrite it in place.
 const ownerBytes = 1536
 
-// Life reports whether the owner's process lives, as far as this machine can prove. That of
-// nobody, nil, is Dead.
+// Life reports whether the owner's process is alive, as far as this machine can prove. It is
+// Dead for nil.
 func (o *Owner) Life() Life {
 	if o == nil || o.Left {
 		return Dead
@@ -162,9 +162,9 @@ func (o *Owner) Stopped() bool {
 // epoch follows.
 const preparedPrefix = "." + rundir.OwnerFile + "."
 
-// beats is the owner's side of the file owner. Beats are written in place, into
-// the very file that Take renamed there: an old dispatcher that wakes up writes
-// into a file that no longer has a name, and so cannot claim the run back.
+// beats writes the heartbeats of the owner. They are written in place, into the file that Take
+// renamed to owner. So an old dispatcher that wakes up writes into a file that has no name any
+// more, and cannot claim the run back.
 type beats struct {
 	mu    sync.Mutex
 	run   *rundir.Run
@@ -173,8 +173,8 @@ type beats struct {
 	named bool        // f has been made the file owner
 }
 
-// prepare writes the new owner's file under a name of its own, so that a full
-// disk stops a Take before it has changed anything.
+// prepare writes the new owner's file under another name, so that a full disk stops a Take
+// before it has changed anything.
 func (b *beats) prepare() (tmp string, err error) {
 	content, err := b.owner.encode()
 	if err != nil {
@@ -194,7 +194,7 @@ func (b *beats) prepare() (tmp string, err error) {
 	return tmp, nil
 }
 
-// install makes the prepared file the file owner.
+// install renames the prepared file to owner.
 func (b *beats) install(tmp string) error {
 	if err := b.run.Disk.Rename(tmp, b.run.Path(rundir.OwnerFile)); err != nil {
 		return err
@@ -212,8 +212,8 @@ func (b *beats) close() error {
 	return err
 }
 
-// beat writes the next heartbeat. A failed one is repeated by the next call, on a
-// file opened again (a stale handle does not heal).
+// beat writes the next heartbeat. After a failure, the next call opens the file again, because a
+// stale handle does not recover.
 func (b *beats) beat(change func(*Owner)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -239,8 +239,7 @@ func (b *beats) beat(change func(*Owner)) error {
 	return nil
 }
 
-// write puts a content in the place of the last one, also where damage has made
-// the file longer.
+// write replaces the content of the file, and truncates it if damage has made it longer.
 func (b *beats) write(content []byte) error {
 	if _, err := b.f.WriteAt(content, 0); err != nil {
 		return err
@@ -255,21 +254,21 @@ func (b *beats) write(content []byte) error {
 	return b.f.Sync()
 }
 
-// lookAfter gives the file up when it is not the file owner any more: a Take that
-// was overtaken half way, and then went on, has put its own in that place.
+// lookAfter closes the file if it is not the file owner any more, because a Take that was
+// overtaken has installed its own file late.
 func (b *beats) lookAfter() error {
 	if b.f == nil || !b.named {
 		return nil
 	}
 	now, err := look(b.run)
 	if err != nil || now.owner != nil && now.owner.Token == b.owner.Token || now.content != nil && now.owner == nil {
-		return err // ours, or torn: what we write now mends it
+		return err // ours, or torn: the next heartbeat repairs it
 	}
 	return b.close()
 }
 
-// reopen opens the file owner if it is still ours. If a person has removed it, or
-// an earlier epoch's has taken its place, it is made again.
+// reopen opens the file owner if it is still ours. It creates it again if a person has removed
+// it, or if that of an earlier epoch has replaced it.
 func (b *beats) reopen() error {
 	now, err := look(b.run)
 	switch {

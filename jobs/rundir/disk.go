@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is the file operations that run directory and journal use. Tests replace
-// it to make any one of them fail (full disk, quota, stale handle, short write).
+// Disk holds the file operations of run directories and journals. Tests replace it to make any
+// of them fail (full disk, quota, stale handle, short write).
 type Disk interface {
 	Mkdir(path string, perm fs.FileMode) error
 	OpenFile(path string, flag int, perm fs.FileMode) (File, error)
-	// Names lists a directory. On NFS it is what makes a name visible that
-	// another machine made: nothing may be looked for that it did not show.
+	// Names lists a directory. On NFS a name that another machine created may be invisible
+	// until the directory is listed, so only listed names may be opened.
 	Names(dir string) ([]string, error)
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error) // like Stat, but does not follow a symbolic link
@@ -28,8 +28,8 @@ type Disk interface {
 	SyncDir(dir string) error // makes creations and renames in dir durable
 }
 
-// File is an open file. Every offset is given, so that a write that failed can
-// be repeated at the same place.
+// File is an open file. All offsets are explicit, so that a failed write can be repeated at the
+// same offset.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -74,7 +74,7 @@ func (osDisk) SyncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, unix.EINVAL) {
-		err = nil // this file system cannot, and needs not
+		err = nil // this file system does not support it, and does not need it
 	}
 	return errors.Join(err, d.Close())
 }
@@ -97,8 +97,8 @@ func (f osFile) Sync() error {
 	return nil
 }
 
-// Close does not fail because a signal came: the descriptor is gone all the same
-// and must not be closed twice, and what was to be durable was synced before.
+// Close ignores EINTR: the descriptor is closed and must not be closed twice, and the data was
+// synced before.
 func (f osFile) Close() error {
 	if err := f.File.Close(); !errors.Is(err, unix.EINTR) {
 		return err
@@ -106,8 +106,7 @@ func (f osFile) Close() error {
 	return nil
 }
 
-// uninterrupted repeats a system call that a signal interrupted. Package os does
-// that for all others.
+// uninterrupted repeats a system call that a signal interrupted, as package os does.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
@@ -158,8 +157,8 @@ func SyncFile(d Disk, path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// WriteNew makes a new file (O_EXCL, 0600) with this content, durably. With
-// fs.ErrExist nothing was changed; after another error the file may be there.
+// WriteNew creates a file (O_EXCL, 0600) with this content, durably. It changes nothing if the
+// error is fs.ErrExist. After another error the file may exist.
 func WriteNew(d Disk, path string, content []byte) (err error) {
 	f, err := d.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -169,20 +168,20 @@ func WriteNew(d Disk, path string, content []byte) (err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	// On NFS a full disk may be told only here.
+	// On NFS, Close may be the first call to report a full disk.
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return d.SyncDir(filepath.Dir(path))
 }
 
-// Replace puts content in the place of path, durably and whole: a reader, or a
-// crash, sees the old content or the new.
+// Replace replaces a file durably and atomically: after a crash, as for readers, it has the old
+// content or the new.
 func Replace(d Disk, path string, content []byte) error {
 	return replace(d, path, content, rand.Text()[:12])
 }
 
-// replace is Replace by way of a file whose name ends in token.
+// replace is Replace with a temporary file whose name ends in token.
 func replace(d Disk, path string, content []byte, token string) error {
 	dir, base := filepath.Split(path)
 	tmp := filepath.Join(dir, "."+base+"."+token)

@@ -1,16 +1,16 @@
-// Package rundir makes, finds and opens run directories: the
-// directory dcs-runs/<name> that holds everything a run was asked and did.
+// Package rundir creates, finds, and opens run directories, dcs-runs/<name>, which hold all
+// files of a run.
 //
-//	nonce        random hex; a host that reads it there sees the same directory
-//	run.toml     what was asked (Asked), written once, with a checksum
-//	jobs.jsonl   accepted specifications, appended in blocks, a checksum a line
-//	jobs-000002.jsonl …  those that a later epoch's dispatcher has added
-//	owner        who dispatches (package jobs/journal)
-//	live.json    what the dispatcher knows beside the journal (package jobs/live)
-//	journal/     facts, one file an epoch (package jobs/journal)
-//	attempts/    claims, outputs and sentinels, written by the hosts
-//	hosts/       what each host's helper said
+//	nonce        random hex, with which hosts recognize the directory
+//	run.toml     the settings of the run (Asked), written once, with a checksum
+//	jobs.jsonl   accepted specifications, appended in blocks, with a checksum per line
+//	jobs-000002.jsonl …  those that a dispatcher of a later epoch added
+//	owner        who dispatches the run (package jobs/journal)
+//	live.json    what the dispatcher knows besides the journal (package jobs/live)
+//	journal/     records, one file per epoch (package jobs/journal)
+//	attempts/    claims, outputs, and sentinels, written by the hosts
+//	hosts/       messages of each host's helper
 //
-// It knows names, modes and durability, and nothing about what jobs mean or who may
-// dispatch: use jobs/journal.Take before writing to a run that exists.
+// The package handles names, modes, and durability. It does not check who may dispatch the run:
+// call jobs/journal.Take before writing to an existing run.
 package rundir

@@ -14,16 +14,16 @@ import (
 	"dcs-tui/jobs"
 )
 
-// RequestsDir holds what people ask of the run's dispatcher: a file a request, made
-// whole by a rename, carried out once in the order of the names by whoever
-// dispatches the run, now or after the next resume, and then removed. Nobody but
-// the user can put one there: the run directory is closed to others.
+// RequestsDir holds requests to the dispatcher, one file each, which are created by a rename.
+// The dispatcher of the run, now or after the next resume, carries them out once in the order of
+// their names, and then removes them. Only the user can create one: the run directory is closed
+// to others.
 const RequestsDir = "requests"
 
-// MaxRequest bounds a request's file, in bytes.
+// MaxRequest is the maximum size of a request, in bytes.
 const MaxRequest = 16 << 20
 
-// maxText bounds each of the texts in a request, in bytes.
+// maxText is the maximum length of a text in a request, in bytes.
 const maxText = 1000
 
 // The jobs that a request may leave alone, as they stand when it is carried out.
@@ -75,7 +75,7 @@ func NewRequestName(at time.Time) string {
 	return at.UTC().Format(requestLayout) + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// FileRequest leaves a request for the dispatcher, durably, under a new name.
+// FileRequest writes a request for the dispatcher, durably, under a new name.
 func (r *Run) FileRequest(q *Request) (name string, err error) {
 	name = NewRequestName(q.At)
 	return name, r.FileRequestAs(name, q)
@@ -93,7 +93,7 @@ func (r *Run) FileRequestAs(name string, q *Request) error {
 	}
 	path := r.Path(RequestsDir, name+requestSuffix)
 	if err := Replace(r.Disk, path, append(text, '\n')); err != nil {
-		// It may be there, and not durable: what was not promised is not asked for.
+		// The file may exist without being durable, so it is removed.
 		return fmt.Errorf("the request cannot be written to the run directory: %w", errors.Join(err, removeIfThere(r.Disk, path)))
 	}
 	return nil
@@ -126,8 +126,8 @@ func DecodeRequest(name string, text []byte) (*Request, error) {
 	return q, nil
 }
 
-// MakeRequestsDir makes the directory if it is not there. A dispatcher does so
-// when it begins: over NFS a directory that was not there may stay hidden for long.
+// MakeRequestsDir creates the directory if it does not exist. A dispatcher does so at its start,
+// because on NFS a new directory may stay invisible for long.
 func (r *Run) MakeRequestsDir() error {
 	err := r.Disk.Mkdir(r.Path(RequestsDir), 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -142,8 +142,7 @@ func (r *Run) MakeRequestsDir() error {
 	return nil
 }
 
-// RequestNames returns the requests that wait, in order, by listing: over NFS only
-// that shows what another machine just made. strangers are files that are none.
+// RequestNames lists the pending requests, in order. strangers are files that are not requests.
 func (r *Run) RequestNames() (names, strangers []string, err error) {
 	entries, err := r.Disk.Names(r.Path(RequestsDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -176,8 +175,8 @@ func IsRequestName(name string) bool {
 	return err == nil
 }
 
-// ReadRequest reads one of RequestNames. A *RefusedError is final, fs.ErrNotExist
-// says that it has been taken back, other errors may pass.
+// ReadRequest reads one of RequestNames. A *RefusedError is final. fs.ErrNotExist means that the
+// request was withdrawn. Other errors may be temporary.
 func (r *Run) ReadRequest(name string) (*Request, error) {
 	text, err := r.readChecked(r.Path(RequestsDir, name+requestSuffix), MaxRequest)
 	var ignored *ignoredError
@@ -213,7 +212,7 @@ func decodeRequest(text []byte) (q *Request, why string) {
 	return q, q.problem()
 }
 
-// RemoveRequest takes a request away that has been carried out.
+// RemoveRequest removes a request that was carried out.
 func (r *Run) RemoveRequest(name string) error {
 	return r.removeRequestFile(name + requestSuffix)
 }
@@ -225,8 +224,7 @@ func (r *Run) removeRequestFile(file string) error {
 	return nil
 }
 
-// SetRequestAside keeps a refused request under a name that nobody obeys, for the
-// person who left it.
+// SetRequestAside renames a refused request, so that it is kept for the person who made it.
 func (r *Run) SetRequestAside(name string) error { return r.SetStrangerAside(name + requestSuffix) }
 
 // SetStrangerAside is SetRequestAside for a file that is no request.
@@ -237,13 +235,12 @@ func (r *Run) SetStrangerAside(file string) error {
 	return nil
 }
 
-// MaxSubmit bounds the jobs of one request, in bytes of JobsText: what it becomes in
-// the file, quoted once more, stays below MaxRequest.
+// MaxSubmit is the maximum length of the JobsText of a request, in bytes. Quoted in the request,
+// it is still shorter than MaxRequest.
 const MaxSubmit = 6 << 20
 
-// JobsText writes the jobs of a request to submit them: a line each as in jobs.jsonl,
-// without checksum. Their numbers are 1, 2, 3 …; those that they come after are among
-// them.
+// JobsText returns the jobs of a submit request: a line each, as in jobs.jsonl, without
+// checksum. They are numbered from 1, and depend only on each other.
 func JobsText(specs []*jobs.Spec) string {
 	var b []byte
 	for _, s := range specs {

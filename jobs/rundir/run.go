@@ -62,25 +62,24 @@ func (r *Run) Path(elem ...string) string {
 	return filepath.Join(append([]string{r.Dir}, elem...)...)
 }
 
-// Create makes base/name and what belongs into it. With name "" it takes one from
-// a.JobsFile and the time, with a number behind it if that is taken. a.Name is
-// ignored; UID and Created are filled in where a leaves them empty. Of several
-// callers with one name exactly one succeeds, the others get fs.ErrExist.
+// Create creates the run directory base/name. If name is "", it is made from a.JobsFile and the
+// time, with a number if that exists. a.Name is ignored. UID and Created are set if they are
+// empty. Of several callers with one name exactly one succeeds, and the others get fs.ErrExist.
 func Create(base, name string, a Asked) (*Run, error) {
 	a.Name = name
 	return create(OS, base, "", a, nil)
 }
 
-// CreateAt makes the run in dir itself (--run-dir), which must not exist or be
-// empty. Name "" is as for Create.
+// CreateAt creates the run in dir itself (--run-dir), which must not exist or be empty. A name
+// of "" is as for Create.
 func CreateAt(dir, name string, a Asked) (*Run, error) {
 	a.Name = name
 	return create(OS, "", dir, a, nil)
 }
 
-// CreateOn is Create on another disk, for simulations and tests; base must be
-// absolute. random gives what is random in a run, its nonce for example; nil is
-// the system's. With a.UID, a.Created and random given nothing is left to chance.
+// CreateOn is Create on another disk, for simulations and tests. base must be absolute. random
+// is the source of the nonce and other random texts; nil: crypto/rand. With a.UID, a.Created,
+// and random, the run is deterministic.
 func CreateOn(d Disk, base, name string, a Asked, random io.Reader) (*Run, error) {
 	a.Name = name
 	return create(d, base, "", a, random)
@@ -137,8 +136,8 @@ func makeBase(d Disk, base string) error {
 	return nil
 }
 
-// createIn makes the run in dir. The file nonce, created with O_EXCL, decides
-// who owns the directory: over NFS a mkdir whose answer was lost says "exists".
+// createIn creates the run in dir. The file nonce, created with O_EXCL, decides who owns the
+// directory, because on NFS a repeated mkdir may wrongly fail with EEXIST.
 func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -196,8 +195,8 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	return r, nil
 }
 
-// syncParent makes the name of dir durable. A parent that may be written and not
-// read (a shared scratch directory) cannot be synced, and that is no reason to stop.
+// syncParent makes the name of dir durable. It ignores that a parent that is not readable (a
+// shared scratch directory) cannot be synced.
 func syncParent(d Disk, dir string) error {
 	if err := d.SyncDir(filepath.Dir(dir)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -205,7 +204,7 @@ func syncParent(d Disk, dir string) error {
 	return nil
 }
 
-// taken is the error for a directory that is in use; it wraps fs.ErrExist.
+// taken returns the error for a directory that is in use. It wraps fs.ErrExist.
 func taken(dir string, names []string) error {
 	switch {
 	case slices.Contains(names, AskedFile):
@@ -218,12 +217,12 @@ func taken(dir string, names []string) error {
 	return fmt.Errorf("%s exists, is not empty and is not a run directory: choose another: %w", dir, fs.ErrExist)
 }
 
-// halfMade is the error for a directory that holds the beginning of a run.
+// halfMade returns the error for a directory in which the creation of a run has begun.
 func halfMade(dir string) error {
 	return fmt.Errorf("%s is not a run yet: it is being created, or its creation was interrupted (then nothing was started: remove it and run again)", dir)
 }
 
-// unmade takes away what was made before err, as far as that goes.
+// unmade removes what was created before err, as far as possible.
 func unmade(d Disk, r *Run, err error) error {
 	for _, name := range []string{AskedFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
 		if e := d.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
@@ -233,8 +232,8 @@ func unmade(d Disk, r *Run, err error) error {
 	return fmt.Errorf("cannot create the run directory %s: %w", r.Dir, err)
 }
 
-// checkDir refuses a run directory that others could change or read: it decides
-// what is executed, and jobs' outputs are the user's alone.
+// checkDir refuses a run directory that others could read or write: it determines what is
+// executed, and holds the outputs of jobs.
 func checkDir(d Disk, dir string) error {
 	info, err := d.Stat(dir)
 	if err != nil {

@@ -13,13 +13,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The specifications of a run stand in jobs.jsonl, and those that a later epoch's
-// dispatcher has added in a file of its own, jobs-000002.jsonl: a write of an earlier
-// one that a server sees only when the next one has gone on, because a link was cut
-// or a machine slept, then changes nothing. Such a file says after how many
-// specifications it continues, and what earlier files hold beyond is no part of the run.
+// The specifications of a run are in jobs.jsonl, and those that a dispatcher of a later epoch
+// added in a file of its own, jobs-000002.jsonl. So a delayed write of an earlier dispatcher,
+// whose link was cut or whose machine slept, changes nothing. Such a file begins with the number
+// of specifications before its own. What earlier files hold beyond that is not part of the run.
 
-// specsFile names the file to which an epoch's dispatcher adds.
+// specsFile returns the name of the file of an epoch.
 func specsFile(epoch int) string {
 	if epoch < 2 {
 		return SpecsFile
@@ -48,15 +47,15 @@ func (r *Run) specsFiles() ([]string, error) {
 	return files, nil
 }
 
-// StoredSpecs is what the files with specifications hold.
+// StoredSpecs is the content of the files with specifications.
 type StoredSpecs struct {
 	Specs  []*jobs.Spec // Specs[i].ID == i+1; a damaged one has Options.Damage
-	Damage []string     // what could not be read, a line each: "jobs.jsonl:7: …"
+	Damage []string     // a message for each line that could not be read: "jobs.jsonl:7: …"
 }
 
-// ReadSpecs reads the specifications of the run. A last line that a crash cut off is
-// left out, and a damaged line is one job that cannot be run. An error means that a
-// file cannot be read, or is another version's.
+// ReadSpecs reads the specifications of the run. It ignores a last line that a crash cut off. A
+// damaged line is a job that cannot be run. An error means that a file cannot be read, or has
+// another version.
 func (r *Run) ReadSpecs() (StoredSpecs, error) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
@@ -74,20 +73,20 @@ func (r *Run) readSpecs() (all StoredSpecs, err error) {
 	}
 	all.Damage, err = t.More(0, func(n int, specs []*jobs.Spec) { all.Specs = append(all.Specs[:n], specs...) })
 	if err != nil || l.known && l.guard != nil {
-		return all, err // it is ours, and we know better than what others may write late
+		return all, err // this process owns the run, so late writes of others do not count
 	}
 	l.known, l.count = true, len(all.Specs)
 	l.end, l.unended, l.dirty = ours.end, ours.unended, ours.dirty
 	return all, nil
 }
 
-// SpecTail reads the specifications of a run and then those that are added. It writes
-// nothing and is for one goroutine.
+// SpecTail reads the specifications of a run, and then those that are added. It writes nothing
+// and is for one goroutine.
 type SpecTail struct {
 	run     *Run
-	file    string            // that was read last; "": none
+	file    string            // the file that was read last; "": none
 	size    int64             // of that file when it was read
-	end     int64             // length of what has been read of it
+	end     int64             // offset behind what was read of it
 	unended bool              // the newline before end is damaged
 	dec     *jobs.SpecDecoder // of that file
 	read    func()            // called when a file has been read; may be nil
@@ -96,10 +95,10 @@ type SpecTail struct {
 // SpecTail returns a SpecTail at the beginning of the run.
 func (r *Run) SpecTail() *SpecTail { return &SpecTail{run: r} }
 
-// More reads the specifications that were stored since the last call. It calls set for each
-// piece: specs are those after the first n. n is less than have, how many set has been given,
-// where a later epoch's file does not count them all or everything is read again because
-// what was added is damaged. damage is as in StoredSpecs.
+// More reads the specifications that were stored since the last call, and calls set for each
+// block: specs are those after the first n. have is the number of specifications so far. n is
+// less than that if the file of a later epoch does not count all of them, or if everything is
+// read again because of damage. damage is that of StoredSpecs.
 func (t *SpecTail) More(have int, set func(n int, specs []*jobs.Spec)) (damage []string, err error) {
 	files, err := t.run.specsFiles()
 	if err != nil {
@@ -132,11 +131,11 @@ func (t *SpecTail) More(have int, set func(n int, specs []*jobs.Spec)) (damage [
 	return damage, nil
 }
 
-// errChanged reports that everything must be read again: the last file is shorter than it
-// was, or has changed after damage.
+// errChanged reports that everything must be read again: the last file is shorter than before,
+// or has changed after damage.
 var errChanged = errors.New("changed")
 
-// readFile reads what follows t.end, and returns how many specifications there are then.
+// readFile reads the file from t.end on, and returns the new number of specifications.
 func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err error) {
 	f, err := t.run.Disk.OpenFile(t.run.Path(t.file), os.O_RDONLY, 0)
 	if err != nil {
@@ -191,8 +190,8 @@ func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err e
 	}
 }
 
-// SyncSpecs makes durable what the files with specifications hold, whoever wrote it:
-// its writer may have been killed before it did so.
+// SyncSpecs makes the files with specifications durable: their writer may have been killed
+// before it did so.
 func (r *Run) SyncSpecs() error {
 	files, err := r.specsFiles()
 	for _, name := range files {

@@ -9,26 +9,27 @@ import (
 	"dcs-tui/jobs"
 )
 
-// specBlock is how much is written at a time.
+// specBlock is the number of bytes that are written at a time.
 const specBlock = 1 << 20
 
-// specLog is where the next block of specifications goes: the file of our epoch.
+// specLog is the state of the file to which the dispatcher of this process appends
+// specifications, that of its epoch.
 type specLog struct {
 	mu      sync.Mutex
-	known   bool  // what is there has been read
-	epoch   int   // ours; 0: the run is not ours yet, or only just made
-	end     int64 // length of what is whole in our file
+	known   bool  // the files were read
+	epoch   int   // of this process; 0: it does not own the run yet, or has just created it
+	end     int64 // length of the whole lines in the file
 	count   int   // specifications in all files
-	missing int   // how many there should be at least
+	missing int   // minimum number of specifications according to the journal
 	unended bool  // the newline before end is damaged
-	dirty   bool  // a failed append of ours may have left bytes beyond end
-	named   bool  // our file has a durable name
+	dirty   bool  // a failed append may have left bytes beyond end
+	named   bool  // the name of the file is durable
 	guard   func() error
 }
 
-// Guard records that the run is ours in this epoch, and what tells whether it still is:
-// an error stops an append before it has changed anything. Package journal calls it,
-// with 0 and nil before it reads what is there.
+// Guard records that this process owns the run in an epoch. owned returns an error if it does
+// not any more; an append calls it before it changes anything. Package journal calls Guard, with
+// 0 and nil before it reads the files.
 func (r *Run) Guard(epoch int, owned func() error) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
@@ -37,22 +38,22 @@ func (r *Run) Guard(epoch int, owned func() error) {
 	if epoch == 0 {
 		l.epoch, l.known = 0, false
 	} else if l.epoch = epoch; specsFile(epoch) != SpecsFile {
-		// Nobody writes to a file of this name but us.
+		// Only this process writes to a file of this name.
 		l.end, l.unended, l.dirty, l.named = 0, false, true, false
 	}
 }
 
-// MissingSpecs records that the run has n jobs, though jobs.jsonl may have lost the
-// lines of the last ones: what is added gets higher numbers.
+// MissingSpecs records that the run has n jobs, although jobs.jsonl may have lost the lines of
+// the last ones. New jobs get higher numbers.
 func (r *Run) MissingSpecs(n int) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
 	r.specs.missing = n
 }
 
-// AppendSpecs adds specifications to our epoch's file and makes them durable. Their
-// ids must follow those that are there. After an error there is as much as before,
-// and the same call may be tried again. Only the run's owner may call it.
+// AppendSpecs appends specifications to the file of the epoch, durably. Their ids must follow
+// the existing ones. After an error nothing was added, and the call may be repeated. Only the
+// owner of the run may call it.
 func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
@@ -103,7 +104,7 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 		if size < l.end || !l.dirty {
 			return 0, fmt.Errorf("%s has %d bytes where we left %d: another dispatcher may have taken the run over", name, size, l.end)
 		}
-		// What a failed or cut-off append left must not follow a shorter block.
+		// The rest of a failed append must not follow a shorter block.
 		if err := f.Truncate(l.end); err != nil {
 			return 0, err
 		}
@@ -140,8 +141,8 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	return end, nil
 }
 
-// before is how many specifications stand before a file that begins: none before
-// the first, however many have been lost.
+// before returns the number of specifications before those of a new file: 0 for the first file,
+// even if specifications were lost.
 func before(name string, count int) int {
 	if name == SpecsFile {
 		return 0
