@@ -6,9 +6,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// dependencies hold the jobs that wait for others (`after`). A job may name one
-// that comes later in the file; whether that exists is known when the last job
-// has been submitted.
+// dependencies are the jobs that come after others (after=). A job may name one that comes later
+// in the file. Whether that one exists is known when the last job has been submitted.
 type dependencies struct {
 	waits    map[jobs.ID]wait
 	children map[jobs.ID][]child // of a job that is not terminal: who waits for it
@@ -31,8 +30,8 @@ func newDependencies() dependencies {
 	return dependencies{waits: make(map[jobs.ID]wait), children: make(map[jobs.ID][]child)}
 }
 
-// blocked reports whether a queued job must wait for others, and enters it if so.
-// The reason is set when it can never run, with the state that gives it.
+// blocked reports whether a queued job must wait for others, and registers it if so. If the job
+// can never run, the reason is set, with the state that the job gets.
 func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason string) {
 	spec := c.table.Job(id).Spec
 	if len(spec.After) == 0 {
@@ -64,14 +63,13 @@ func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason st
 	return true, 0, ""
 }
 
-// ended is a job that has just become terminal, and the request that caused it.
+// endedJob is a job that has just become terminal, with the name of the request that caused it.
 type endedJob struct {
 	id      jobs.ID
 	request string
 }
 
-// settle passes the end of jobs on to those that wait for them. What follows from a
-// request carries its name.
+// settle tells the jobs that wait for ended jobs. The consequences of a request carry its name.
 func (c *Core) settle() {
 	defer func(cause string) { c.cause = cause }(c.cause)
 	for len(c.settled) > 0 {
@@ -99,7 +97,7 @@ func (c *Core) settle() {
 	}
 }
 
-// unmetBy explains why a job is skipped that comes after another one.
+// unmetBy explains why a job is skipped because of a job that it comes after.
 func unmetBy(parent jobs.ID, on jobs.Condition, state jobs.JobState) string {
 	if on == jobs.AfterFailure {
 		return fmt.Sprintf("job %d, which it comes after if that fails, %s", parent, became(state))
@@ -124,8 +122,8 @@ func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {
 	c.enqueue(k.id)
 }
 
-// refuseImpossibleOrder fails the jobs that wait for a job that does not exist,
-// or in a circle. Called when no more jobs are expected.
+// refuseImpossibleOrder fails the jobs that come after a job that does not exist, and those of a
+// dependency cycle. It is called when no more jobs are expected.
 func (c *Core) refuseImpossibleOrder() {
 	c.settle()
 	if !c.after.forward {

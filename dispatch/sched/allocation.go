@@ -8,10 +8,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Allocations: instances of a batch system, which are one host for each node, may wait in
-// its queue for long, and have an end. A job is started on one only if it would end before.
+// Allocations are instances of a batch system: one host for each node. They may wait in the queue
+// of their cluster for long, and they have an end. A job is started on one only if it would end
+// before.
 
-// findInstances finds the hosts that each instance is.
+// findInstances links each instance with its hosts.
 func (c *Core) findInstances() {
 	if len(c.provisions.instances) == 0 {
 		return
@@ -26,8 +27,8 @@ func (c *Core) findInstances() {
 	}
 }
 
-// allocated handles what a list says of an instance: why it is pending, "" if it is not,
-// and how long it is until its end, 0 if none is known.
+// updateAllocation stores what a list contains about an instance: why it is pending, or "", and
+// how long it is until its end, or 0 if that is not known.
 func (c *Core) updateAllocation(in *instance, pending string, left time.Duration) {
 	if in.pending = pending; pending != "" {
 		in.lastPending = c.now.Mono
@@ -42,23 +43,22 @@ func (c *Core) updateAllocation(in *instance, pending string, left time.Duration
 	}
 }
 
-// isOver reports whether the allocation of an instance is over or is in its last moments.
+// isOver reports whether the allocation of an instance has ended, or ends within lastMoments.
 func (c *Core) isOver(in *instance) bool { return in.endsAt > 0 && c.now.Mono+lastMoments >= in.endsAt }
 
-// pendingEvery is the least time between two reports that the reason has changed for which an allocation
-// is pending.
+// pendingInterval is the shortest time between two reports of why an allocation is pending.
 const pendingInterval = 5 * time.Minute
 
 const allocationEnds = "its allocation ends"
 
-// endText describes for people when an allocation ends.
+// endText describes when an allocation ends.
 func (c *Core) endText(in *instance) string {
 	return allocationEnds + " in " + short(max(0, in.endsAt-c.now.Mono))
 }
 
-// vacate asks back what waits on an allocation and would not end before it does. In the last
-// moments it stops what runs there: it is queued again without charging a try, and the end
-// is known before the batch system kills it.
+// vacate withdraws the jobs that wait on an allocation and would not end before it does. In its
+// last moments the running jobs are stopped and queued again, without charging a try. So they end
+// for a known reason, before the batch system kills them.
 func (c *Core) vacate(in *instance) {
 	if in.endsAt == 0 {
 		return
@@ -78,8 +78,8 @@ func (c *Core) vacate(in *instance) {
 	}
 }
 
-// hasTimeFor reports whether a job that lasts so long would end before the host's allocation
-// does. 0: it is not known how long; then the margin counts.
+// hasTimeFor reports whether a job that runs for at most that long would end before the host's
+// allocation does. If that time is not known (0), the provider's margin counts.
 func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
 	in := h.instance
 	if in == nil || in.endsAt == 0 {
@@ -91,7 +91,8 @@ func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
 	return c.now.Mono+lasts+lastMoments <= in.endsAt
 }
 
-// neverEnds explains that a job of the class is longer than the provider's allocations; "": it is not.
+// tooLongFor explains that jobs of the class are longer than the provider's allocations, or
+// returns "".
 func (cl *class) tooLongFor(p *hosts.Provider) string {
 	if most := p.MaxTime(); most > 0 && cl.key.maxRunTime+lastMoments > most {
 		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", short(cl.key.maxRunTime), p.Name, short(most))
@@ -99,9 +100,9 @@ func (cl *class) tooLongFor(p *hosts.Provider) string {
 	return ""
 }
 
-// lastsStep returns how long a job runs at most, as its timeout and its estimate say,
-// rounded up by a sixteenth at most, so that there are few classes; 0: neither is given, or
-// no host has an end.
+// lastsStep returns the longest run time of a job by its timeout and its estimate. It is rounded
+// up, by at most a sixteenth, so that there are few classes. It is 0 if neither is given, or if no
+// provider has allocations that end.
 func (c *Core) lastsStep(s *jobs.Spec) time.Duration {
 	most, allocations := c.timeout(s), false
 	for _, p := range c.cfg.Providers {
@@ -121,7 +122,7 @@ func (c *Core) lastsStep(s *jobs.Spec) time.Duration {
 	return (n + step - 1) / step * step * time.Second
 }
 
-// whatComes describes the first instance that is on its way.
+// whatIsComing describes the first instance that is on its way.
 func (c *Core) whatIsComing() string {
 	for _, in := range c.provisions.instances {
 		if c.isComing(in) && in.pending != "" {
@@ -131,8 +132,8 @@ func (c *Core) whatIsComing() string {
 	return "an instance of a provider is starting"
 }
 
-// whyNoInstance says, to follow another sentence, why no provider creates an instance for
-// the class; "" if one may.
+// whyNoInstance explains why no provider creates an instance for the class, in words that follow
+// another sentence. It returns "" if one may.
 func (c *Core) whyNoInstance(cl *class) string {
 	for _, p := range c.cfg.Providers {
 		if why := cl.tooLongFor(p); why != "" && !c.anyProviderCouldRun(cl) {
@@ -142,9 +143,9 @@ func (c *Core) whyNoInstance(cl *class) string {
 	return ""
 }
 
-// preempts reports whether an outcome is that of a job which Slurm has ended, with the
-// signal that it sends first to everything in an allocation that is preempted, canceled, or
-// over. A job that ends so again and again does it by itself.
+// preempts reports whether an outcome is that of a job that Slurm has ended: it first sends
+// SIGTERM to everything in an allocation that is preempted, canceled, or over. A job that ends
+// like this again and again does so by itself.
 func (c *Core) preempts(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 	if h.instance == nil || h.instance.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
 		return false

@@ -57,14 +57,14 @@ type hostAttempts struct {
 	mem          int64
 }
 
-// single reports whether it may share a buffer: it takes a slot and nothing else.
+// isPlain reports whether the attempt may be buffered: it takes one slot and nothing else.
 func (f *inFlight) isPlain() bool { return f.slots == 1 && f.mem == 0 && f.wantGPUs == 0 }
 
-// waiting reports whether it is sent to a host, not known to have started, and wanted.
+// isWaiting reports whether the attempt was sent to a host, is not known to have started, and is
+// wanted.
 func (f *inFlight) isWaiting() bool { return !f.started && !f.withdrawn && !f.killed && !f.hasOutcome }
 
-// fly enters an attempt into the books; the caller adds h.count(f, 1) when the
-// flight is filled in.
+// track adds an open attempt. The caller calls host.count when the attempt is complete.
 func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memory(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s)}
@@ -81,7 +81,7 @@ func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	return f
 }
 
-// land takes an attempt out of the books.
+// untrack removes an attempt that is not open any more.
 func (c *Core) untrack(f *inFlight) {
 	h := f.host
 	delete(c.inFlight, f.id)
@@ -122,7 +122,7 @@ func (h *host) count(f *inFlight, n int) {
 	}
 }
 
-// begins records that a flight has started.
+// markStarted records that an attempt has started.
 func (c *Core) markStarted(f *inFlight) {
 	f.withdrawn = false // it was too late for that
 	if !f.started {
@@ -135,7 +135,7 @@ func (c *Core) markStarted(f *inFlight) {
 	}
 }
 
-// otherOpen returns whether another attempt of the job may be alive.
+// otherOpen reports whether another attempt of the job than the nth may be alive.
 func otherOpen(j *jobs.Job, n int) bool {
 	for _, a := range j.Attempts {
 		if a.State.Open() && a.ID.N != n {
@@ -145,7 +145,7 @@ func otherOpen(j *jobs.Job, n int) bool {
 	return false
 }
 
-// launch records an attempt and hands it to the host at the end of the step.
+// launch records an attempt, and sends it to the host at the end of the Step.
 func (c *Core) launch(id jobs.ID, h *host) {
 	j := c.table.Job(id)
 	a := jobs.AttemptID{Job: id, N: c.nextNumber(j)}
@@ -157,7 +157,7 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
 }
 
-// restarts returns how many attempts of the job ran before its newest in this round.
+// restarts returns how many attempts of the job ran before its newest one in this round.
 func restarts(j *jobs.Job) (n int) {
 	for _, a := range j.Attempts[:len(j.Attempts)-1] {
 		if a.Round == j.Round && !a.NeverRan() {
@@ -167,7 +167,7 @@ func restarts(j *jobs.Job) (n int) {
 	return n
 }
 
-// progress is what a running job last said of itself, as a heartbeat brought it.
+// progress is what a running job last reported about itself.
 type progress struct {
 	text  string
 	share float64       // 0: nothing that can be reckoned with
@@ -175,7 +175,7 @@ type progress struct {
 	at    time.Duration // Time.Mono of that
 }
 
-// hear handles what the jobs of a host say of themselves.
+// handleProgress stores the progress that a heartbeat contains.
 func (h *host) handleProgress(b *hosts.Beat, now time.Duration) {
 	if len(b.Progress) == 0 {
 		return
@@ -191,13 +191,13 @@ func (h *host) handleProgress(b *hosts.Beat, now time.Duration) {
 	}
 }
 
-// leastShare is how much of it a job must have done before it can be said how long the
-// rest takes.
+// minProgressShare is the smallest share of the work from which the remaining time is estimated.
 const minProgressShare = 0.01
 
-// left returns the distribution of the remaining run time of a job that has run for age seconds. It
-// assumes that the rest of the work takes as long per part as the reported share did. The smaller
-// that share is, the wider is the distribution. An overdue job is assumed to take as long again.
+// remaining returns the distribution of the remaining run time of a job that has run for age
+// seconds. It assumes that the rest of the work takes as long per part as the reported share did.
+// The smaller that share is, the wider is the distribution. An overdue job is assumed to take as
+// long again.
 func (p *progress) remaining(age float64) (distribution, bool) {
 	if p.share < minProgressShare {
 		return distribution{}, false
@@ -210,10 +210,11 @@ func (p *progress) remaining(age float64) (distribution, bool) {
 	return newDistribution(mean, mean*doubt+whole/50), true
 }
 
-// An attempt that was declared lost may come back: its host was only out of
-// reach. What it brings counts if the job has no result in this round yet.
+// An attempt that was given up as lost may come back, because its host was only out of reach. Its
+// outcome counts if the job has no result in this round yet.
 
-// lateEnd decides about the outcome of a lost attempt.
+// lateEnd handles the outcome of an attempt that was given up as lost. It counts if the job has no
+// result in this round yet.
 func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	news := c.orphaned[a.ID]
 	j := c.table.Job(a.ID.Job)
@@ -240,7 +241,8 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	c.recordEnd(r, c.hostOf(a.Host, a.Machine), o)
 }
 
-// whyNot explains why the outcome of a lost attempt is not taken, to follow "its job".
+// whyNot explains why the outcome of a lost attempt does not count, in words that follow "its
+// job".
 func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 	switch {
 	case j.State.Terminal():
@@ -251,7 +253,7 @@ func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 	return "has another attempt, and this one was stopped"
 }
 
-// stopReturned ends an attempt that came back and is not wanted; said once.
+// stopReturned stops an attempt that came back and is not wanted. It reports that once.
 func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
 	h.kill(a.ID, why)
 	if !c.toKill[a.ID] {
@@ -260,8 +262,8 @@ func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
 	}
 }
 
-// returned decides about an attempt that runs though it is not open: it is kept
-// or stopped, whichever wastes less.
+// returned handles an attempt that runs although it is not open. It keeps the attempt or stops it,
+// whichever wastes less.
 func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	h := c.byName[a.Host]
 	if h == nil {
@@ -292,8 +294,8 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	}
 }
 
-// outlasts reports whether an attempt that has turned up has run for longer than the
-// others of its job, which are then ended.
+// outlasts reports whether an attempt that has come back has run for longer than the other
+// attempts of its job. It ends those if so.
 func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 	for _, o := range j.Attempts {
 		f := c.inFlight[o.ID]
@@ -308,7 +310,7 @@ func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 	return true
 }
 
-// forget drops a lost attempt whose fate is settled from the list of those to ask about.
+// settleOrphan forgets a lost attempt whose fate is known.
 func (c *Core) settleOrphan(id jobs.AttemptID) {
 	delete(c.toKill, id)
 	if !c.orphaned[id] {

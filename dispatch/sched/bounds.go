@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Hosts are believed within bounds: a broken or hostile one must cost only
-// itself (promise 5). Its numbers reach the books through these functions only.
+// Numbers from hosts are bounded before they are used, so that a broken or hostile host harms only
+// itself (promise 5).
 const (
 	maxMem   = 1 << 50 // bytes
 	maxCount = 1 << 30
@@ -18,7 +18,7 @@ const (
 	maxSuspended = 10 * 365 * day
 )
 
-// boundedHello returns a copy of what a host reports about itself.
+// boundedHello returns a bounded copy of a hello.
 func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
 	b := *m
 	most := jobs.MaxSlots
@@ -34,14 +34,14 @@ func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
 	return &b
 }
 
-// boundedGPUs returns the devices, in their order and each once.
+// boundedGPUs returns the valid device numbers, sorted and without repeats.
 func boundedGPUs(numbers []int) []int {
 	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n int) bool { return n < 0 || n >= jobs.MaxGPUs })
 	slices.Sort(numbers)
 	return slices.Compact(numbers)
 }
 
-// boundedBeat returns a copy of a measurement.
+// boundedHeartbeat returns a bounded copy of a heartbeat.
 func boundedHeartbeat(m *hosts.Beat) hosts.Beat {
 	b := *m
 	b.Busy, b.Ours = boundedCores(b.Busy), boundedCores(b.Ours)
@@ -56,7 +56,7 @@ func boundedHeartbeat(m *hosts.Beat) hosts.Beat {
 	return b
 }
 
-// boundedCores gives 0 for what is no number of cores.
+// boundedCores returns 0 if f is not a number of cores.
 func boundedCores(f float64) float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
@@ -69,7 +69,7 @@ func boundedCPU(cpu time.Duration, cores int, took time.Duration) time.Duration 
 	return time.Duration(min(max(0, float64(cpu)), float64(cores)*float64(took), math.MaxInt64/2))
 }
 
-// boundedSlot gives 0, not known, for what is no slot.
+// boundedSlot returns 0, not known, if n is not a slot.
 func boundedSlot(n int) int {
 	if n < 0 || n > jobs.MaxSlots {
 		return 0
@@ -77,8 +77,8 @@ func boundedSlot(n int) int {
 	return n
 }
 
-// mostElapsed is how long an attempt of the job can have run, give or take a day of
-// clocks that differ: one wrong clock must not spoil the mean run time of a queue.
+// maxElapsed returns how long an attempt of the job can have run. It allows for clocks that differ
+// by a day: one wrong clock must not spoil the mean run time of a queue.
 func (c *Core) maxElapsed(j *jobs.Job) time.Duration {
 	return max(0, c.now.Wall.Sub(j.Attempts[0].Launched)) + 24*time.Hour
 }

@@ -16,8 +16,8 @@ const (
 	aheadDivisor       = 2                      // 1/sharePart of the remaining queue is handed out ahead
 )
 
-// highWater returns how many jobs a host with so many slots should hold beyond
-// them, given a mean run time in seconds. span is Config.Buffer.
+// highWater returns how many jobs a host should hold beyond its slots. mean is the expected run
+// time in seconds, and buffer is Config.Buffer.
 func highWater(slots int, mean float64, known bool, span time.Duration) int {
 	switch {
 	case !known || slots <= 0:
@@ -39,8 +39,8 @@ func (c *Core) meanFor(id jobs.ID) (float64, bool) {
 	return s.Estimate.Seconds(), s.Estimate > 0
 }
 
-// fillBuffers hands out jobs ahead of need. A host below half of its high water
-// mark is filled up to it, but never beyond its part of what is left, so that the
+// fillBuffers sends jobs to hosts ahead of need. A host that has fewer than half of its high-water
+// mark is filled up to it. It never gets more than its part of the remaining queue, so that the
 // end of the queue is spread evenly (guided self-scheduling).
 func (c *Core) fillBuffers() {
 	if c.queue.ready == 0 || c.copiesWait() || c.nearHalt() || c.cfg.Delay > 0 || c.cfg.MaxSlots > 0 && len(c.hosts) > 1 && c.slotsLimited() {
@@ -73,7 +73,7 @@ func (c *Core) fillBuffers() {
 	}
 }
 
-// fillBuffer tops up one host from the line of buffered classes.
+// fillBuffer fills the buffer of one host. part is the host's part of the remaining queue.
 func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 	want := -1
 	for want < 0 || -h.free() < want {
@@ -93,8 +93,7 @@ func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 	}
 }
 
-// plainLine returns the classes whose jobs may be buffered, in no order: there
-// are few, and firstFor looks for the most urgent one that fits.
+// bufferCandidates returns the classes whose jobs may be buffered, in no order.
 func (c *Core) bufferCandidates() candidates {
 	c.updateLoads()
 	l := candidates{}
@@ -107,7 +106,7 @@ func (c *Core) bufferCandidates() candidates {
 	return l
 }
 
-// firstFor returns the index of the most urgent head that the host may get, -1 if none.
+// firstFor returns the index of the most urgent candidate that the host may get, or -1.
 func (l candidates) firstFor(c *Core, h *host) int {
 	best, before := -1, (*candidate).before
 	if c.hybrid && h.local() {
@@ -127,8 +126,8 @@ func (l *candidates) take(i int) {
 	*l = (*l)[:n]
 }
 
-// slotsLimited reports whether --max-slots is less than the hosts have: then jobs
-// handed out ahead could start in too many places at once.
+// slotsLimited reports whether --max-slots is less than the slots of the hosts. Buffered jobs
+// could then start on too many hosts at once.
 func (c *Core) slotsLimited() bool {
 	n := 0
 	for _, h := range c.hosts {
@@ -137,12 +136,11 @@ func (c *Core) slotsLimited() bool {
 	return n > c.cfg.MaxSlots
 }
 
-// balanceWait is how long a job is left in a buffer before it is worth moving:
-// most start sooner.
+// balanceWait is how long a job stays in a buffer before it may be moved: most start sooner.
 const balanceWait = 100 * time.Millisecond
 
-// balance asks buffered jobs back when the queue is empty and another host has
-// slots free for them: the end of a run must not wait for one host's buffer.
+// balance withdraws buffered jobs when the queue is empty and another host has free slots for
+// them, so that the end of a run does not wait for one host's buffer.
 func (c *Core) balance() {
 	c.balanceAt = 0
 	if c.closed() || c.queue.ready > 0 {
@@ -181,7 +179,7 @@ func (c *Core) balance() {
 	}
 }
 
-// comingBack counts the jobs that were asked back and are not here yet.
+// numWithdrawing returns how many jobs are being withdrawn.
 func (c *Core) numWithdrawing() int {
 	n := 0
 	for _, h := range c.hosts {
@@ -207,7 +205,7 @@ func (h *host) surplus() int {
 	return n - max(0, h.limit-h.running)
 }
 
-// fullest returns the host with the most jobs waiting beyond its slots.
+// fullest returns the host with the largest surplus, or nil.
 func (c *Core) fullest() *host {
 	var best *host
 	most := 0
@@ -221,7 +219,7 @@ func (c *Core) fullest() *host {
 	return best
 }
 
-// elsewhere reports whether another host has room for a buffered job now.
+// hasRoomElsewhere reports whether another host has a free slot for a buffered job.
 func (c *Core) hasRoomElsewhere(f *inFlight) bool {
 	cl := c.classOf(c.table.Job(f.id.Job))
 	ok := false

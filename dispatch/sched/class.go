@@ -9,8 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// classKey is what decides where a job can run, and whose turn it is. Jobs with equal
-// keys wait in one class, so that a choice of host is made for a class and not for each job.
+// classKey is what decides where a job can run, and whose turn it is.
 type classKey struct {
 	queue        string
 	estimateStep int    // of its user's estimate, in steps; 0: none, or it decides nothing (place.go)
@@ -24,7 +23,7 @@ type classKey struct {
 	excluded     string        // hosts where an attempt of it runs, or may still run though it was given up
 }
 
-// class holds the ready jobs of one key.
+// class holds the ready jobs with one key.
 type class struct {
 	key   classKey
 	stats *queueStats // of its queue
@@ -43,7 +42,7 @@ type class struct {
 	stuckSince time.Duration // since when its first job fits on no host; 0: it is not stuck
 }
 
-// plain reports whether its jobs may share a buffer.
+// isPlain reports whether jobs of the class may be buffered.
 func (k classKey) isPlain() bool { return k.slots == 1 && k.gpus == 0 && k.mem == 0 }
 
 // classOf returns the class of a queued job.
@@ -89,8 +88,9 @@ func (c *Core) newClass(j *jobs.Job) *class {
 	return cl
 }
 
-// pastOf names the hosts where the job has failed in this round, and those where
-// an attempt of it is open or orphaned, each in a fixed order; "" for nearly every job.
+// pastOf returns the hosts where the job has failed in this round (avoid), and those where an
+// attempt of it is open or orphaned (excluded). Each list is sorted and joined by newlines. Both
+// are "" for nearly every job.
 func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 	if len(j.Attempts) == 0 {
 		return "", ""
@@ -134,8 +134,8 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 	}
 }
 
-// remove takes a job out; its entry in a bucket stays until it comes up. An
-// empty class is forgotten, with all its entries.
+// remove takes a job out. Its entry in a bucket stays until it comes up. An empty class is
+// dropped, with all its entries.
 func (cl *class) remove(c *Core, id jobs.ID) {
 	q := &c.queue
 	if cl.n--; cl.n > 0 {
@@ -157,7 +157,7 @@ func (cl *class) remove(c *Core, id jobs.ID) {
 	}
 }
 
-// head returns the class's next job, 0 if there is none, and its rank.
+// head returns the class's next job and its rank, or 0.
 func (cl *class) head(c *Core) (jobs.ID, rank) {
 	for len(cl.heap) > 0 {
 		b := cl.heap[0]
@@ -177,8 +177,8 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 	return 0, rank{}
 }
 
-// fit works out which hosts could run the class at all, as far as is known, and
-// whether none ever can.
+// fit computes on which hosts the class could run as far as is known, and whether it never can on
+// any.
 func (c *Core) fit(cl *class) {
 	cl.epoch = c.queue.epoch
 	if cl.key.avoid != "" {
@@ -214,8 +214,8 @@ func (c *Core) fit(cl *class) {
 	}
 }
 
-// misses describes what the host lacks for the class, "" if nothing that is known.
-// What only a hello can tell is taken for granted until there was one.
+// whyCannotRun describes what the host lacks for the class, or returns "". Before the first hello
+// the host is assumed to have what only a hello can tell.
 func (h *host) whyCannotRun(cl *class) string {
 	if h.removed {
 		return fmt.Sprintf("host %s is removed from the inventory", h.spec.Name)
@@ -257,8 +257,8 @@ func (h *host) whyCannotRun(cl *class) string {
 	return ""
 }
 
-// neverOnAny explains in one line why no host can run the class: the requirement
-// that each host misses, if there is a single one.
+// whyUnsatisfiable explains in one line why no host can run the class: by the requirement that
+// every host lacks, if there is a single one.
 func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	all := func(k *class) bool {
 		for _, h := range c.hosts {
@@ -290,8 +290,8 @@ func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	return "no host has all that it asks for; for one, " + first
 }
 
-// refuseUnsatisfiable fails the ready jobs of classes that no host can run, once
-// a host has said what it has; many of them over several steps.
+// refuseUnsatisfiable fails the ready jobs of classes that no host can run, at most maxPerStep in
+// a Step.
 func (c *Core) refuseUnsatisfiable() {
 	n := 0
 	for i := 0; i < len(c.queue.list); i++ {

@@ -8,10 +8,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Copies of running jobs. When a slot is free, another attempt of a straggler is launched on
-// a second host; when no job waits for the slot, also one of other jobs that run. The first success counts; the
-// others are then ended and use up no try. A job that has several attempts is decided by
-// the last of them that is open (fail, without), so nothing else here knows of copies.
+// Copies of running jobs. If a slot is free, another attempt of a straggler is launched on a
+// second host. If no job waits for the slot, other running jobs are copied, too. The first success
+// counts. The other attempts are then ended, and use up no try. A job with several attempts is
+// decided by the last of them that is open (fail, stateWithout), so no other code knows of copies.
 
 const (
 	// copyAfter is the age below which a job is not copied unless its host is silent:
@@ -29,7 +29,7 @@ const (
 	copyLease    = loserTimeout
 )
 
-// candidate is an attempt whose job may be copied.
+// copyCandidate is an attempt whose job may be copied.
 type copyCandidate struct {
 	f    *inFlight
 	rank int           // smaller goes first
@@ -37,15 +37,8 @@ type copyCandidate struct {
 	why  string
 }
 
-// stragglers is when running jobs are looked at.
-type stragglers struct {
-	judgeAt    time.Duration // next, for stragglers
-	copyAt     time.Duration // next, for copies
-	straggling int           // number of attempts that are stragglers
-}
-
-// copiesWait reports whether a straggler waits for a free slot while jobs wait in the queue.
-// Hosts then get nothing ahead of need, or no slot would become free.
+// copiesWait reports whether a straggler waits for a free slot while jobs are queued. Hosts then
+// get nothing ahead of need, or no slot would become free.
 func (c *Core) copiesWait() bool {
 	return c.cfg.Copies >= 2 && c.straggling > 0 && c.queue.ready > 0 && c.now.Mono >= c.copyAt
 }
@@ -97,8 +90,8 @@ func (c *Core) copyRunning() {
 	}
 }
 
-// backlog reports whether a job waits on a host that has no slot for it: it may move to
-// another host, which is better than a copy.
+// backlog reports whether a job waits on a host that has no slot for it. Moving it to another host
+// is better than a copy.
 func (c *Core) backlog() bool {
 	for _, h := range c.hosts {
 		if h.state == Up && h.occupied > h.limit && h.surplus() > 0 {
@@ -108,7 +101,7 @@ func (c *Core) backlog() bool {
 	return false
 }
 
-// candidate reports whether the job of an attempt may be copied, and how urgent that is.
+// copyCandidate reports whether the job of an attempt may be copied, and how urgent that is.
 func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
 	j, h := c.table.Job(f.id.Job), f.host
 	if f.killed || f.hasOutcome || j.State != jobs.Running || !c.mayCopy(j) {
@@ -131,8 +124,8 @@ func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
 	return copyCandidate{f, 2, left, "slots are free"}, true
 }
 
-// mayCopy reports whether a job may have one more attempt: within the run's number of
-// copies, and within its tries even if all of them fail.
+// mayCopy reports whether a job may have one more attempt: within the run's number of copies, and
+// within its tries even if all of them fail.
 func (c *Core) mayCopy(j *jobs.Job) bool {
 	if j.Spec.NoCopies || c.canceled(j.Spec.ID) || c.tooHard(j) {
 		return false
@@ -149,8 +142,8 @@ func (c *Core) mayCopy(j *jobs.Job) bool {
 	return open < c.cfg.Copies && int(j.Failures)+open < c.tries(j)
 }
 
-// giveUpLosers gives up the attempts on silent hosts whose jobs have their results from
-// copies. Called when every job has its result: nothing that they bring can count.
+// giveUpLosers gives up attempts on silent hosts whose jobs have their results from copies. It is
+// called when every job has a result, so that nothing that those attempts bring can count.
 func (c *Core) giveUpLosers() {
 	if c.cfg.Copies < 2 {
 		return
@@ -166,118 +159,4 @@ func (c *Core) giveUpLosers() {
 			}
 		}
 	}
-}
-
-// A straggler has run for more than twice the time that jobs of its queue take. It
-// is flagged, and is among the first to be copied (copies.go).
-const (
-	stragglerFactor = 2
-	// judgeEvery is how often the running jobs are looked at: all of them each time.
-	judgeInterval = TickInterval
-	// stragglerLeast is the age below which nobody is told of a job: a hiccup of a second
-	// among jobs of milliseconds is nothing to look into.
-	minStragglerAge = 5 * time.Second
-)
-
-// judge looks at what runs.
-func (c *Core) judge() {
-	if c.now.Mono < c.judgeAt {
-		return
-	}
-	c.judgeAt = c.now.Mono + judgeInterval
-	for _, st := range c.queues {
-		st.censored = censored{}
-	}
-	for _, h := range c.hosts {
-		for f := h.head; f != nil; f = f.next {
-			if f.isJudged() {
-				f.stats.addCensored(f.age(c.now.Mono).Seconds())
-			}
-		}
-	}
-	for _, h := range c.hosts {
-		for f := h.head; f != nil; f = f.next {
-			if age := f.age(c.now.Mono); !f.isStraggler && age >= minStragglerAge && f.isJudged() {
-				c.judgeOne(f, age)
-			}
-		}
-	}
-}
-
-// judged reports whether the age of an attempt means something: it runs, its host is heard,
-// and nobody is ending it.
-func (f *inFlight) isJudged() bool { return f.started && f.host.linked && !f.killed && !f.hasOutcome }
-
-func (c *Core) judgeOne(f *inFlight, age time.Duration) {
-	expected, ok := f.expected(age)
-	if !ok || age <= stragglerFactor*expected {
-		return
-	}
-	f.isStraggler = true
-	c.straggling++
-	than := "jobs of its queue take " + short(expected) + " at most, as a rule"
-	if f.spec.Estimate > 0 {
-		than = "it was estimated at " + short(expected)
-	}
-	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, short(age), f.host.spec.Name, than)
-}
-
-// expected is how long it should take: as its user said, or as others of its queue
-// took.
-func (f *inFlight) expected(age time.Duration) (time.Duration, bool) {
-	if f.spec.Estimate > 0 {
-		return f.spec.Estimate, true
-	}
-	s, ok := f.stats.estimate(age.Seconds())
-	return seconds(s), ok
-}
-
-// seconds converts without overflow.
-func seconds(s float64) time.Duration {
-	const most = 100 * 365 * 24 * 3600
-	return time.Duration(min(max(s, 0), most) * float64(time.Second))
-}
-
-// Estimate returns how long a job takes at most, as a rule: what its user said, or mean
-// and two standard deviations of its queue. 0: not known.
-func (c *Core) Estimate(id jobs.ID) time.Duration {
-	j := c.table.Job(id)
-	if j == nil {
-		return 0
-	}
-	if f := c.inFlightOf(j); f != nil && f.started {
-		d, _ := f.expected(f.age(c.now.Mono))
-		return d
-	}
-	if j.Spec.Estimate > 0 {
-		return j.Spec.Estimate
-	}
-	s := 0.0
-	if st := c.stats[j.Spec.Queue]; st != nil {
-		s, _ = st.estimate(0)
-	}
-	return seconds(s)
-}
-
-// Straggler reports whether a job runs far longer than others of its queue.
-func (c *Core) Straggler(id jobs.ID) bool {
-	j := c.table.Job(id)
-	if j == nil || j.State != jobs.Running {
-		return false
-	}
-	f := c.inFlightOf(j)
-	return f != nil && f.isStraggler
-}
-
-// Stragglers returns the number of attempts that are stragglers.
-func (c *Core) Stragglers() int { return c.straggling }
-
-// flightOf returns the newest open attempt of a job, nil if there is none.
-func (c *Core) inFlightOf(j *jobs.Job) *inFlight {
-	for i := len(j.Attempts) - 1; i >= 0; i-- {
-		if f := c.inFlight[j.Attempts[i].ID]; f != nil {
-			return f
-		}
-	}
-	return nil
 }

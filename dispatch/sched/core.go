@@ -146,12 +146,12 @@ func orDefault[T int | time.Duration](x, otherwise T) T {
 // Table returns the run's state; the caller must not change it.
 func (c *Core) Table() *jobs.Table { return c.table }
 
-// maxKept is how many records Step keeps room for.
+// maxKept is the number of records for which Step keeps memory.
 const maxKept = 4096
 
-// Step takes events and returns what to record and then what to do. What is decided about
-// the whole run, such as where to launch, is decided once, after the last of them. The
-// records have already been folded into the table. They are valid until the next Step; the
+// Step handles events, and returns the records to make durable and the commands to carry out after
+// that. Decisions about the whole run, such as where to launch, are made once, after the last
+// event. The records have been folded into the table. They are valid until the next Step. The
 // commands are the caller's.
 func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []Command) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
@@ -247,9 +247,9 @@ func (c *Core) handle(ev Event) {
 	}
 }
 
-// emit folds one record and keeps it for the journal. Whatever a record does to
-// a job, the queue follows here and nowhere else. False: the record did not fit the
-// facts, nothing has changed, and the defect is recorded instead.
+// emit folds a record into the table and keeps it for the journal. It is the only place where the
+// queue follows the state of a job. It returns false if the record does not fit the table. Then
+// nothing has changed, and an event reports the defect.
 func (c *Core) emit(r jobs.Record) bool {
 	r.At, r.Request = c.now.Wall, c.causeOf(&r)
 	moves := false
@@ -297,7 +297,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	return err == nil
 }
 
-// causeOf returns the name of the request that caused a record; "": none did.
+// causeOf returns the name of the request that caused a record, or "".
 func (c *Core) causeOf(r *jobs.Record) string {
 	if cancel, ok := c.table.Cancels[r.Job]; ok && r.Next == jobs.Canceled {
 		return cancel.Request
@@ -305,12 +305,12 @@ func (c *Core) causeOf(r *jobs.Record) string {
 	return cmp.Or(r.Request, c.cause)
 }
 
-// say records something a person may want to read.
+// logf records an event for people.
 func (c *Core) logf(host string, job jobs.ID, format string, args ...any) {
 	c.emit(jobs.Record{Kind: jobs.KindEvent, Host: host, Job: job, Reason: fmt.Sprintf(format, args...)})
 }
 
-// everyHost returns the hosts of the inventory and then the absent ones.
+// everyHost returns the hosts of the inventory, then the absent ones.
 func (c *Core) everyHost() []*host {
 	if len(c.absent) == 0 {
 		return c.hosts
@@ -318,10 +318,9 @@ func (c *Core) everyHost() []*host {
 	return append(c.hosts[:len(c.hosts):len(c.hosts)], c.absent...)
 }
 
-// Linked reports whether the core holds the host's link for alive: from HostUp
-// until it has ordered Disconnect or has heard HostDown, hellos of a helper
-// that is mute every time aside. Only heartbeats taken note of in the meantime may
-// extend a lease.
+// Linked reports whether the core considers the host's link alive: from HostUp until it has issued
+// Disconnect or received HostDown. A link to a mute helper does not count. Only heartbeats that
+// come while this is true may extend a lease.
 func (c *Core) Linked(name string) bool {
 	h := c.byName[name]
 	return h != nil && h.linked && !h.isMute()

@@ -12,7 +12,7 @@ const (
 	maxDeadlinesChecked = 10_000 // jobs that one look is at
 )
 
-// deadlines are the open jobs that have one and of which nothing was said yet.
+// deadlines are the open jobs with a deadline that were not reported as late.
 type deadlines struct {
 	jobs  []jobs.ID
 	known map[jobs.ID]bool // they are among jobs
@@ -20,7 +20,7 @@ type deadlines struct {
 	at    time.Duration    // of the next look
 }
 
-// hasDeadline handles a job that is open.
+// watchDeadline adds an open job that has a deadline.
 func (c *Core) watchDeadline(id jobs.ID, j *jobs.Job) {
 	d := &c.deadlines
 	if j.Spec.Deadline.IsZero() || j.State.Terminal() || d.known[id] || c.table.Late[id] == j.Round {
@@ -33,7 +33,8 @@ func (c *Core) watchDeadline(id jobs.ID, j *jobs.Job) {
 	d.known[id] = true
 }
 
-// watchDeadlines reports which of some jobs cannot meet their deadlines.
+// watchDeadlines reports which jobs cannot meet their deadlines. Each is reported once in a round,
+// by whatever dispatcher, and runs all the same.
 func (c *Core) watchDeadlines() {
 	d := &c.deadlines
 	if len(d.jobs) == 0 || c.now.Mono < d.at {
@@ -60,7 +61,7 @@ func (c *Core) watchDeadlines() {
 	}
 }
 
-// drop takes the present one out.
+// drop removes the job at next.
 func (d *deadlines) drop(id jobs.ID) {
 	delete(d.known, id)
 	last := len(d.jobs) - 1
@@ -68,7 +69,8 @@ func (d *deadlines) drop(id jobs.ID) {
 	d.jobs = d.jobs[:last]
 }
 
-// late explains why an open job cannot be over by its deadline, "" if it can or has none.
+// late explains why an open job cannot be over by its deadline. It returns "" if it can, or has
+// none.
 func (c *Core) late(now Time, j *jobs.Job) string {
 	if j.Spec.Deadline.IsZero() || j.State.Terminal() {
 		return ""

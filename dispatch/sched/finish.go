@@ -24,7 +24,7 @@ type lifetime struct {
 	waitLostUntil time.Duration // until when the end waits for news of lost attempts; 0: the run is not at its end
 }
 
-// end sees whether the core has nothing left to do.
+// end finishes the run when nothing is left to do.
 func (c *Core) end() {
 	if c.fenced {
 		c.finishWith(Fenced, "another dispatcher owns the run now")
@@ -62,11 +62,11 @@ func (c *Core) end() {
 	}
 }
 
-// clearingTime is how long the end of a run waits for hosts that answer to say
-// what happened to attempts that had been declared lost.
+// waitLostTime is how long the end of a run waits until hosts that answer have reported the fate
+// of lost attempts.
 const waitLostTime = time.Minute
 
-// clearing reports whether such an attempt may still be there (promise 4).
+// waitsForLost reports whether lost attempts may still be alive on hosts that answer (promise 4).
 func (c *Core) waitsForLost() bool {
 	if c.waitLostUntil == 0 {
 		c.waitLostUntil = c.now.Mono + waitLostTime
@@ -79,12 +79,13 @@ func (c *Core) waitsForLost() bool {
 	return false
 }
 
-// Outdated reports whether more work was added while f waited for the journal. The core
-// returns another Finish when that work is done.
+// Outdated reports whether work was added while f waited for the journal. The core returns another
+// Finish when that work is done.
 func (c *Core) Outdated(f Finish) bool {
 	return f.How == AllDone && c.drain == "" && c.table.Unfinished() > 0
 }
 
+// finishWith returns a Finish from this Step, unless there was one.
 func (c *Core) finishWith(how Finished, why string) {
 	if !c.finished {
 		c.finished = true
@@ -92,8 +93,8 @@ func (c *Core) finishWith(how Finished, why string) {
 	}
 }
 
-// unusable reports whether no host could be used for as long as the run puts up with
-// that; at once when each waits for a person and nothing of ours is out there.
+// unusable reports whether no host could be used for Config.GiveUp. It does so at once if every
+// host waits for a person and no attempt is open.
 func (c *Core) unusable() bool {
 	if c.instancesMayCome() {
 		c.anyUp = c.now.Mono
@@ -131,8 +132,8 @@ func (c *Core) whyNoHosts() string {
 	return "no host could be used: " + strings.Join(why, "; ")
 }
 
-// leftBehind names what may still be alive: attempts declared lost whose
-// hosts did not come back or did not say.
+// leftBehind names what may still be alive: lost attempts whose hosts have not reported their
+// fate.
 func (c *Core) leftBehind() string {
 	var parts []string
 	for _, h := range c.everyHost() {
@@ -155,7 +156,7 @@ func (c *Core) leftBehind() string {
 	return "processes of lost attempts may still be alive: " + strings.Join(parts, "; ")
 }
 
-// joined puts two texts after each other.
+// joinTexts joins two texts, each of which may be empty.
 func joinTexts(a, b string) string {
 	if a != "" && b != "" {
 		a += "; "
@@ -163,7 +164,7 @@ func joinTexts(a, b string) string {
 	return a + b
 }
 
-// Halt describes when the run starts no more jobs because of its results. The zero value says never.
+// Halt describes when the run stops launching because of its results. The zero value means never.
 type Halt struct {
 	Of      HaltOf
 	Jobs    int     // after so many results that count; 0: after a share of them
@@ -171,7 +172,7 @@ type Halt struct {
 	Now     bool    // running attempts are ended, too; their jobs are queued again
 }
 
-// HaltOf describes which results count for a Halt.
+// HaltOf is which results count for a Halt.
 type HaltOf uint8
 
 const (
@@ -180,11 +181,11 @@ const (
 	HaltOfAll                     // all of these
 )
 
-// haltLeast is the number of results from which on a share of them counts.
+// minHaltResults is the number of results from which a percentage counts.
 const minHaltResults = 10
 
-// halt counts the results of this dispatcher for Halt. A resumed run counts
-// from zero, or it would halt at once again.
+// halt counts the results of this dispatcher. A resumed run counts from zero; otherwise it would
+// halt again at once.
 type halt struct {
 	ok, bad int
 	near    bool // nearHalt after the last event
@@ -200,7 +201,7 @@ func (h *halt) count(s jobs.JobState) {
 	}
 }
 
-// counted returns the number of results that count, and a text that describes them.
+// counted returns the number of results that count, and a word for them.
 func (h *halt) counted(of HaltOf) (n int, what string) {
 	switch of {
 	case HaltOfSuccesses:
@@ -211,11 +212,11 @@ func (h *halt) counted(of HaltOf) (n int, what string) {
 	return h.bad, "failed"
 }
 
-// runHalted is why --halt now ends attempts.
+// runHalted is the reason for ending attempts by --halt now.
 const runHalted = "the run was halted"
 
-// checkHalt drains the run when its Halt is reached: before the slot of the job that
-// has just ended is given to another.
+// checkHalt drains the run when its Halt is reached, before the slot of the job that has just
+// ended is used again.
 func (c *Core) checkHalt() {
 	if c.drain != "" {
 		return
@@ -242,15 +243,15 @@ func (c *Core) checkHalt() {
 	c.halt.near = c.nearHalt()
 }
 
-// reached reports whether n results that count, of all, halt the run.
+// reached reports whether n results that count, of all results, halt the run.
 func (c *Core) reached(n, all int) bool {
 	h := &c.cfg.Halt
 	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= minHaltResults && float64(n)*100 >= h.Percent*float64(all)
 }
 
-// nearHalt reports whether one more result halts the run. Then hosts hold nothing ahead of
-// need: they would start the next job before we have heard of the result. Who asked
-// for --buffer wants them supplied all the same.
+// nearHalt reports whether one more result halts the run. Hosts then hold nothing ahead of need,
+// because they would start the next job before we hear of that result. With --buffer they are kept
+// supplied all the same.
 func (c *Core) nearHalt() bool {
 	if c.cfg.Buffer > 0 || c.drain != "" {
 		return false
@@ -259,8 +260,8 @@ func (c *Core) nearHalt() bool {
 	return c.reached(n+1, c.halt.ok+c.halt.bad+1)
 }
 
-// startDrain stops launching until endDrain, and withdraws what is buffered on hosts. It
-// returns why it does nothing, "" if it does.
+// startDrain stops launching until endDrain, and withdraws buffered jobs. It returns why it does
+// nothing, or "".
 func (c *Core) startDrain(why string) (refused string) {
 	switch {
 	case c.drain != "":
@@ -284,9 +285,9 @@ const (
 	stoppedAlready = "the dispatcher is being stopped already"
 )
 
-// endDrain lets launching continue, unless the drain has finished. The failures for --halt
-// are counted from zero again; otherwise the run would drain again at once. It returns
-// why it does nothing.
+// endDrain continues launching, unless the drain has finished. The results for --halt are counted
+// from zero again; otherwise the run would drain again at once. It returns why it does nothing, or
+// "".
 func (c *Core) endDrain(e EndDrain) (refused string) {
 	switch {
 	case c.drain == "" || e.Of != "" && e.Of != c.drain:
@@ -299,7 +300,7 @@ func (c *Core) endDrain(e EndDrain) (refused string) {
 	return ""
 }
 
-// stop ends the dispatcher and leaves what runs running. It returns why it does nothing.
+// stop ends the dispatcher and leaves attempts running. It returns why it does nothing, or "".
 func (c *Core) stop(why string) (refused string) {
 	if c.stopped {
 		return stoppedAlready
@@ -309,5 +310,5 @@ func (c *Core) stop(why string) (refused string) {
 	return ""
 }
 
-// Stopped returns why a person has stopped the dispatcher, false if none has.
+// Stopped reports whether a person has stopped the dispatcher, and why.
 func (c *Core) Stopped() (why string, stopped bool) { return c.stopWhy, c.stopped }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// work is what a forecast is made of.
+// workload is what a forecast is made from.
 type workload struct {
 	slots   float64 // that may be busy
 	queues  []queuedJobs
 	running []runningJob
 }
 
-// queued are the jobs of a queue that have not started.
+// queuedJobs are the jobs of a queue that have not started.
 type queuedJobs struct {
 	distribution
 	n        float64
@@ -20,22 +20,22 @@ type queuedJobs struct {
 	finished int     // number of results from which the distribution is known
 }
 
-// runs is a job that runs.
+// runningJob is a job that runs.
 type runningJob struct {
 	distribution
 	age, slots float64
 }
 
-// mostLast bounds how many running jobs are looked at for which is the last: the others
-// are taken to be like them.
+// maxRunningSampled bounds how many running jobs are looked at to find when the last one ends.
+// Each stands for its neighbors.
 const maxRunningSampled = 256
 
-// forecast returns in how many seconds all of it is done: in about two of three cases
-// within eta ± spread. Slots are taken to be kept busy until the queue is empty, when in
-// each of them a job is somewhere in its run; the last of those, or of what runs now, is the end.
-// The spread has three parts: that of the sum of what is left, that of the means, which
-// are known from few jobs, and that of the last job. Retries, order and jobs that wait for
-// others are left out.
+// forecast returns in how many seconds all work is done: in about two of three cases within eta ±
+// spread. It assumes that the slots are kept busy until the queue is empty. At that time each slot
+// holds a job somewhere in its run. The last of those, or of the jobs that run now, is the end.
+// The spread has three parts: of the sum of the remaining work, of the mean run times, which are
+// known from few jobs, and of the last job. Retries, the order of jobs, and dependencies are
+// ignored.
 func (w *workload) forecast() (eta, spread float64, ok bool) {
 	var sum, variance, n, need, busy float64
 	for _, r := range w.running {
@@ -72,15 +72,15 @@ func (w *workload) forecast() (eta, spread float64, ok bool) {
 
 func square(x float64) float64 { return x * x }
 
-// student is the variance of a mean of so many, in variances of one, with what is not
-// known of those.
+// varianceOfMean returns the variance of a mean of n values, as a multiple of the variance of one
+// value. It allows for that one being estimated from the same values (Student's t).
 func varianceOfMean(n int) float64 {
 	f := float64(n)
 	return (f - 1) / max(1, f-3) / max(f, 1)
 }
 
-// late is the chance that of the job in a slot more than x is left when the queue has
-// just become empty: jobs of all queues, the more of those that take longer.
+// remainingSurvival is the probability that the job in a slot needs more than x seconds more when
+// the queue has just become empty. A slot holds a long job with a higher probability.
 func (w *workload) remainingSurvival(x float64) float64 {
 	var p, all float64
 	for _, q := range w.queues {
@@ -90,7 +90,7 @@ func (w *workload) remainingSurvival(x float64) float64 {
 	return min(1, p/all)
 }
 
-// meanLate is its mean, for as many slots as n jobs can be in.
+// meanRemaining is the mean of that time, for as many slots as n jobs can occupy.
 func (w *workload) meanRemaining(n float64) float64 {
 	var squares, all float64
 	for _, q := range w.queues {
@@ -100,8 +100,8 @@ func (w *workload) meanRemaining(n float64) float64 {
 	return squares / all / 2 * min(1, n/w.slots)
 }
 
-// last returns the bounds of the middle two thirds of when the last job ends, seconds
-// after at: of those that run now, and of others whose chance to be over by x is given.
+// lastEnd returns the middle two thirds of the distribution of when the last job ends, in seconds
+// after at: the last of those that run now, and of others whose completion probability is given.
 func (w *workload) lastEnd(at float64, others func(x float64) float64) (lo, hi float64) {
 	step := (len(w.running) + maxRunningSampled - 1) / maxRunningSampled
 	over := func(x float64) float64 {
@@ -116,7 +116,7 @@ func (w *workload) lastEnd(at float64, others func(x float64) float64) (lo, hi f
 	return quantile(over, 1./6), quantile(over, 5./6)
 }
 
-// quantile returns the x at which a growing function of x reaches p.
+// quantile returns the x at which the increasing function f reaches p.
 func quantile(f func(x float64) float64, p float64) float64 {
 	hi := 1e-3
 	for f(hi) < p && hi < 1e10 {
@@ -136,22 +136,21 @@ func quantile(f func(x float64) float64, p float64) float64 {
 	return hi
 }
 
-// etaEvery is how long a forecast is good for: screens ask more often.
+// etaInterval is how long a forecast is used: screens ask more often.
 const etaInterval = time.Second
 
-// mostGuessed is the share of the jobs at most of whose queues nothing is known: they are
-// taken to be like the others.
+// maxUnknownShare is the largest share of jobs in queues of unknown run times. Those jobs are
+// assumed to be like the others.
 const maxUnknownShare = 0.1
 
-// leastSpread is the part of itself by which a forecast is off at least, whatever the
-// laws say, while few jobs have ended and when no more wait: a job of another kind
-// then counts for much.
+// minRelativeSpread is the smallest spread of a forecast, as a part of it, until fewFinished jobs
+// have ended and while none is queued: a job of another kind then has a large effect.
 const (
 	minRelativeSpread = 0.1
 	fewFinished       = 30
 )
 
-// doubt is the least spread of a forecast, seconds.
+// minSpread returns the smallest spread of a forecast, in seconds.
 func (w *workload) minSpread(eta float64) float64 {
 	sure := len(w.queues) > 0
 	for _, q := range w.queues {
@@ -163,17 +162,17 @@ func (w *workload) minSpread(eta float64) float64 {
 	return max(1, minRelativeSpread*eta)
 }
 
-// lastETA is the newest forecast.
+// etaCache is the newest forecast.
 type etaCache struct {
 	at          time.Duration
 	known, ok   bool
 	eta, spread time.Duration
 }
 
-// ETA returns how long it will be until all accepted jobs are over, as far as slots and
-// run times tell: in about two of three cases eta ± spread (forecast.go). False: not
-// known, because too few have finished, nothing is left, or nothing can be launched. Its
-// cost is that of the queues and of what runs.
+// ETA returns how long it takes until all accepted jobs are over: in about two of three cases eta
+// ± spread. It is false if that is not known, because too few jobs have finished, nothing is left,
+// or nothing can be launched. Its cost is proportional to the number of queues and of running
+// attempts.
 func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 	l := &c.etaCache
 	if !l.known || now.Mono-l.at >= etaInterval || now.Mono < l.at {
@@ -187,7 +186,7 @@ func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 	return max(0, l.eta-(now.Mono-l.at)), l.spread, l.ok
 }
 
-// workLeft gathers what is left; false when too little is known of it.
+// remainingWork returns the work that is left. It is false if too little is known of it.
 func (c *Core) remainingWork(now Time) (*workload, bool) {
 	w := &workload{running: make([]runningJob, 0, len(c.inFlight))}
 	for _, st := range c.queues {
@@ -244,8 +243,8 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 	return w, guessed == 0 || known && guessed <= maxUnknownShare*all
 }
 
-// lawFor returns the distribution of a queue's run times and from how many jobs it is known; not
-// sure: it is that of all queues.
+// distribution returns the distribution of the queue's run times, and from how many jobs it is
+// known. If it is not sure, it is that of all queues, like.
 func (st *queueStats) distribution(like distribution) (l distribution, finished int, sure bool) {
 	if mean, dev, ok := st.moments(0); ok {
 		return newDistribution(mean, dev), st.n, true
@@ -256,10 +255,11 @@ func (st *queueStats) distribution(like distribution) (l distribution, finished 
 	return like, minFinished, false
 }
 
-// guess is the distribution of run times if only the user's estimate is known.
+// estimatedDistribution is the distribution of run times of which only the user's estimate is
+// known.
 func estimatedDistribution(mean float64) distribution { return newDistribution(mean, mean/2) }
 
-// lawOfAll is that of the jobs of all queues together.
+// pooledDistribution is the distribution of the run times of all queues together.
 func (c *Core) pooledDistribution() (distribution, bool) {
 	var sum, squares float64
 	n := 0
@@ -278,8 +278,8 @@ func (c *Core) pooledDistribution() (distribution, bool) {
 	return newDistribution(mean, math.Sqrt(max(0, squares/float64(n)-mean*mean))), true
 }
 
-// law is how run times are taken to be distributed: log-normally, with the mean and the
-// standard deviation that were seen. Seconds.
+// distribution is a log-normal distribution of run times, in seconds, with the observed mean and
+// standard deviation.
 type distribution struct {
 	mean, dev float64
 	m, s      float64 // of the logarithm
@@ -294,7 +294,7 @@ func newDistribution(mean, dev float64) distribution {
 
 func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 
-// exceeds is the chance that a job takes longer than x.
+// survival is the probability that a job takes longer than x.
 func (l distribution) survival(x float64) float64 {
 	if x <= 0 {
 		return 1
@@ -302,7 +302,7 @@ func (l distribution) survival(x float64) float64 {
 	return normalCDF((l.m - math.Log(x)) / l.s)
 }
 
-// beyond is the mean of what a job takes longer than x.
+// expectedExcess is the mean of max(0, run time - x).
 func (l distribution) expectedExcess(x float64) float64 {
 	if x <= 0 {
 		return l.mean - x
@@ -311,11 +311,11 @@ func (l distribution) expectedExcess(x float64) float64 {
 	return max(0, l.mean*normalCDF(d+l.s)-x*normalCDF(d))
 }
 
-// unheard is a chance below which the law says nothing about a job any more.
+// minSurvival is the probability below which the distribution tells nothing about a job any more.
 const minSurvival = 1e-6
 
-// rest is the mean of what is left of a job that has run for so long. Of one that has run
-// longer than the law knows of: as long again.
+// expectedRemaining is the mean remaining run time of a job of that age. A job that is older than
+// the distribution can explain is assumed to take as long again.
 func (l distribution) expectedRemaining(age float64) float64 {
 	if p := l.survival(age); p > minSurvival {
 		return l.expectedExcess(age) / p
@@ -323,7 +323,7 @@ func (l distribution) expectedRemaining(age float64) float64 {
 	return age
 }
 
-// overBy is the chance that a job which has run for so long is over in x.
+// completionProbability is the probability that a job of that age ends within x seconds.
 func (l distribution) completionProbability(age, x float64) float64 {
 	if x <= 0 {
 		return 0

@@ -14,8 +14,8 @@ type gpuState struct {
 	foreign foreignGPUs
 }
 
-// gpu is a device of a host. A device has two halves, and an attempt has both of them
-// unless it asks for half a device.
+// gpu is a device of a host. It has two halves. An attempt has both of them unless it asks for
+// half a device.
 type gpu struct {
 	number  int
 	gone    bool          // the host has it no more; attempts of ours are still there
@@ -38,7 +38,7 @@ func halvesOf(want jobs.GPUs) int {
 // canHold reports whether n halves are free.
 func (g *gpu) canHold(n int) bool { return !g.gone && g.ours+g.foreign+n <= wholeGPU }
 
-// setGPUs makes numbers the devices of the host. What is known of those that stay is kept.
+// setGPUs sets the devices of the host. It keeps what is known of those that stay.
 func (h *host) setGPUs(numbers []int) {
 	for i := range h.gpus {
 		h.gpus[i].gone = true
@@ -49,7 +49,7 @@ func (h *host) setGPUs(numbers []int) {
 	h.gpus = slices.DeleteFunc(h.gpus, func(g gpu) bool { return g.gone && g.ours == 0 })
 }
 
-// gpu returns the device with a number, and adds one that is gone if there is none.
+// gpu returns the device with a number. It adds one that is gone if there is none.
 func (h *host) gpu(number int) *gpu {
 	i, ok := slices.BinarySearchFunc(h.gpus, number, func(g gpu, n int) int { return g.number - n })
 	if !ok {
@@ -68,8 +68,8 @@ func (h *host) nGPUs() (n int) {
 	return n
 }
 
-// takeGPUs chooses devices for an attempt: lowest numbers first, but halves where the
-// other half is in use, so that whole devices stay free.
+// takeGPUs chooses devices for an attempt: first halves whose other half is in use, so that whole
+// devices stay free, then the lowest numbers.
 func (h *host) takeGPUs(want jobs.GPUs) (got []int) {
 	n := halvesOf(want)
 	for _, shared := range []bool{true, false} {
@@ -83,8 +83,8 @@ func (h *host) takeGPUs(want jobs.GPUs) (got []int) {
 	return got
 }
 
-// freeGPUs returns on how many devices an attempt with that wish has room. While
-// attempts of an earlier dispatcher hold devices that the journal does not name, none.
+// freeGPUs returns how many devices have room for such an attempt. It is 0 while an attempt of an
+// earlier dispatcher holds devices that the journal does not name.
 func (h *host) freeGPUs(want jobs.GPUs) (n int) {
 	if h.nUnknownGPUs > 0 {
 		return 0
@@ -97,10 +97,10 @@ func (h *host) freeGPUs(want jobs.GPUs) (n int) {
 	return n
 }
 
-// foreignGPUs is what happens because others use devices of a host. The host refuses a
-// job that would use one of them. A device is used again when a heartbeat shows that it
-// is free. Heartbeats never add devices: a heartbeat may have been composed just before a
-// job of ours released its device.
+// foreignGPUs is what happens because others use devices of a host. The host refuses a job that
+// would use one of them. A device is used again when a heartbeat shows that it is free. Heartbeats
+// never add devices, because one may have been composed just before a job of ours released its
+// device.
 type foreignGPUs struct {
 	refusals int           // consecutive refusals; reset when a job with a GPU starts
 	saidAt   time.Duration // when this was last reported; 0: never
@@ -110,7 +110,7 @@ type foreignGPUs struct {
 // may end at any time.
 const maxGPURefusals = 5
 
-// lockedHalves returns how many halves of the device are locked, ours included.
+// lockedHalves returns how many halves of the device are locked, including ours.
 func (g *gpu) lockedHalves(whole, half []int) int {
 	switch {
 	case slices.Contains(whole, g.number):
@@ -121,7 +121,7 @@ func (g *gpu) lockedHalves(whole, half []int) int {
 	return 0
 }
 
-// helloGPUs takes over from a hello what is locked: others have what our attempts do not.
+// helloGPUs sets the foreign use from a hello: everything locked that our attempts do not have.
 func (h *host) helloGPUs(m *hosts.Hello, now time.Duration) {
 	for i := range h.gpus {
 		g := &h.gpus[i]
@@ -129,7 +129,7 @@ func (h *host) helloGPUs(m *hosts.Hello, now time.Duration) {
 	}
 }
 
-// beatGPUs removes what others do not use any more.
+// heartbeatGPUs removes foreign use that has ended.
 func (h *host) heartbeatGPUs(b *hosts.Beat, now time.Duration) {
 	for i := range h.gpus {
 		if g := &h.gpus[i]; g.foreign > 0 && now >= g.until {
@@ -138,15 +138,14 @@ func (h *host) heartbeatGPUs(b *hosts.Beat, now time.Duration) {
 	}
 }
 
-// hasForeignGPUs reports whether others certainly hold devices. While an attempt of
-// ours holds devices that the journal does not name, the locked devices may be those.
+// hasForeignGPUs reports whether others certainly use devices. It is false while an attempt of
+// ours holds devices that the journal does not name, because those may be the locked ones.
 func (h *host) hasForeignGPUs() bool {
 	return h.nUnknownGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreign > 0 })
 }
 
-// avoidGPUs records that others use devices of a refused attempt. It reports whether that
-// is the reason for the refusal: then the host itself is well and gets other jobs, and
-// the job gets other devices.
+// avoidGPUs records that others use devices of a refused attempt. It reports whether that is why
+// the attempt was refused. Then the host itself is in order, and the job gets other devices.
 func (c *Core) avoidGPUs(f *inFlight, m *hosts.Refused) bool {
 	why := false
 	for _, d := range f.gpus {
@@ -167,7 +166,7 @@ func (c *Core) avoidGPUs(f *inFlight, m *hosts.Refused) bool {
 	return why
 }
 
-// sayForeign reports that GPUs of a host are in use, at most once per holdEvery.
+// sayForeign reports that GPUs of a host are in use, at most once per reportInterval.
 func (c *Core) sayForeign(h *host, what string) {
 	if g := &h.foreign; g.saidAt == 0 || c.now.Mono-g.saidAt >= reportInterval {
 		g.saidAt = max(c.now.Mono, 1)

@@ -10,15 +10,14 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Hardness and the domino effect. Some jobs have a tuple that says how hard they
-// are; one is as hard as another or harder when none of its components is less. Such
-// jobs run from the easiest to the hardest, and when one times out, those that are as
-// hard or harder need not be tried.
+// Hardness and the domino effect. Some jobs have a tuple that describes how hard they are. A job
+// is at least as hard as another if no component of its tuple is less. Such jobs run from the
+// easiest to the hardest. When one times out, those that are at least as hard are not tried.
 //
-// The time that a job has is one more component: less time is harder. So a job that
-// is given more time than the one that timed out had may run.
+// The time limit of a job is one more component: less time is harder. So a job that has more time
+// than the one that timed out may run.
 
-// tuple is a hardness that some jobs have. Equal ones are one value.
+// tuple is a hardness. Jobs of the same hardness share one.
 type tuple struct {
 	f     *family
 	at    []jobs.Hardness
@@ -29,7 +28,7 @@ type tuple struct {
 	why   string        // all that in words, when it has been asked for
 }
 
-// family are the tuples that are compared with each other: those of one batch.
+// family is the set of tuples that are compared with each other: those of one batch.
 type family struct {
 	number int // in the order of their first jobs
 	tuples map[string]*tuple
@@ -43,14 +42,14 @@ type familyKey struct {
 	n           int // of components
 }
 
-// bar is a timeout: what is at least as hard and has no more time is not tried.
+// bar is a known timeout. Jobs that are at least as hard and have no more time are not tried.
 type bar struct {
 	at    []jobs.Hardness
 	limit time.Duration
 	by    jobs.ID
 }
 
-// blocks reports whether what has this hardness and this time is not tried.
+// blocks reports whether jobs of this hardness and time limit are not tried.
 func (b *bar) blocks(at []jobs.Hardness, limit time.Duration) bool {
 	if limit == 0 || limit > b.limit {
 		return false
@@ -65,9 +64,9 @@ func (b *bar) blocks(at []jobs.Hardness, limit time.Duration) bool {
 
 func (t *tuple) mark(b *bar) { t.by, t.ran, t.why = b.by, b.limit, "" }
 
-// compare orders jobs from easy to hard: those without a tuple first, then batch by
-// batch, and by the components as words in a dictionary, so that what is at least as
-// hard never comes first; of equals, those with more time first.
+// compare orders jobs from easy to hard: those without a tuple first, then by batch, then by
+// components in lexicographic order. So a job that is at least as hard never comes first. Among
+// equals, those with more time come first.
 func (t *tuple) compare(o *tuple) int {
 	switch {
 	case t == o:
@@ -87,7 +86,7 @@ func (t *tuple) compare(o *tuple) int {
 	return cmp.Compare(uint64(o.limit-1), uint64(t.limit-1)) // none is the most
 }
 
-// tuples are all that there are.
+// hardnessIndex holds the tuples of all jobs.
 type hardnessIndex struct {
 	families map[familyKey]*family
 	list     []*family
@@ -104,7 +103,7 @@ func newHardnessIndex() hardnessIndex {
 	return hardnessIndex{families: make(map[familyKey]*family), of: make(map[*jobs.Options]*tuple)}
 }
 
-// tupleOf returns the hardness of a job, nil if it has none.
+// tupleOf returns the hardness of a job, or nil.
 func (c *Core) tupleOf(s *jobs.Spec) *tuple {
 	if len(s.Hardness) == 0 {
 		return nil
@@ -156,8 +155,8 @@ func (h *hardnessIndex) intern(o *jobs.Options, limit time.Duration) *tuple {
 	return t
 }
 
-// add takes a timeout in, unless a known one says as much already, and marks what
-// need not be tried any more.
+// add adds a timeout, unless a known one implies it, and marks the tuples that need not be tried
+// any more.
 func (h *hardnessIndex) add(f *family, n bar) {
 	for i := range f.bars {
 		if f.bars[i].blocks(n.at, n.limit) {
@@ -173,10 +172,8 @@ func (h *hardnessIndex) add(f *family, n bar) {
 	}
 }
 
-// The domino effect of hardness.go. All of it follows from the table: what has timed
-// out is written there, and a dispatcher that begins continues where the last one ended.
-
-// knowsHardness enters a job that is new, or that is another one after an edit.
+// registerHardness adds a job that is new, or that was edited. Everything about hardness follows
+// from the table, so a new dispatcher continues where the last one ended.
 func (c *Core) registerHardness(id jobs.ID) {
 	j := c.table.Job(id)
 	t := c.tupleOf(j.Spec)
@@ -190,15 +187,15 @@ func (c *Core) registerHardness(id jobs.ID) {
 	c.recheckHardness(id, j)
 }
 
-// looksAgain has a job looked at that is to wait, or runs, though it is too hard.
+// recheckHardness lets skipHarder look at a job that is open although it is too hard.
 func (c *Core) recheckHardness(id jobs.ID, j *jobs.Job) {
 	if c.tooHard(j) && !j.State.Terminal() {
 		c.hardness.todo = append(c.hardness.todo, uint32(id))
 	}
 }
 
-// hardnessMoves follows a job from one state to another. What has not timed out for
-// good says nothing: with --retry-timeouts it is the last try that counts.
+// updateHardness follows a job from one state to another. A timeout after which the job is tried
+// again does not count (--retry-timeouts).
 func (c *Core) updateHardness(id jobs.ID, j *jobs.Job, was jobs.JobState, edited bool) {
 	if len(j.Spec.Hardness) == 0 {
 		return
@@ -219,7 +216,7 @@ func (c *Core) recordTimeout(id jobs.ID, j *jobs.Job) {
 	c.hardness.add(t.f, bar{t.at, c.timeoutUsed(j), id})
 }
 
-// timeout returns how long a job may run; 0: as long as it likes.
+// timeout returns how long a job may run, or 0 if there is no limit.
 func (c *Core) timeout(s *jobs.Spec) time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout
@@ -227,8 +224,8 @@ func (c *Core) timeout(s *jobs.Spec) time.Duration {
 	return c.cfg.Timeout
 }
 
-// timeItHad returns how much time a job had that has timed out. The run's own timeout
-// may have been raised since: then it ran for less than that, by more than clocks are slewed.
+// timeoutUsed returns the time limit of a job that has timed out. The run's own timeout may have
+// been raised since. Then the job ran for less than the present limit, by more than clocks differ.
 func (c *Core) timeoutUsed(j *jobs.Job) time.Duration {
 	limit := grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j)
 	if c.cfg.TimeoutGrowth > 1 && j.Failures > 0 {
@@ -251,7 +248,7 @@ func (c *Core) tooHard(j *jobs.Job) bool {
 	return t != nil && t.by != 0
 }
 
-// whyTooHard describes which timeout it is that a job need not be tried for.
+// whyTooHard describes the timeout because of which a job need not be tried.
 func (c *Core) whyTooHard(j *jobs.Job) string {
 	t := c.tupleOf(j.Spec)
 	if t.why == "" {
@@ -263,8 +260,8 @@ func (c *Core) whyTooHard(j *jobs.Job) string {
 	return t.why
 }
 
-// skipsWait reports whether jobs must not be skipped yet: people are just changing which of
-// them begin again, or what the hosts have may count for more.
+// skippingWaits reports whether jobs must not be skipped yet: requests may change which of them
+// begin again, or attempts that the hosts have may count for more.
 func (c *Core) skippingWaits() bool {
 	return len(c.requests) > 0 || c.reconcileUntil > 0 && c.table.Damaged
 }
@@ -274,8 +271,8 @@ func (c *Core) hardnessPending() bool {
 	return c.hardness.stale || c.hardness.done < len(c.hardness.todo)
 }
 
-// skipHarder skips the queued jobs that need not be tried any more, and stops those
-// that run; many of them over several steps.
+// skipHarder skips the queued jobs that need not be tried any more, and stops those that run, at
+// most maxPerStep in a Step.
 func (c *Core) skipHarder() {
 	if !c.hardnessPending() || c.skippingWaits() {
 		return
@@ -296,7 +293,7 @@ func (c *Core) skipHarder() {
 	}
 }
 
-// workOut finds out again what the timeouts of a batch say.
+// rebuildFamily computes the timeouts of a batch again from the states of its jobs.
 func (c *Core) rebuildFamily(f *family) {
 	f.bars, f.stale = nil, false
 	for _, t := range f.list {

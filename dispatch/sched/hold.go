@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// hold is a reason why a host that is up may not use any slot.
+// hold is why a host that is up may not use any slot.
 type hold uint8
 
 const (
@@ -40,13 +40,13 @@ type holdState struct {
 	quietChangeAt time.Duration // when quiet hours begin or end next
 }
 
-// wedgeAfter is how long the file system of a host's attempts may take to answer
-// before the host starts nothing more: a job could not even make its claim.
+// wedgeAfter is how long the file system of a host's attempts may take to answer before the host
+// starts nothing more. A job could not even make its claim.
 const wedgeAfter = 10 * time.Second
 
-// floored names the floor that a host is below. A host that has a floor is held
-// until it has measured: all its slots would be filled before the first heartbeat. Free disk
-// space that is not known in time is assumed to be unchanged.
+// floor returns which of the host's limits forbids to start anything. A host with limits is held
+// until its first measurement; otherwise all its slots would be filled before. If its free disk
+// space is not reported in time, it is assumed to be unchanged.
 func (h *host) floor() hold {
 	s, b := h.spec, &h.heartbeat
 	switch {
@@ -72,7 +72,7 @@ func (h *host) floor() hold {
 	return notHeld
 }
 
-// take keeps what a heartbeat says for the floors.
+// storeMeasurement stores a heartbeat.
 func (h *host) storeMeasurement(b *hosts.Beat) {
 	h.heartbeat, h.measured = *b, true
 	if b.DiskFree >= 0 {
@@ -80,7 +80,7 @@ func (h *host) storeMeasurement(b *hosts.Beat) {
 	}
 }
 
-// holdWhy describes for people what holds the host, to follow its name; "" if nothing does.
+// holdWhy describes what holds the host, in words that follow its name, or returns "".
 func (h *host) holdWhy() string {
 	s, b := h.spec, &h.heartbeat
 	why := ""
@@ -129,11 +129,11 @@ func compareWord(load, limit float64) string {
 	return "over"
 }
 
-// holdEvery is the least time between two reports of a host's holds.
+// reportInterval is the shortest time between two reports of a host's holds.
 const reportInterval = time.Minute
 
-// tellHolds reports when a host begins or ceases to start nothing while jobs wait for
-// it. What has changed back within holdEvery is not told.
+// reportHolds reports when a host begins or ceases to start nothing while jobs wait for it. A
+// change that has been reversed within reportInterval is not reported.
 func (c *Core) reportHolds() {
 	for _, h := range c.hosts {
 		// These matter to what runs there, too, and when nothing more is launched.
@@ -162,110 +162,4 @@ func (c *Core) wanted(h *host) bool {
 		}
 	}
 	return false
-}
-
-// Quiet hours: in the host's own local time nothing is started there; what
-// runs continues, and what is buffered comes back for the others. The host's zone is
-// that of its latest hello, so that a change of the clocks counts from the next one.
-
-const (
-	day          = 24 * time.Hour
-	maxZone      = 14 * 60 * 60 // seconds
-	noQuietAhead = time.Duration(-1)
-)
-
-// timeOfDay returns how long ago midnight was in a zone so many seconds east of UTC.
-func timeOfDay(at jobs.Stamp, zone int) time.Duration {
-	d := (time.Duration(at)%day + time.Duration(zone)*time.Second) % day
-	return (d + day) % day
-}
-
-// quietLeft returns for how long it is quiet from a time of day on, spans that
-// follow on each other taken together: 0 when it is not, a day when it always is.
-func quietLeft(spans []hosts.Quiet, at time.Duration) time.Duration {
-	var left time.Duration
-	for left < day {
-		more := time.Duration(0)
-		for _, q := range spans {
-			more = max(more, spanLeft(q, (at+left)%day))
-		}
-		if more == 0 {
-			return left
-		}
-		left += more
-	}
-	return day
-}
-
-// spanLeft returns how much of one span is left, 0 outside of it.
-func spanLeft(q hosts.Quiet, at time.Duration) time.Duration {
-	switch {
-	case q.From < q.To && at >= q.From && at < q.To:
-		return q.To - at
-	case q.From > q.To && at >= q.From: // over midnight
-		return day - at + q.To
-	case q.From > q.To && at < q.To:
-		return q.To - at
-	}
-	return 0
-}
-
-// untilQuiet returns how long it is to the next beginning of a span; noQuieter
-// when there is none.
-func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
-	next := noQuietAhead
-	for _, q := range spans {
-		if d := (q.From - at + 2*day) % day; q.From != q.To && (next < 0 || d < next) {
-			next = d
-		}
-	}
-	return next
-}
-
-// keepQuiet lets quiet hours begin and end.
-func (c *Core) updateQuietHours() {
-	for _, h := range c.hosts {
-		if len(h.spec.Quiet) == 0 || !h.answers() {
-			continue
-		}
-		at := timeOfDay(c.now.Wall, h.hello.ZoneSeconds)
-		left := quietLeft(h.spec.Quiet, at)
-		was := h.quiet
-		h.quiet, h.quietChangeAt = left > 0, c.now.Mono+left
-		if !h.quiet {
-			h.quietChangeAt = c.now.Mono + untilQuiet(h.spec.Quiet, at)
-		}
-		if h.quiet {
-			h.quietEnd = clockTime(at+left, left)
-		}
-		switch {
-		case h.quiet && !was:
-			h.reserved = nil
-			h.withdrawAll()
-			goesOn := ""
-			if h.running > 0 {
-				goesOn = "; its running jobs continue"
-			}
-			c.logf(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.quietText(), goesOn)
-		case was && !h.quiet:
-			c.logf(h.spec.Name, 0, "%s is used again: its quiet hours are over", h.spec.Name)
-		}
-	}
-}
-
-// clockTime writes the end of a rest, the host's local time: "06:00"; "" when the
-// rest has no end.
-func clockTime(at, left time.Duration) string {
-	if left >= day {
-		return ""
-	}
-	at %= day
-	return fmt.Sprintf("%02d:%02d", at/time.Hour, at%time.Hour/time.Minute)
-}
-
-func (h *host) quietText() string {
-	if h.quietEnd == "" {
-		return "starts nothing all day (quiet hours)"
-	}
-	return "rests until " + h.quietEnd + " (quiet hours)"
 }

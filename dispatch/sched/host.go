@@ -44,7 +44,7 @@ func newHost(s *hosts.Host, index int) *host {
 	return h
 }
 
-// slots returns how many slots the host has: as it was given, or by its rule.
+// slots returns how many slots the host has: by a person's request, or by its rule.
 func (h *host) slots() int {
 	if h.givenSlots > 0 {
 		return h.givenSlots
@@ -52,8 +52,8 @@ func (h *host) slots() int {
 	return h.ruleSlots()
 }
 
-// rule returns how many slots it has by its rule; 0 when that depends on its cores and
-// it has never answered.
+// ruleSlots returns how many slots the host has by its rule. It is 0 if that depends on its cores
+// and it has never answered.
 func (h *host) ruleSlots() int {
 	switch {
 	case h.hello != nil && h.hello.Slots > 0:
@@ -64,26 +64,26 @@ func (h *host) ruleSlots() int {
 	return max(0, h.spec.Slots.Fixed)
 }
 
-// takes reports whether new work may go to the host at all now.
+// acceptsJobs reports whether new jobs may go to the host.
 func (h *host) acceptsJobs() bool {
 	return !h.leaving && h.answers() && h.state == Up && !h.draining && !h.probation.paused && !h.quiet && !h.removed && h.next == nil
 }
 
-// onFirstDial reports whether the first connection attempt to the host is under way: it
+// isFirstDial reports whether the first connection attempt to the host has not been answered: it
 // may come up at any moment.
 func (h *host) isFirstDial() bool { return h.dialing && !h.known && h.failures == 0 }
 
-// free returns the whole slots that nothing of ours occupies.
+// free returns how many whole slots our attempts do not occupy.
 func (h *host) free() int { return h.limit - h.occupied }
 
-// learn stores what a hello contains about the machine.
+// storeHello stores what a hello contains about the machine.
 func (h *host) storeHello(m *hosts.Hello) {
 	m = boundedHello(h.spec, m)
 	h.hello = m
 	h.setGPUs(h.spec.GPUNumbers(m))
 }
 
-// HostState is where a host stands.
+// HostState is the state of a host.
 type HostState uint8
 
 // The host states.
@@ -105,7 +105,7 @@ var hostStateNames = [...]string{"connecting", "up", "suspect", "lost", "backing
 // String returns the word used in JSON and on the screen.
 func (s HostState) String() string { return hostStateNames[s] }
 
-// HostView is what a screen may know of a host: a copy, safe to keep.
+// HostView is a copy of what a screen may show of a host.
 type HostView struct {
 	Name     string
 	State    HostState
@@ -130,8 +130,8 @@ type HostView struct {
 	Idle     time.Duration // how long an instance that is up has had no work; 0: it has, or is no instance
 }
 
-// Hosts returns a view of every host, in inventory order, and of instances that are no
-// hosts yet or no longer.
+// Hosts returns a view of every host, in the order of the inventory, and of instances that have no
+// host.
 func (c *Core) Hosts() []HostView {
 	views := make([]HostView, 0, len(c.hosts))
 	for _, h := range c.hosts {
@@ -147,13 +147,13 @@ func (c *Core) Hosts() []HostView {
 	return c.addInstanceViews(views)
 }
 
-// Why a host is out of use that a person took out of it.
+// These are the reasons of a host that a person took out of use.
 const (
 	drainingWhy = "a person asked for it: what runs there finishes, nothing more starts"
 	stoppedWhy  = "stopped by a person: what ran there was ended, nothing more starts"
 )
 
-// usableNow is usable of a host that takes new jobs, and 0 of any other.
+// usableNow returns the usable slots of a host that accepts jobs, and 0 for any other.
 func (h *host) usableNow() float64 {
 	if !h.acceptsJobs() {
 		return 0
@@ -161,7 +161,7 @@ func (h *host) usableNow() float64 {
 	return h.usable
 }
 
-// shown returns the state that a person wants to know and the reason for it.
+// publicState returns the state that a person wants to know, and its reason.
 func (h *host) publicState() (HostState, string) {
 	switch {
 	case !h.linked:
@@ -186,12 +186,12 @@ func (h *host) publicState() (HostState, string) {
 	return h.state, h.holdWhy()
 }
 
-// mostNamed bounds the hosts that Stuck names.
+// maxNamed is the number of hosts that Stuck names.
 const maxNamed = 3
 
-// Stuck explains why no host starts a job though jobs are ready, in a sentence to follow
-// "nothing can start: "; "" if one may, if nothing is ready, or if nothing is to be
-// launched at all. What goes wrong by itself comes before what a person asked for.
+// Stuck explains why no host starts a job though jobs are ready, in words that follow "nothing can
+// start: ". It returns "" if a host may start one, if nothing is ready, or if nothing is to be
+// launched at all. Failures come before what a person asked for.
 func (c *Core) Stuck() string {
 	if c.closed() || c.queue.ready == 0 {
 		return ""
@@ -214,7 +214,7 @@ func (c *Core) Stuck() string {
 	return strings.Join(why, "; ")
 }
 
-// standsText describes what keeps a host from taking jobs, to follow its name.
+// stateText describes why a host does not accept jobs, in words that follow its name.
 func (h *host) stateText() string {
 	state, reason := h.publicState()
 	if state == Up {
@@ -227,7 +227,7 @@ func (h *host) stateText() string {
 	return text
 }
 
-// buffered counts the attempts sent to a host and not known to have started.
+// buffered returns how many attempts were sent to the host and are not known to have started.
 func (h *host) buffered() int {
 	if h.occupied == h.running {
 		return 0

@@ -18,7 +18,7 @@ type hostRequest struct {
 	givenSlots int           // instead of the number by its rule; 0: by its rule
 }
 
-// wish is what a person asked of the host.
+// wish returns what people have asked of the host.
 func (h *host) wish() jobs.HostWish {
 	w := jobs.HostWish{Slots: int32(h.givenSlots)}
 	switch {
@@ -30,15 +30,15 @@ func (h *host) wish() jobs.HostWish {
 	return w
 }
 
-// keepWish records what a person has just asked of a host, if it is something new.
+// recordHostRequest records what a person has just asked of a host, if that is new.
 func (c *Core) recordHostRequest(h *host) {
 	if w := h.wish(); w != c.table.Hosts[h.spec.Name] {
 		c.emit(jobs.Record{Kind: jobs.KindHost, Host: h.spec.Name, Count: int(w.Use), Slot: int(w.Slots)})
 	}
 }
 
-// pauseRun records that a person pauses launching or lets it continue. It returns why it does
-// nothing.
+// pauseRun pauses launching, or continues it, at the request of a person. It returns why it does
+// nothing, or "".
 func (c *Core) pauseRun(on bool) (refused string) {
 	r := jobs.Record{Kind: jobs.KindPause}
 	switch {
@@ -53,8 +53,8 @@ func (c *Core) pauseRun(on bool) (refused string) {
 	return ""
 }
 
-// heedWishes applies the recorded requests when a dispatcher begins. It reports them,
-// so that a host that is up and takes no jobs is no surprise.
+// applyHostRequests applies the recorded requests when a dispatcher begins. It reports them, so
+// that a host that is up and takes no jobs is no surprise.
 func (c *Core) applyHostRequests() {
 	if c.table.Paused {
 		c.logf("", 0, "launching is still paused, as a person asked; p on the screen (dcs-tui attach) continues it")
@@ -64,7 +64,7 @@ func (c *Core) applyHostRequests() {
 	}
 }
 
-// heedWish applies what was asked of a host.
+// applyHostRequest applies what was asked of a host.
 func (c *Core) applyHostRequest(h *host) {
 	w := c.table.Hosts[h.spec.Name]
 	h.draining, h.stopped, h.givenSlots = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)
@@ -83,7 +83,7 @@ func (c *Core) applyHostRequest(h *host) {
 	}
 }
 
-// drainHost returns why it does nothing, "" if it does.
+// drainHost drains a host, stops it, or uses it again. It returns why it does nothing, or "".
 func (c *Core) drainHost(e DrainHost) (refused string) {
 	h := c.byName[e.Host]
 	switch {
@@ -115,22 +115,22 @@ func (c *Core) drainHost(e DrainHost) (refused string) {
 	return ""
 }
 
-// endWarned ends what runs on a host that is to be stopped when the warning has had its time.
+// endWarned ends what runs on a stopped host when the time after the warning is over.
 func (c *Core) endWarned(h *host) {
 	if h.stopped && h.warnBy <= c.now.Mono {
 		c.endAttempts(h, "the host is being drained")
 	}
 }
 
-// endAttempts ends the running attempts of a host and queues their jobs again, without
-// charging a try.
+// endAttempts ends the attempts of a host. Their jobs are queued again, without charging a try.
 func (c *Core) endAttempts(h *host, why string) {
 	for f := h.head; f != nil; f = f.next {
 		c.endAttempt(f, why)
 	}
 }
 
-// endAttempt does so with one attempt. One that was withdrawn has probably not started.
+// endAttempt ends one attempt like endAttempts. It leaves one that was withdrawn alone, which has
+// probably not started.
 func (c *Core) endAttempt(f *inFlight, why string) {
 	if !f.killed && !f.withdrawn {
 		f.requeue = true
@@ -138,9 +138,8 @@ func (c *Core) endAttempt(f *inFlight, why string) {
 	}
 }
 
-// SetSlots gives a host so many slots from now on, more or fewer than its rule says;
-// 0 gives it back to its rule. What runs beyond them continues. It holds until it is taken
-// back: when the host comes back, and for every later dispatcher.
+// SetSlots gives a host a number of slots instead of that of its rule; 0 returns it to its rule.
+// What runs beyond them continues. It holds until it is taken back, also for later dispatchers.
 type SetSlots struct {
 	Host  string
 	Slots int
@@ -149,7 +148,7 @@ type SetSlots struct {
 
 func (SetSlots) event() {}
 
-// setSlots returns why it does nothing, "" if it does.
+// setSlots returns why it does nothing, or "".
 func (c *Core) setSlots(e SetSlots) (refused string) {
 	h := c.byName[e.Host]
 	n := min(max(e.Slots, 0), jobs.MaxSlots)
@@ -182,7 +181,7 @@ func (c *Core) setSlots(e SetSlots) (refused string) {
 	return ""
 }
 
-// noHost returns that the inventory has no host of this name.
+// noHost returns the error text for a host that the inventory does not have.
 func (c *Core) noHost(name string) string {
 	names := make([]string, len(c.hosts))
 	for i, h := range c.hosts {

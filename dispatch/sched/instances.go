@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Commands about instances. All are carried out apart from the engine.
+// These are the commands about instances. The dispatcher carries them out apart from its engine.
 type (
 	// CreateInstance runs the create command; answered by InstanceCreated.
 	CreateInstance struct{ Provider, Name string }
@@ -28,7 +28,7 @@ type (
 	UseInstances struct{ Names []string }
 )
 
-// Events about instances. Err is for people; "": all is well.
+// These are the events about instances. Err is for people; "" means success.
 type (
 	InstanceCreated    struct{ Name, Err string }
 	InstanceTerminated struct{ Name, Err string }
@@ -42,8 +42,8 @@ type (
 	}
 )
 
-// SetProviders is the complete set of providers from now on. One that is not in it any more
-// creates nothing and keeps terminating what it has created.
+// SetProviders is the complete set of providers from now on. A provider that is not in it creates
+// nothing more, and still terminates its instances.
 type SetProviders struct{ Providers []*hosts.Provider }
 
 func (SetProviders) event()       {}
@@ -115,7 +115,7 @@ type instance struct {
 	tryAt             time.Duration
 }
 
-// beginProviding takes over what the table contains about instances.
+// beginProviding takes over the instances in the table.
 func (c *Core) beginProviding() {
 	c.setProviders(SetProviders{c.cfg.Providers})
 	for _, name := range slices.Sorted(maps.Keys(c.table.Instances)) {
@@ -210,7 +210,7 @@ func (c *Core) addInstance(p *provider, name string, n int) *instance {
 	return in
 }
 
-// learn handles how long an instance took to answer.
+// learnStartup updates the startup time of the provider's instances.
 func (p *provider) learnStartup(took time.Duration) {
 	took = min(max(took, time.Second), 24*time.Hour)
 	if !p.learned {
@@ -219,8 +219,8 @@ func (p *provider) learnStartup(took time.Duration) {
 	p.startup += (took - p.startup) / 2
 }
 
-// limit is how long an instance may take to answer. Of an allocation, the time in the queue of
-// its cluster does not count.
+// answerLimit returns how long an instance may take to answer. The time of an allocation in the
+// queue of its cluster does not count.
 func (p *provider) answerLimit() time.Duration {
 	if p.spec.Slurm != nil {
 		return max(minStartupLimit, startupLimit*p.spec.Startup)
@@ -228,7 +228,7 @@ func (p *provider) answerLimit() time.Duration {
 	return max(minStartupLimit, startupLimit*max(p.startup, p.spec.Startup))
 }
 
-// trouble reports a problem with a provider, once.
+// reportProblem reports a problem of a provider, once.
 func (c *Core) reportProblem(p *provider, host, text string) {
 	if p.problem != text {
 		c.logf(host, 0, "%s", text)
@@ -236,13 +236,13 @@ func (c *Core) reportProblem(p *provider, host, text string) {
 	p.problem = text
 }
 
-// after returns how long to wait after so many failures in a row.
+// afterFailures returns the delay after n failures in a row.
 func (c *Core) afterFailures(n int) time.Duration {
 	return c.jitter(min(4*doubling(n), maxCommandDelay))
 }
 
-// commandEnded handles the end of a command about an instance. It returns nil for an
-// instance that nothing was asked about.
+// commandEnded handles the end of a command about an instance. It returns nil if no command was
+// under way.
 func (c *Core) commandEnded(name, err string) *instance {
 	in := c.instanceOf(name)
 	if in == nil || !in.busy {
@@ -259,7 +259,7 @@ func (c *Core) commandEnded(name, err string) *instance {
 	return in
 }
 
-// instanceOf returns the instance to which a host belongs; nil: it is no instance.
+// instanceOf returns the instance that a host belongs to, or nil.
 func (c *Core) instanceOf(host string) *instance { return c.provisions.byName[hosts.InstanceOf(host)] }
 
 func (c *Core) instanceCreated(e InstanceCreated) {
@@ -301,8 +301,8 @@ func (c *Core) instanceFetched(e InstanceFetched) {
 	}
 }
 
-// instancesListed learns which instances exist. A list counts for an instance only if it
-// was asked for after the last command about the instance had ended.
+// instancesListed handles a provider's list. A list counts for an instance only if it was
+// requested after the last command about the instance had ended.
 func (c *Core) instancesListed(e InstancesListed) {
 	p := c.provider(e.Provider)
 	if p == nil || !p.listing {
@@ -356,8 +356,8 @@ func (c *Core) instancesListed(e InstancesListed) {
 	}
 }
 
-// foundInstance handles an instance that no record says exists: the create command of an
-// earlier dispatcher ended late, or records were lost.
+// foundInstance handles a listed instance of which there is no record, or which was assumed to be
+// gone: the create command of an earlier dispatcher ended late, or records were lost.
 func (c *Core) foundInstance(p *provider, name string, n int) {
 	was, known := c.table.Instances[name]
 	if known && was.Provider != p.spec.Name {
@@ -392,7 +392,7 @@ func (c *Core) instanceGone(in *instance, why string) {
 	}
 }
 
-// terminate records the termination and then has the command run.
+// terminate records the termination and runs the terminate command.
 func (c *Core) terminate(in *instance, why string) {
 	in.why, in.ending, in.busy = why, true, true
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceTerminating), Reason: why})

@@ -10,26 +10,25 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The set of hosts changes during a run. A host is known by its name, and the
-// machine behind a name may change: its address is edited, a name is given to a new
-// machine. Every machine has an id that was made on it, and the journal says which machine
-// was behind a name when an attempt was launched there. Only that machine settles the
-// attempt: another one under the same name knows nothing about it, whatever it finds.
+// The set of hosts changes during a run. A host is known by its name, and the machine behind a
+// name may change: its address is edited, or its name is given to a new machine. Every machine has
+// an id that was made on it. The journal records which machine was behind a name when an attempt
+// was launched there. Only that machine settles the attempt. Another one under the same name knows
+// nothing about it.
 
-// SetHosts is the complete set of hosts that the run is to use from now on. The core does
-// not change the hosts and keeps them.
+// SetHosts is the complete set of hosts that the run uses from now on. The core keeps the hosts
+// and does not change them.
 //
-// A new host is connected to. A host that is not in the set any more starts nothing, and
-// leaves when nothing of the run is open there; if it is added again before, it stays.
-// Another address counts when nothing is open at the old one, and the host starts nothing
-// until then. Setup, nice, and share_dir count from the next connection on, everything
-// else at once.
+// The core connects to a new host. A host that is not in the set any more starts nothing, and
+// leaves when nothing of the run is open there. If it is added again before that, it stays. A new
+// address counts when nothing is open at the old one, and the host starts nothing until then.
+// Setup, nice, and share_dir count from the next connection on, everything else at once.
 type SetHosts struct{ Hosts []*hosts.Host }
 
 func (SetHosts) event() {}
 
-// ChangeInventory records that a person added or removed a host, whatever the inventory
-// file says. Whoever gives SetHosts reads it in Table.Inventory.
+// ChangeInventory records that a person added or removed a host, whatever the inventory file
+// contains. The sender of SetHosts reads these records from Table.Inventory.
 type ChangeInventory struct {
 	Host    string
 	Change  int    // jobs.HostAdded or jobs.HostRemoved
@@ -38,15 +37,15 @@ type ChangeInventory struct {
 
 func (ChangeInventory) event() {}
 
-// Configure gives the specification by which a host is connected to from now on. The first
-// one for a host makes its agent.
+// Configure sets the specification for the next connections to a host. The first one for a host
+// creates its agent.
 type Configure struct {
 	Host string
 	Spec *hosts.Host
 }
 
-// Leave ends the part of a host in the run: nothing of the run is open there. Its agent
-// takes leave of it and ends.
+// Leave ends the part of a host in the run, because nothing of the run is open there. The agent
+// takes leave of the host and ends.
 type Leave struct{ Host string }
 
 // To returns the host.
@@ -64,7 +63,7 @@ type membership struct {
 	maxLostAfter time.Duration // the longest lost_after that it has had: leases may be that long
 }
 
-// changeInventory returns why it does nothing, "" if it does.
+// changeInventory returns why it does nothing, or "".
 func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 	had, ok := c.table.Inventory[e.Host]
 	h := c.byName[e.Host]
@@ -80,8 +79,8 @@ func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 	return ""
 }
 
-// comeBackTime is how long jobs that no host can run wait after a host was removed or
-// changed: the next change may bring one.
+// comeBackTime is how long jobs that no host can run wait after a host was removed or changed: the
+// next change may bring one.
 const comeBackTime = 10 * time.Minute
 
 func (c *Core) setHosts(e SetHosts) { c.regroup(hasAttempts, func() { c.changeSet(e.Hosts) }) }
@@ -121,7 +120,7 @@ func (c *Core) changeSet(set []*hosts.Host) {
 	c.setChanged()
 }
 
-// setChanged lets everything that depends on the set of hosts follow a change of it.
+// setChanged updates everything that depends on the set of hosts.
 func (c *Core) setChanged() {
 	for i, h := range c.hosts {
 		h.index = i
@@ -135,7 +134,8 @@ func (c *Core) setChanged() {
 	}
 }
 
-// regroup makes a change on which the classes of some jobs depend.
+// regroup makes a change on which the classes of some ready jobs depend, and puts those jobs into
+// their new classes.
 func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 	var again []jobs.ID
 	for i, spot := range c.queue.states {
@@ -160,12 +160,12 @@ func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 	}
 }
 
-// every chooses all jobs for regroup, tried those whose classes depend on their attempts'
-// hosts (pastOf).
+// allJobs and hasAttempts choose jobs for regroup: all, or those whose classes depend on the hosts
+// of their attempts (pastOf).
 func allJobs(*jobs.Job) bool       { return true }
 func hasAttempts(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 
-// specs returns the hosts of the set.
+// specs returns the hosts that are not removed.
 func (c *Core) specs() []*hosts.Host {
 	var list []*hosts.Host
 	for _, h := range c.hosts {
@@ -208,7 +208,7 @@ func (c *Core) removeHost(h *host) {
 	h.withdrawAll()
 }
 
-// changeHost takes a host's new specification in, and reports whether it is another one.
+// changeHost applies a host's new specification, and reports whether it differs from the old one.
 func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 	is := h.spec
 	if h.next != nil {
@@ -238,13 +238,13 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 	return true
 }
 
-// elsewhere reports whether b leads to another place than a, or by another way.
+// addressDiffers reports whether b leads to another machine than a, or by another way.
 func addressDiffers(a, b *hosts.Host) bool {
 	return !slices.Equal(a.Addresses, b.Addresses) || a.Port != b.Port || a.User != b.User || a.Identity != b.Identity ||
 		!slices.Equal(a.Jump, b.Jump) || a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
 }
 
-// respecify lets a specification count.
+// respecify replaces the specification of a host.
 func (c *Core) respecify(h *host, s *hosts.Host) {
 	rule := h.spec.Slots
 	if !slices.Equal(h.spec.Queues, s.Queues) {
@@ -265,7 +265,8 @@ func (c *Core) respecify(h *host, s *hosts.Host) {
 	}
 }
 
-// moveHosts lets hosts go to their new addresses, and leave, when nothing is open there.
+// moveHosts moves hosts to their new addresses and lets removed ones leave, if nothing is open
+// there.
 func (c *Core) moveHosts() {
 	for i := 0; i < len(c.hosts); i++ {
 		h := c.hosts[i]
@@ -327,16 +328,15 @@ func (c *Core) absentWith(name string, machine int32) int {
 	return slices.IndexFunc(c.absent, func(o *host) bool { return o.isMachine(name, machine) })
 }
 
-// is reports whether the host is the machine of that number under that name.
+// isMachine reports whether the host is that machine under that name.
 func (h *host) isMachine(name string, machine int32) bool {
 	return h.spec.Name == name && (machine == 0 || h.machine == machine)
 }
 
-// has reports whether the attempt is one of the machine that is behind the host's name.
+// owns reports whether the attempt is on the machine behind the host's name.
 func (h *host) owns(a *jobs.Attempt) bool { return h.isMachine(a.Host, a.Machine) }
 
-// hostWith returns the host that has the attempts of a machine under a name; nil if no
-// open or lost attempt is known there.
+// hostWith returns the host that has the attempts of a machine under a name, or nil.
 func (c *Core) hostWith(name string, machine int32) *host {
 	if h := c.byName[name]; h != nil && h.isMachine(name, machine) {
 		return h
@@ -347,9 +347,9 @@ func (c *Core) hostWith(name string, machine int32) *host {
 	return nil
 }
 
-// hostOf is hostWith, and makes the host if there is none. A machine that cannot be asked,
+// hostOf is like hostWith, and creates the host if there is none. A machine that cannot be asked,
 // because the inventory lacks its name or has another machine behind it, is kept beside the
-// inventory: its attempts wait for the lost rule.
+// inventory. Its attempts wait until they are lost.
 func (c *Core) hostOf(name string, machine int32) *host {
 	if h := c.hostWith(name, machine); h != nil {
 		return h
@@ -366,8 +366,8 @@ func (c *Core) hostOf(name string, machine int32) *host {
 
 const anotherMachine = "another machine answers under its name"
 
-// identify records which machine answers under a host's name. If it is another one than
-// before, what is open on that one is kept apart: this one cannot tell of it.
+// identify records which machine answers under a host's name. If it is not the same as before, the
+// open attempts of the previous machine are kept apart, because this one knows nothing about them.
 func (c *Core) identify(h *host, id string) {
 	name := h.spec.Name
 	if id == "" || h.machine != 0 && c.table.Machines[jobs.Machine{Host: name, ID: id}] == h.machine {
@@ -406,7 +406,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 	}
 }
 
-// takeFrom moves what is on another host in the books to this one, which has nothing.
+// takeFrom moves the attempts of another host to this one, which has none.
 func (h *host) takeFrom(o *host) {
 	for f := o.head; f != nil; f = f.next {
 		o.count(f, -1)
@@ -419,10 +419,10 @@ func (h *host) takeFrom(o *host) {
 	h.known = true
 }
 
-// leavingWhy is the reason why a removed host takes no jobs.
+// leavingWhy returns why a removed host accepts no jobs.
 func (h *host) leavingWhy() string {
 	return fmt.Sprintf("removed from the inventory: %s open there, then it leaves", jobs.Plural(h.open, "attempt"))
 }
 
-// movingWhy is the reason why a host with a new address takes no jobs.
+// movingWhy is why a host with a new address accepts no jobs.
 const movingWhy = "its new address is used when its attempts at the old one have ended"

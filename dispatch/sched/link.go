@@ -38,7 +38,7 @@ type linkState struct {
 	leasedBefore time.Duration // when the leases of earlier dispatchers have run out; 0: not later than ours
 }
 
-// connect asks for a connection now.
+// connect asks for a connection to the host.
 func (c *Core) connect(h *host) {
 	if h.linked || h.dialing || h.index < 0 {
 		return
@@ -47,7 +47,7 @@ func (c *Core) connect(h *host) {
 	h.outbox.connect = true
 }
 
-// cut marks the link as gone: the fate of everything there is unknown.
+// cut marks the link as down. The fate of all attempts there is then unknown.
 func (c *Core) cut(h *host) {
 	if !h.isMute() {
 		h.cutAt = c.now.Mono
@@ -144,8 +144,8 @@ func (c *Core) hostHeartbeat(e HostBeat) {
 	c.checkCounts(h)
 }
 
-// hostDown handles a failed connection attempt or the end of a link. A link
-// that gave at least one beat is tried again at once; otherwise the pause grows.
+// hostDown handles a failed connection attempt, or the end of a link. After a link with at least
+// one heartbeat the connection is tried again at once. Otherwise the delay grows.
 func (c *Core) hostDown(e HostDown) {
 	h := c.byName[e.Host]
 	if h == nil {
@@ -189,7 +189,7 @@ func (c *Core) hostDown(e HostDown) {
 	}
 }
 
-// watchLinks does what the passing of time asks of the links.
+// watchLinks acts on links whose timers have expired.
 func (c *Core) watchLinks() {
 	for _, h := range c.hosts {
 		if h.linked && c.now.Mono-h.lastSeen >= SuspectAfter {
@@ -217,7 +217,7 @@ func (c *Core) watchLinks() {
 	}
 }
 
-// fence stops everything: another dispatcher owns the run now.
+// fence stops everything, because another dispatcher owns the run.
 func (c *Core) fence(h *host, epoch int) {
 	if !c.fenced {
 		c.fenced = true
@@ -225,8 +225,8 @@ func (c *Core) fence(h *host, epoch int) {
 	}
 }
 
-// accepts records that a host has really started an attempt. An answer that one is in
-// a supervisor's hands proves less: that one may be failing to make its claim.
+// accepts resets the refusals of a host that has really started an attempt. A supervisor that has
+// an attempt proves less, because it may be failing to make its claim.
 func (c *Core) accepts(id jobs.AttemptID) {
 	if f := c.inFlight[id]; f != nil {
 		f.host.probation.refusals = 0
@@ -236,8 +236,8 @@ func (c *Core) accepts(id jobs.AttemptID) {
 	}
 }
 
-// refused handles attempts that a host refused. A host that keeps refusing
-// pauses a little longer each time, or launch and refusal would chase each other.
+// handleRefused handles attempts that a host refused. A host that keeps refusing pauses for longer
+// each time. Otherwise launches and refusals would follow each other without end.
 func (c *Core) handleRefused(e HostRefused) {
 	h := c.byName[e.Host]
 	if h != nil && e.Msg.FencedBy > 0 {
@@ -259,7 +259,7 @@ func (c *Core) handleRefused(e HostRefused) {
 	}
 }
 
-// permanentPause is how long a host pauses that only a person can repair.
+// permanentPause is the delay before a host is tried again that only a person can repair.
 const permanentPause = time.Minute
 
 // shortPause bounds the pause while a host has been away for less than
@@ -270,8 +270,8 @@ const (
 	shortPause = 8 * time.Second
 )
 
-// pause returns how long to wait after n failures in a row, n >= 1, of a host
-// that has been away so long: random(0.5, 1) x min(2^n s, cap) (as in BOINC).
+// pause returns how long to wait after n >= 1 failures in a row: random(0.5, 1) x min(2^n s, cap),
+// as in BOINC. The cap is lower for a host that has not been away for long.
 func (c *Core) pause(n int, away time.Duration) time.Duration {
 	limit := c.cfg.BackoffCap
 	if away < shortAway {

@@ -11,9 +11,9 @@ import (
 // leaseMargin covers the drift between two machines' clocks.
 const leaseMargin = 2 * time.Second
 
-// OwnerFor is how long after it has last seen that the run is its own a dispatcher may
-// still extend leases. One that was taken over, and whose run directory hangs, would
-// keep a host's lease alive that its successor believes to have run out.
+// OwnerFor is how long a dispatcher may still extend leases after it has last seen that the run is
+// its own. A dispatcher that was taken over and whose run directory hangs would otherwise keep a
+// lease alive that its successor considers expired.
 const OwnerFor = 10 * time.Second
 
 // absence is what is known of the time that a host has been away.
@@ -24,10 +24,10 @@ type absence struct {
 	mismatchSince time.Duration // since when it has reported fewer attempts than we count; 0: it does not
 }
 
-// giveUpLost gives up the attempts of hosts that have been silent for too long.
-// Nobody is charged. Attempts stay where they are when their job
-// says so, while the host's heartbeat file moves, or when more than half of all hosts went silent together: then it is
-// our network that is gone, and nothing is gained elsewhere.
+// giveUpLost gives up the attempts of hosts that have been silent for too long. Nobody is charged.
+// Attempts are not given up if their job forbids it, while the host's heartbeat file changes, or
+// if more than half of all hosts went silent together. In that case our own network is down, and
+// the jobs would gain nothing elsewhere.
 func (c *Core) giveUpLost() {
 	for _, h := range c.everyHost() {
 		if h.linked || (!h.known || h.state == Lost) && h.open == 0 || c.now.Mono < h.lostAt() {
@@ -63,7 +63,7 @@ func (c *Core) giveUpLost() {
 	}
 }
 
-// silence describes for how long a host has sent no heartbeat, and why.
+// silenceText describes how long a host has sent no heartbeat, and why.
 func (c *Core) silenceText(h *host) string {
 	s := noSign + short(c.now.Mono-h.lastHeard)
 	if h.reason != "" && !strings.HasPrefix(h.reason, noSign) {
@@ -75,8 +75,8 @@ func (c *Core) silenceText(h *host) string {
 // lostAt returns when a silent host is given up.
 func (h *host) lostAt() time.Duration { return h.lastHeard + h.spec.LostAfterOrDefault() }
 
-// Lease returns for how long after its last heartbeat a host may start what it was
-// handed. With copies (copies.go) that is shorter: the end of the run waits for it.
+// Lease returns for how long after its last heartbeat a host may start what it was sent. With
+// copies it is shorter, because the end of the run waits for it.
 func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
 	if cfg.Copies > 1 {
 		lostAfter = min(lostAfter, copyLease)
@@ -84,10 +84,10 @@ func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
 	return max(lostAfter, cfg.Buffer)
 }
 
-// leaseEnd returns when an attempt sent to a host that is cut off can certainly
-// not start any more: the lease is extended only from heartbeats that were taken in
-// while the link was up, the last of them at the latest when it was cut. With copies
-// the end of the run waits for this: then that last sign counts.
+// leaseEnd returns when an attempt that was sent to a host that is cut off can certainly not start
+// any more. A lease is extended only by heartbeats accepted while the link was up, so it ends a
+// lease after the link was cut at the latest. With copies the end of the run waits for this time.
+// Then it counts from the last heartbeat.
 func (c *Core) leaseEnd(h *host) time.Duration {
 	switch {
 	case h.inherited:
@@ -98,8 +98,8 @@ func (c *Core) leaseEnd(h *host) time.Duration {
 	return h.cutAt + c.longLease(h)
 }
 
-// longLease is how long a lease of a run without copies lasts at most, as an earlier
-// dispatcher may have given it.
+// longLease returns the longest lease of a run without copies, as an earlier dispatcher may have
+// given it.
 func (c *Core) longLease(h *host) time.Duration {
 	return max(h.maxLostAfter, c.cfg.Buffer) + leaseMargin
 }
@@ -122,6 +122,8 @@ func (c *Core) leased(h *host) string {
 	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, short(left))
 }
 
+// mayLose reports whether an attempt of a lost host may be given up. wait is set if the jobs of
+// the host wait for it, and isAlive if its heartbeat file changes.
 func (c *Core) mayLose(h *host, f *inFlight, wait, breathes bool) bool {
 	if (!f.started || f.unconfirmed) && c.now.Mono < c.leaseEnd(h) {
 		return false // it could still start there
@@ -143,21 +145,20 @@ func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
 	return c.cfg.OnLost
 }
 
-// goesAstray records that an attempt given up may still be alive on its host. The
-// host is asked when it is back, and until it has answered it does not get the job.
+// orphan records that an attempt that was given up may still be alive on its host. The host is
+// asked when it is back. Until it has answered it does not get the job.
 func (c *Core) orphan(h *host, id jobs.AttemptID) {
 	h.orphans = append(h.orphans, id)
 	c.orphaned[id] = true
 }
 
-// deadliest is how many hosts may die under a job before the job is to blame. One
-// that was given up and has not come back may have died: a job that takes its hosts down
-// for good must not get the last of them. One that came back and knew the attempt was
-// only out of reach.
+// maxDeathsOnHosts is how many hosts may die under a job before the job is to blame. A host that
+// was given up and has not come back may have died. A job that takes its hosts down for good must
+// not get the last of them. A host that came back and knew the attempt was only out of reach.
 const maxDeathsOnHosts = 3
 
-// deadliestOfInstances is the same for hosts on demand: spot instances and nodes of
-// preemptible partitions end while jobs run that are not to blame.
+// maxDeathsOnInstances is the same for hosts on demand: spot instances and nodes of preemptible
+// partitions end under jobs that are not to blame.
 const maxDeathsOnInstances = 10
 
 // maxDeaths returns how many hosts like h may die under a job before the job fails.
@@ -168,8 +169,8 @@ func (c *Core) maxDeaths(h *host) int {
 	return maxDeathsOnHosts
 }
 
-// lose closes an attempt without an outcome: its host is given up, or the
-// attempt is proved dead. The job goes to the front of the queue.
+// lose closes an attempt without an outcome, because its host is given up or the attempt has died.
+// The job goes to the front of the queue.
 func (c *Core) lose(f *inFlight, why string) {
 	j := c.table.Job(f.id.Job)
 	a := j.Attempts[f.id.N-1]
@@ -189,8 +190,8 @@ func (c *Core) lose(f *inFlight, why string) {
 	c.emit(r)
 }
 
-// forgetOutlived forgets the attempts of j that deaths no longer needs: those that are
-// not lost, those of earlier rounds, and all if the job has finished.
+// pruneStillRunning forgets the attempts of j that deaths no longer needs: those that are not
+// lost, those of earlier rounds, and all if the job has finished.
 func (c *Core) pruneStillRunning(j *jobs.Job) {
 	if len(c.stillRunning) == 0 {
 		return
@@ -202,12 +203,12 @@ func (c *Core) pruneStillRunning(j *jobs.Job) {
 	}
 }
 
-// mayHaveDied reports whether a counts for deaths unless it is in c.outlived.
+// mayHaveDied reports whether deaths counts a unless the attempt is in Core.stillRunning.
 func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
 	return a.Round == j.Round && a.State == jobs.AttemptLost && !j.State.Terminal()
 }
 
-// deaths counts the attempts of this round that had started and may have died.
+// deaths returns how many attempts of this round had started and may have died.
 func (c *Core) deaths(j *jobs.Job) int {
 	n := 0
 	for _, a := range j.Attempts {
@@ -218,91 +219,24 @@ func (c *Core) deaths(j *jobs.Job) int {
 	return n
 }
 
-// When more than half of the hosts that were there go silent together it is our
-// network, or a gateway, that is gone: nothing is gained elsewhere, so jobs wait
-// there. The hosts of such an outage come back one by one, each when its
-// next connection attempt is due; the rest are awaited in the meantime.
-
-// dialSlack is what a connection attempt may take beyond its pause.
-const dialSlack = 30 * time.Second
-
-// together reports whether two hosts that are both away went silent in one outage.
-// One from whose outage others have just come back may have taken them along again.
-func (c *Core) wentTogether(h, o *host) bool {
-	apart := o.lastHeard - h.lastHeard
-	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.graceUntil ||
-		max(apart, -apart) <= h.spec.LostAfterOrDefault()
-}
-
-// vanishedTogether reports whether more than half of the hosts that were there are
-// away together with this one. A single host always is.
-func (c *Core) vanishedTogether(h *host) bool {
-	n, gone := 0, 0
-	for _, o := range c.hosts {
-		if !o.known {
-			continue
-		}
-		n++
-		if !o.linked && c.wentTogether(h, o) {
-			gone++
-		}
-	}
-	return gone*2 > n
-}
-
-// noteOutage remembers which hosts are away together with h, if they are many.
-func (c *Core) noteOutage(h *host) {
-	if h.index < 0 || !c.vanishedTogether(h) {
-		return
-	}
-	var group []*host
-	id := h.outage
-	for _, o := range c.hosts {
-		if o.known && !o.linked && c.wentTogether(h, o) {
-			group = append(group, o)
-			id = max(id, o.outage)
-		}
-	}
-	if id == 0 {
-		c.outages++
-		id = c.outages
-	}
-	for _, o := range group {
-		o.outage = id
-	}
-}
-
-// backFromOutage gives the others of the outage time to follow.
-func (c *Core) backFromOutage(h *host) {
-	if h.outage > 0 {
-		for _, o := range c.hosts {
-			if o != h && !o.linked && o.outage == h.outage {
-				o.graceUntil = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.BackoffCap+dialSlack)
-			}
-		}
-	}
-	h.outage, h.graceUntil = 0, 0
-}
-
-// A helper that says hello and then sends no heartbeat is started again with the next
-// connection, and its host keeps its jobs. When that has failed some
-// times in a row the host is treated as one that does not answer: its hellos extend
-// no lease and put off no loss, or a run could wait for it for ever.
+// A helper that says hello and then sends no heartbeat is started again with the next connection,
+// and its host keeps its jobs. After maxMuteLinks such links in a row the host is treated like one
+// that does not answer. Its hellos extend no lease and delay no loss; otherwise a run could wait
+// for it for ever.
 const maxMuteLinks = 3
 
-// doubted reports whether the host has a helper that may be one more that is mute.
+// isMute reports whether the host's helper may be one more that never sends heartbeats.
 func (h *host) isMute() bool { return h.muteLinks >= maxMuteLinks && !h.hasHeartbeat }
 
 // answers reports whether a helper answers that may be given jobs.
 func (h *host) answers() bool { return h.linked && h.ineligible == "" && !h.isMute() }
 
-// oddFor is how long a host must miss attempts before it is asked about them.
+// mismatchTime is how long a host must report too few attempts before it is asked about them.
 const mismatchTime = SuspectAfter
 
-// heal compares the host's count of attempts with ours. Messages under way make
-// them differ for moments; when a difference lasts, a message was lost in spite of
-// all, and the attempts that have been there for long are asked about. A report
-// that never came must not leave a run open for ever.
+// checkCounts compares the host's count of attempts with ours. Messages under way make them differ
+// for moments. If they differ for longer, a message was lost, and the host is asked about its
+// older attempts. A lost report must not leave a run open for ever.
 func (c *Core) checkCounts(h *host) {
 	if h.heartbeat.Running+h.heartbeat.Buffered >= h.open {
 		h.mismatchSince = 0
@@ -319,44 +253,5 @@ func (c *Core) checkCounts(h *host) {
 		if c.now.Mono-max(f.launchedAt, f.startedAt) >= mismatchTime {
 			h.outbox.probe = append(h.outbox.probe, f.id)
 		}
-	}
-}
-
-// TickEvery is the longest time without a Step (Core.Next sees to it). A gap
-// longer than stallAfter is a stall of our own: a stopped process, a disk that did
-// not answer, a starved machine.
-const (
-	TickInterval = 3 * time.Second
-	stallAfter   = 2 * TickInterval
-)
-
-// stallEvery is the least time between two reports of stalls: the record of one may cause the next.
-const stallReportInterval = time.Minute
-
-// stalled takes the time of our own stall out of the silence of the hosts: their heartbeats wait
-// to be read. A stall counts as one tick, so that a dispatcher that stalls all the time still
-// notices a dead host. Instants only move later: a lease that has run out here has run out. Waits
-// that cost nothing, such as that for the next connection attempt, go on during a stall.
-func (c *Core) stalled(gap time.Duration) {
-	shift := gap - TickInterval
-	var always, ifSet []*time.Duration // 0 is "not set" for those of ifSet
-	always = append(always, &c.anyUp)
-	ifSet = append(ifSet, &c.reconcileUntil, &c.strangersUntil, &c.lastUp, &c.waitLostUntil)
-	for _, h := range c.everyHost() {
-		l := &h.sharedDir
-		always = append(always, &h.lastSeen, &h.lastHeard, &h.cutAt, &h.awaySince)
-		ifSet = append(ifSet, &h.mismatchSince, &l.firstAskedAt, &l.firstAnswerAt, &l.changedAt, &h.graceUntil, &h.listUntil)
-	}
-	for _, at := range always {
-		*at += shift
-	}
-	for _, at := range ifSet {
-		if *at > 0 {
-			*at += shift
-		}
-	}
-	if c.stallReportedAt == 0 || c.now.Mono-c.stallReportedAt >= stallReportInterval {
-		c.stallReportedAt = c.now.Mono
-		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", short(gap))
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// started handles the report that an attempt runs. Repeats are normal.
+// handleStarted handles a report that an attempt runs. Repeats change nothing.
 func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
 	a := c.table.Attempt(id)
 	if a == nil {
@@ -26,7 +26,7 @@ func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
 	c.returned(a, slot, at) // attempt.go
 }
 
-// stamp gives a start that the host could not date the time of hearing of it.
+// stamp returns the present time for a start that the host could not date.
 func (c *Core) stamp(at jobs.Stamp) jobs.Stamp {
 	if at == 0 {
 		return c.now.Wall
@@ -34,8 +34,7 @@ func (c *Core) stamp(at jobs.Stamp) jobs.Stamp {
 	return at
 }
 
-// ended handles the outcome of an attempt, and decides what becomes
-// of its job. Repeats change nothing.
+// handleEnded handles the outcome of an attempt. Repeats change nothing.
 func (c *Core) handleEnded(id jobs.AttemptID, slot int, o *jobs.Outcome) {
 	a := c.table.Attempt(id)
 	f := c.inFlight[id]
@@ -50,6 +49,7 @@ func (c *Core) handleEnded(id jobs.AttemptID, slot int, o *jobs.Outcome) {
 	}
 }
 
+// handleOutcome closes an open attempt that has an outcome, and decides what becomes of its job.
 func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	j := c.table.Job(f.id.Job)
 	h := f.host
@@ -91,8 +91,8 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 	}
 }
 
-// mayTell reports whether a host's word about an attempt counts: only that of the
-// machine which has it.
+// isAuthoritative reports whether a host's report about an attempt counts: only that of the
+// machine that has the attempt.
 func (c *Core) isAuthoritative(name string, id jobs.AttemptID) bool {
 	a, h := c.table.Attempt(id), c.byName[name]
 	if a == nil || a.Host == name {
@@ -105,9 +105,8 @@ func (c *Core) isAuthoritative(name string, id jobs.AttemptID) bool {
 	return false
 }
 
-// close emits the end of an attempt that has an outcome and draws what follows
-// from it: statistics, the other attempts of a job that has its result. False: the
-// record did not fit.
+// recordEnd records the end of an attempt that has an outcome. It updates the statistics, and ends
+// the other attempts of a job that has its result. It returns false if the record does not fit.
 func (c *Core) recordEnd(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	id := r.Job
 	j := c.table.Job(id)
@@ -135,8 +134,8 @@ func (c *Core) recordEnd(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	return true
 }
 
-// neverStarted handles the report that an attempt was refused or withdrawn, or that its claim
-// is ours: it will not start there. Nobody is charged.
+// neverStarted handles an attempt that was refused, was withdrawn, or whose claim is a tombstone:
+// it will not start. Nobody is charged.
 func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	f := c.inFlight[id]
 	if f == nil {
@@ -153,8 +152,7 @@ func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	c.emit(r)
 }
 
-// without returns what a job becomes when one of its attempts is gone without a
-// result of its own.
+// stateWithout returns what a job becomes when one of its attempts has gone without a result.
 func (c *Core) stateWithout(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 	switch {
 	case j.State.Terminal():
@@ -169,7 +167,7 @@ func (c *Core) stateWithout(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 	return jobs.Queued
 }
 
-// became describes what happened to a job, to follow its name.
+// became describes what happened to a job, in words that follow its name.
 func became(s jobs.JobState) string {
 	switch s {
 	case jobs.Succeeded, jobs.Failed:
@@ -182,8 +180,8 @@ func became(s jobs.JobState) string {
 	return "is " + s.String()
 }
 
-// withoutName takes a host's name off the front of a reason that follows the name
-// anyway: errors of links begin with it.
+// withoutName removes a host's name from the front of a reason, because errors of links begin with
+// it.
 func withoutName(reason, name string) string {
 	return strings.TrimPrefix(reason, name+": ")
 }

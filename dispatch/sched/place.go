@@ -1,16 +1,13 @@
 package sched
 
 import (
-	"cmp"
-	"math"
 	"slices"
 
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
-// place launches what can be launched now: the most urgent job first, each on the
-// host with the most free slots, then some ahead of need (buffer.go).
+// place launches what can be launched now: the most urgent job first, each on the host with the
+// most free slots. Then it fills the buffers of hosts.
 func (c *Core) place() {
 	c.limits()
 	if c.keeper != nil && !c.canKeep(c.keeper) {
@@ -36,8 +33,8 @@ func (c *Core) place() {
 	c.balance()
 }
 
-// launchFrom launches from the line what has room now, and returns the classes
-// whose next job has none, in the order of their ranks.
+// launchFrom launches candidates that have room now. It returns the classes whose next job has
+// none, in the order of their ranks.
 func (c *Core) launchFrom(l *candidates) (stuck []*class) {
 	for len(*l) > 0 && c.hasFreeSlot() {
 		i := l.first()
@@ -56,7 +53,7 @@ func (c *Core) launchFrom(l *candidates) (stuck []*class) {
 	return stuck
 }
 
-// launchAt launches the head of a class in the line on a host.
+// launchAt launches the next job of the ith candidate on a host.
 func (c *Core) launchAt(l *candidates, i int, h *host) {
 	w := &(*l)[i]
 	if h.reserved == w.class {
@@ -84,7 +81,7 @@ func (c *Core) closed() bool {
 		c.hardnessPending()
 }
 
-// roomLeft reports whether any slot is free at all: most steps end here.
+// hasFreeSlot reports whether any slot is free. Most Steps end here.
 func (c *Core) hasFreeSlot() bool {
 	if c.slots.limit >= 0 && c.slots.used >= c.slots.limit || c.delayed() {
 		return false
@@ -97,18 +94,18 @@ func (c *Core) hasFreeSlot() bool {
 	return false
 }
 
-// Idle reports whether a slot stands idle that may be used.
+// Idle reports whether a slot that may be used is idle.
 func (c *Core) Idle() bool { return c.hasFreeSlot() && !c.closed() }
 
-// waiting is a class in the line, with its head.
+// candidate is a class that has ready jobs, with its next job.
 type candidate struct {
 	class *class
 	id    jobs.ID
 	rank  rank
 }
 
-// before reports whether it goes before another: jobs of failed hosts, then those of the
-// queue whose turn it is, then by priority and deadline, then who came first.
+// before reports whether w goes before o: jobs of lost hosts first, then by the turn of the queue,
+// priority, and deadline, then in the order of arrival.
 func (w *candidate) before(o *candidate) bool {
 	if w.rank.notUrgent != o.rank.notUrgent {
 		return o.rank.notUrgent
@@ -122,9 +119,8 @@ func (w *candidate) before(o *candidate) bool {
 	return w.id < o.id
 }
 
-// line holds the classes with ready jobs, in no order: a launch changes whose turn it
-// is, so that the first is looked for each time. There are as many as there are queues
-// times kinds of requirements.
+// candidates are the classes with ready jobs, in no order. A launch changes whose turn it is, so
+// the first is searched each time. There are as many as queues times kinds of requirements.
 type candidates []candidate
 
 // first returns the index of the one that goes before all others.
@@ -147,7 +143,7 @@ func (l candidates) sort() {
 	})
 }
 
-// line returns the classes with ready jobs.
+// candidates returns the classes with ready jobs.
 func (c *Core) candidates() candidates {
 	c.updateLoads()
 	l := make(candidates, 0, len(c.queue.list))
@@ -164,8 +160,8 @@ func (c *Core) candidates() candidates {
 	return l
 }
 
-// choose returns the host for a class's next job, nil if none has room now. Most
-// free slots, weighted, win; among equals the first of the inventory.
+// choose returns the host for a class's next job, or nil if none has room now. The host with the
+// most free slots, weighted, wins, and among equals the first of the inventory.
 func (c *Core) choose(cl *class) *host {
 	if c.lacking(cl) {
 		return nil
@@ -192,7 +188,7 @@ func weight(h *host) float64 {
 	return 1
 }
 
-// mayGo reports whether the class may be given to the host, room aside.
+// canRunOn reports whether the class may run on the host, apart from room.
 func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
 	return h.acceptsJobs() && cl.fits[h.index] && c.hasTimeFor(h, cl.key.maxRunTime) && !c.isReservedFrom(h, cl) &&
 		!(picky && cl.avoid[h.index]) && !(h.probation.onTrial() && h.open > 0)
@@ -210,107 +206,15 @@ func (c *Core) hasResources(h *host, cl *class) bool {
 	return h.mem+k.mem <= h.hello.MemBytes-c.memoryOfOthers(h)
 }
 
-// picky reports whether jobs of the class avoid the hosts where they failed. They do
-// while some other host could run them. Jobs that have waited for another host longer
-// than their patience are in another class.
+// picky reports whether jobs of the class avoid the hosts where they failed. They do while another
+// host could run them. Jobs that have waited for another host for longer than their patience are
+// in another class.
 func (cl *class) picky(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
 
-// hasOtherHost reports whether a host other than but takes work, could run the class,
-// and has not failed any of its jobs.
+// hasOtherHost reports whether a host other than but accepts jobs, could run the class, and has
+// not failed any of its jobs.
 func (cl *class) hasOtherHost(c *Core, but string) bool {
 	return slices.ContainsFunc(c.hosts, func(h *host) bool {
 		return h.acceptsJobs() && h.limit > 0 && cl.fits[h.index] && !(cl.avoid != nil && cl.avoid[h.index]) && h.spec.Name != but
 	})
 }
-
-// The hybrid order: in a run with slots of this machine and of others, the local
-// ones take the job first that is estimated to be the shortest, so that short jobs are
-// over while remote hosts are still being connected to; the remote ones keep the common
-// order. Jobs of failed hosts, the priorities of queues and of jobs, and deadlines go
-// before; jobs whose run time nobody has estimated come last.
-
-// bothKinds reports whether there are local hosts and others.
-func bothKinds(hs []*hosts.Host) bool {
-	local, remote := false, false
-	for _, h := range hs {
-		if h.Link == "local" {
-			local = true
-		} else {
-			remote = true
-		}
-	}
-	return local && remote
-}
-
-func (h *host) local() bool { return h.spec.Link == "local" }
-
-// estimateSteps is how many classes of estimates there are for a factor of two: so
-// many, and no more, whatever estimates a million jobs have.
-const estimateSteps = 4
-
-// estimateStep returns the class of a job's estimate.
-func (c *Core) estimateStep(s *jobs.Spec) int {
-	if !c.hybrid || s.Estimate <= 0 {
-		return 0
-	}
-	return max(1, int(math.Round(estimateSteps*math.Log2(float64(s.Estimate)))))
-}
-
-// estimate is what a job of the class is expected to take, seconds; infinite if nobody
-// knows.
-func (cl *class) estimate() float64 {
-	switch {
-	case cl.key.estimateStep > 0:
-		return math.Exp2(float64(cl.key.estimateStep)/estimateSteps) / 1e9
-	case cl.stats.share.meanRunTime > 0:
-		return cl.stats.share.meanRunTime
-	}
-	return math.Inf(1)
-}
-
-// shorter is before for local slots.
-func (w *candidate) shorterFirst(o *candidate) bool {
-	if w.rank.notUrgent != o.rank.notUrgent {
-		return o.rank.notUrgent
-	}
-	d := cmp.Or(cmp.Compare(w.class.stats.share.priority, o.class.stats.share.priority), w.rank.compareUrgency(o.rank),
-		cmp.Compare(w.class.estimate(), o.class.estimate()))
-	if d != 0 {
-		return d < 0
-	}
-	return w.before(o)
-}
-
-// launchShort fills the local slots of a hybrid run.
-func (c *Core) launchShortest(l *candidates) {
-	if !c.hybrid {
-		return
-	}
-	for _, h := range c.hosts {
-		for h.local() && h.acceptsJobs() && len(*l) > 0 && !c.delayed() {
-			best := -1
-			for i := range *l {
-				w := &(*l)[i]
-				if (best < 0 || w.shorterFirst(&(*l)[best])) && c.fitsNow(h, w) {
-					best = i
-				}
-			}
-			if best < 0 {
-				break
-			}
-			c.launchAt(l, best, h)
-		}
-	}
-}
-
-// fitsNow reports whether the host has room for a class's head now.
-func (c *Core) fitsNow(h *host, w *candidate) bool {
-	slots := w.class.key.slots
-	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)
-	return free >= slots && !c.lacking(w.class) &&
-		c.canRunOn(h, w.class, w.class.picky(c)) && c.hasResources(h, w.class)
-}
-
-// Hybrid reports whether slots of this machine take the shortest job first and the others do
-// not.
-func (c *Core) Hybrid() bool { return c.hybrid }

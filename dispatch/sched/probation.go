@@ -7,8 +7,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// rest is a host's pause from new work though its link is well: it refused jobs,
-// or jobs fail fast there that succeed elsewhere.
+// probation is a host's pause from new jobs though its link is up: it refused jobs, or jobs fail
+// fast there that succeed elsewhere.
 type probation struct {
 	paused       bool
 	until        time.Duration
@@ -32,11 +32,10 @@ func (t *tally) add(ok bool) {
 	}
 }
 
-// rate returns the share of failures, never quite 0: few results prove little.
+// rate returns the share of failures. It is never quite 0, because few results prove little.
 func (t tally) rate() float64 { return (t.bad + 0.5) / (t.ok + t.bad + 1) }
 
-// onTrial reports whether a host that was on probation gets one job at a
-// time until one succeeds.
+// onTrial reports whether a host that was on probation gets one job at a time until one succeeds.
 func (r *probation) onTrial() bool { return r.times > 0 }
 
 const (
@@ -50,7 +49,7 @@ const (
 	decayPerResult     = 0.98 // weight of a result after another one
 )
 
-// restHost pauses a host for the nth time in a row, with backoff.
+// pauseHost pauses a host for the nth time in a row, with backoff.
 func (c *Core) pauseHost(h *host, n int, why string) {
 	h.probation.paused, h.probation.why = true, why
 	h.probation.until = c.now.Mono + c.pause(n, shortAway)
@@ -58,15 +57,15 @@ func (c *Core) pauseHost(h *host, n int, why string) {
 	h.withdrawAll()
 }
 
-// pauseHost pauses a host that cannot take jobs now, a little longer each time, and
-// says so; the next job that starts there ends the row.
+// pauseRefusing pauses a host that cannot take jobs now, and reports it. The pause grows each
+// time, until a job starts there.
 func (c *Core) pauseRefusing(h *host, why string) {
 	h.probation.refusals++
 	c.pauseHost(h, h.probation.refusals, why)
 	c.logf(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, short(h.probation.until-c.now.Mono), why)
 }
 
-// wakeHosts ends the pauses and probations whose time is over.
+// endPauses ends the pauses and probations that are over.
 func (c *Core) endPauses() {
 	for _, h := range c.hosts {
 		if h.probation.paused && c.now.Mono >= h.probation.until {
@@ -78,7 +77,7 @@ func (c *Core) endPauses() {
 	}
 }
 
-// observe learns from an attempt that ended by itself.
+// learnFromOutcome updates the statistics with an attempt that ended by itself.
 func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 	if o.Error == "" {
 		took := min(o.Elapsed(), c.maxElapsed(j))
@@ -103,9 +102,9 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 	}
 }
 
-// blames decides whether a failure is the job's (true: it uses up a try) or the
-// host's: it is the latest of several fast ones in a row, so many that the rate
-// at which jobs fail on the other hosts does not explain them. Such a host is put on probation.
+// isJobsFault reports whether a failure uses up a try of the job. Otherwise it is the host's
+// fault: it is the latest of so many fast failures in a row that the failure rate on the other
+// hosts does not explain them. Such a host is put on probation.
 func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
 	r := &h.probation
 	if o.DiskFull && failuresOf(j) < maxUnchargedPerTry*c.tries(j) {
@@ -144,9 +143,9 @@ func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outc
 	return false
 }
 
-// brake lets a host whose first jobs have all failed at once wait for how jobs fare
-// elsewhere, a little longer each time: at a failure every few milliseconds half a
-// queue would be through before the first job on another host has ended.
+// pauseFirstFailures pauses a host whose first jobs have all failed at once until jobs have ended
+// elsewhere, for longer each time. Otherwise, with a failure every few milliseconds, half a queue
+// could fail before the first job on another host has ended.
 func (c *Core) pauseFirstFailures(h *host) {
 	r := &h.probation
 	if r.paused || r.streak%minStreak != 0 || h.succeeded > 0 || r.othersSince.ok+r.othersSince.bad >= minElsewhere {
@@ -161,8 +160,7 @@ func (c *Core) pauseFirstFailures(h *host) {
 	}
 }
 
-// forgive uncharges the failures on the host that were charged before
-// anybody knew. What is over stays as it was told.
+// forgive uncharges the failures of the host's streak, except those of finished jobs.
 func (c *Core) forgive(h *host) {
 	for _, id := range h.probation.forgivable {
 		j, a := c.table.Job(id.Job), c.table.Attempt(id)
@@ -174,7 +172,7 @@ func (c *Core) forgive(h *host) {
 	h.probation.forgivable = h.probation.forgivable[:0]
 }
 
-// failuresOf counts the attempts of this round that failed by themselves, charged or not.
+// failuresOf returns how many attempts of this round failed by themselves, charged or not.
 func failuresOf(j *jobs.Job) int {
 	n := 0
 	for _, a := range j.Attempts {
@@ -185,8 +183,8 @@ func failuresOf(j *jobs.Job) int {
 	return n
 }
 
-// ownFault reports whether a job that has just failed on h is itself to blame, and
-// then clears the hosts on which it failed.
+// ownFault reports whether a job that has just failed on h is itself to blame, because it has
+// failed on several hosts. It then clears those hosts.
 func (c *Core) ownFault(h *host, j *jobs.Job) bool {
 	names := []string{h.spec.Name}
 	failures := 1

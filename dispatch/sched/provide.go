@@ -11,10 +11,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Hosts on demand. Providers create instances, which become hosts of the run, when the
-// queue cannot be consumed soon enough without them, and terminate them when they are idle.
-// Each creation and termination is recorded before its command runs. What exists is known
-// from the provider's list alone: a command that failed may have had its effect.
+// Hosts on demand. Providers create instances, which become hosts of the run, if the queue cannot
+// be consumed soon enough without them. They terminate instances that are idle. Each creation and
+// termination is recorded before its command runs. Only the provider's list shows which instances
+// exist, because a command that failed may have had its effect.
 
 const (
 	provideInterval  = time.Second
@@ -31,8 +31,8 @@ const (
 	instancesEndTime = 10 * time.Minute // how long the end of a run waits for its instances to go
 )
 
-// provide decides what happens to instances. It comes after launching, so that an instance
-// without work has none that could be had.
+// provide decides about instances. It runs after launching, so that an instance without work has
+// no work that it could get.
 func (c *Core) provide() {
 	v := &c.provisions
 	if len(v.providers) == 0 || c.stopped || c.fenced || c.finished {
@@ -63,7 +63,7 @@ func (c *Core) provide() {
 	}
 }
 
-// tend decides what happens to an instance.
+// manageInstance decides what happens to an instance.
 func (c *Core) manageInstance(in *instance) {
 	open := 0
 	for _, o := range c.absent {
@@ -125,7 +125,7 @@ func (c *Core) manageInstance(in *instance) {
 	}
 }
 
-// keepsOutput records that an attempt has ended on an instance.
+// noteOutput records that an attempt has ended on an instance.
 func (c *Core) noteOutput(host string, id jobs.AttemptID) {
 	if in := c.instanceOf(host); in != nil {
 		if in.outputs == nil {
@@ -135,8 +135,8 @@ func (c *Core) noteOutput(host string, id jobs.AttemptID) {
 	}
 }
 
-// keeps returns the first host of the instance that has outputs of its attempts which are
-// nowhere else; "": there is none.
+// hostWithOutputs returns the first host of the instance that has outputs which are nowhere else,
+// or "".
 func (in *instance) hostWithOutputs() string {
 	for _, name := range slices.Sorted(maps.Keys(in.outputs)) {
 		i := slices.IndexFunc(in.hosts, func(h *host) bool { return h.spec.Name == name })
@@ -147,7 +147,7 @@ func (in *instance) hostWithOutputs() string {
 	return ""
 }
 
-// endsFor returns why an instance on which nothing runs is to be terminated; "": it is not.
+// whyTerminate returns why an instance on which nothing runs is to be terminated, or "".
 func (c *Core) whyTerminate(in *instance) string {
 	age := c.now.Mono - max(in.since, in.lastPending)
 	switch {
@@ -173,13 +173,12 @@ func (c *Core) whyTerminate(in *instance) string {
 	return ""
 }
 
-// nothingWaits reports whether this run has no job, or will launch none, for a host that
-// has none.
+// nothingWaits reports whether the run has no job for a host that has none.
 func (c *Core) nothingWaits() bool {
 	return c.drain != "" || c.last && c.table.Counts[jobs.Queued] == 0
 }
 
-// listFor asks for the list of a provider when it is needed.
+// listFor requests the list of a provider when it is needed.
 func (c *Core) listFor(p *provider) {
 	if p.listing || c.now.Mono < p.listAt {
 		return
@@ -203,8 +202,8 @@ func (c *Core) listFor(p *provider) {
 	c.provisions.commands = append(c.provisions.commands, ListInstances{p.spec.Name})
 }
 
-// createFor creates instances if the queue cannot be consumed, at the present rate, within
-// the time that a new instance needs to start.
+// createFor creates instances if the queue cannot be consumed, at the present rate, within the
+// startup time of an instance.
 func (c *Core) createFor(p *provider) {
 	if !p.listed || c.now.Mono < p.createAt || c.closed() || c.queue.ready == 0 {
 		return
@@ -231,13 +230,13 @@ func (c *Core) createFor(p *provider) {
 	}
 }
 
-// comes reports whether an instance is on its way to take jobs.
+// isComing reports whether an instance is on its way to accept jobs.
 func (c *Core) isComing(in *instance) bool {
 	return !in.answered && !in.failed && !in.ending && (!in.up || c.now.Mono-max(in.since, in.lastPending) < in.p.answerLimit())
 }
 
-// leftWhenUp returns how many slots the jobs that wait, and that an instance could run,
-// would still need when an instance created at this instant came up.
+// slotsNeeded returns how many slots the waiting jobs that an instance could run would still need
+// at the time when an instance created now has started.
 func (c *Core) slotsNeeded(p *provider) int {
 	_, known := c.remainingWork(c.now) // sets the distribution of each queue
 	oldest := map[*queueStats]float64{}
@@ -288,8 +287,8 @@ func (c *Core) slotsNeeded(p *provider) int {
 	return left + stranded
 }
 
-// meanOr returns the mean run time in seconds as far as it is known, and otherwise the age
-// of the oldest job that runs.
+// meanOr returns the mean run time in seconds if it is known, and otherwise the age of the oldest
+// running job.
 func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 	if known {
 		return max(st.dist.mean, 1e-3)
@@ -297,7 +296,7 @@ func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 	return oldest
 }
 
-// canRunNow reports whether a host that takes jobs could run the class.
+// canRunNow reports whether a host that accepts jobs could run the class.
 func (c *Core) canRunNow(cl *class) bool {
 	if cl.epoch != c.queue.epoch {
 		c.fit(cl)
@@ -320,19 +319,19 @@ func (p *provider) couldRun(cl *class) bool {
 	return h.whyCannotRun(cl) == ""
 }
 
-// anyProviderCouldRun reports whether there is such a provider.
+// anyProviderCouldRun reports whether couldRun holds for some provider.
 func (c *Core) anyProviderCouldRun(cl *class) bool {
 	return slices.ContainsFunc(c.provisions.providers, func(p *provider) bool { return p.couldRun(cl) })
 }
 
-// instancesMayCome reports whether an instance is on its way: not all hope for the run is lost.
+// instancesMayCome reports whether an instance is on its way that is expected to start.
 func (c *Core) instancesMayCome() bool {
 	return slices.ContainsFunc(c.provisions.instances, func(in *instance) bool {
 		return c.isComing(in) && in.p.failures == 0
 	})
 }
 
-// instancesGo reports whether the end of the run has to wait for instances to go.
+// waitsForInstances reports whether the end of the run waits for instances to be terminated.
 func (c *Core) waitsForInstances() bool {
 	unsure := func(p *provider) bool { return !p.listed }
 	if len(c.provisions.instances) == 0 && (len(c.table.Instances) == 0 || !slices.ContainsFunc(c.provisions.providers, unsure)) {
@@ -344,7 +343,7 @@ func (c *Core) waitsForInstances() bool {
 	return c.now.Mono < c.provisions.endBy
 }
 
-// instancesLeft names the instances that may still exist, for the end of a run.
+// instancesLeft names the instances that may still exist at the end of a run.
 func (c *Core) instancesLeft() string {
 	var names []string
 	for _, in := range c.provisions.instances {
@@ -367,8 +366,8 @@ func (c *Core) idle(h *host) time.Duration {
 	return max(1, c.now.Mono-h.instance.idleAt)
 }
 
-// addInstanceViews adds the instances that are not among the hosts, and gives those that are
-// the state of the instance where it says more.
+// addInstanceViews adds the instances that have no host, and completes the views of hosts that are
+// instances.
 func (c *Core) addInstanceViews(views []HostView) []HostView {
 	shown := len(views)
 	for _, in := range c.provisions.instances {
@@ -407,7 +406,7 @@ func (c *Core) showInstance(in *instance, v *HostView) {
 	}
 }
 
-// nextProvision tells soon when an instance or a list is to be looked after.
+// nextProvision calls soon with the times at which provide has something to do.
 func (c *Core) nextProvision(soon func(time.Duration)) {
 	for _, in := range c.provisions.instances {
 		soon(in.tryAt)

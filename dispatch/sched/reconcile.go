@@ -20,41 +20,39 @@ import (
 // attempt without a record shows damage (Table.Damaged). Then everything is listed, and
 // every host is awaited.
 
-// reconcileTime is how long launching waits for the list of a host after damage. It
-// waits longer if what was sent to the host can still start there after that time. A
-// host that has not answered by then is treated as lost: its attempts may turn up
-// later.
+// reconcileTime is how long launching waits for the list of a host after damage. It waits for
+// longer if what was sent to the host can still start there. A host that has not answered by then
+// is treated as lost. Its attempts may turn up later.
 const reconcileTime = 90 * time.Second
 
-// Without damage launching waits for hosts that are up, for listTime. For hosts that are
-// being connected to it waits until listUpAfter after a host first came up.
+// Without damage launching waits for hosts that are up, for listTime. For hosts that are being
+// connected to it waits until listUpAfter after a host last came up.
 const (
 	listTime    = 30 * time.Second
 	listUpAfter = 5 * time.Second
 )
 
-// numberGap is left free in the numbers of a job's attempts where a host with attempts of
-// unknown numbers has not answered, so that a number is never used twice; and each epoch
-// begins behind so many for each before it, whose records later damage may have taken.
+// numberGap is how many attempt numbers of a job are left free if a host with attempts of unknown
+// numbers has not answered, so that no number is used twice. Each epoch begins behind as many for
+// each epoch before it, whose records later damage may have taken.
 const numberGap = 10
 
-// mostFree bounds the numbers left free in a whole run: each is an attempt without a host
-// in the table, of some 100 bytes.
+// maxNumbersFree bounds the numbers left free in a whole run. Each is an attempt without a host in
+// the table, of about 100 bytes.
 const maxNumbersFree = 10_000_000
 
-// After damage a consumer may have results whose records are lost, and it treats a known number as a
-// repeat. So each dispatcher then begins with its own base, which no other one uses, whatever is
+// After damage a consumer may have results whose records are lost, and it treats a known number as
+// a repeat. So each dispatcher then begins with its own base, which no other one uses, whatever is
 // damaged. Between two bases there is one number for each job, and seqGap more.
 const (
 	seqGap  = 1000
 	seqBase = 1 << 20 // times its epoch
 )
 
-// mostNumbers bounds the attempts of one job that a host may tell of.
+// maxUnknownNumbers bounds the attempts of one job that a host may report.
 const maxUnknownNumbers = 1000
 
-// Found is an attempt that has files in the run directory. New gets those that the
-// journal may not know.
+// Found is an attempt that has files in the run directory.
 type Found struct {
 	Host string
 	hosts.ProbedJob
@@ -80,15 +78,16 @@ type listing struct {
 	unclear   bool          // the list being received has an attempt that cannot be read
 }
 
-// leaveSeqsFree is called before anything gets a result: consumers may have results whose
-// records are lost.
+// leaveSeqsFree chooses the first result number after damage. It is called before any job gets a
+// result.
 func (c *Core) leaveSeqsFree() {
 	if c.table.Damaged {
 		c.firstSeq = max(c.table.Seq+1+seqGap+int64(len(c.table.Jobs)), int64(c.table.Epoch)*seqBase)
 	}
 }
 
-// startReconciling is called when a dispatcher continues a run.
+// startReconciling makes launching wait for the lists of the hosts when a dispatcher continues a
+// run.
 func (c *Core) startReconciling() {
 	switch {
 	case c.table.Damaged:
@@ -103,7 +102,7 @@ func (c *Core) startReconciling() {
 	}
 }
 
-// awaitEveryHost stops launching until every host has listed everything that it has.
+// awaitEveryHost stops launching until every host has listed all its attempts.
 func (c *Core) awaitEveryHost() {
 	c.reconcileUntil = 0
 	for _, h := range c.hosts {
@@ -120,8 +119,8 @@ func (c *Core) awaitEveryHost() {
 	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", short(c.reconcileUntil-c.now.Mono), stranger)
 }
 
-// toList returns the jobs whose attempts a host is requested. Those that finish in the meantime
-// remain among them: a host that comes up late may have had them before.
+// toList returns the jobs whose attempts hosts are to list. It includes those that have finished
+// in the meantime, because a host that comes up late may have had them before.
 func (c *Core) toList() jobs.Ranges {
 	if c.table.Damaged {
 		return nil
@@ -134,9 +133,8 @@ func (c *Core) recordMissing(host string, id jobs.AttemptID) {
 	c.emit(jobs.Record{Kind: jobs.KindDamaged, Host: host, Reason: fmt.Sprintf("%s has attempt %s, and the journal does not", host, id)})
 }
 
-// Unfinished returns the jobs whose attempts are compared with the journal: after
-// damage all jobs, which is nil; otherwise the unfinished jobs, and any beyond the last
-// one.
+// Unfinished returns the jobs whose attempts are compared with the journal: the unfinished jobs,
+// and any beyond the last one. After damage it returns nil, which means all jobs.
 func Unfinished(t *jobs.Table) jobs.Ranges {
 	if t.Damaged {
 		return nil
@@ -154,17 +152,17 @@ func Unfinished(t *jobs.Table) jobs.Ranges {
 	return append(list, jobs.Range{First: jobs.ID(len(t.Jobs) + 1), Last: math.MaxInt32})
 }
 
-// listGap is the largest number of finished jobs between two ranges that are joined. It
-// bounds the size of the message.
+// listGap is the largest number of finished jobs between two ranges that are joined. It bounds the
+// size of the message.
 const listGap = 64
 
-// listBy is until when launching waits for a host's list: what was sent to it cannot
+// listDeadline returns until when launching waits for a host's list: what was sent to it cannot
 // start any more by then.
 func (c *Core) listDeadline(h *host) time.Duration {
 	return max(c.now.Mono+reconcileTime, c.leaseEnd(h))
 }
 
-// stranger is a host that had attempts and that the inventory lacks; "": there is none.
+// stranger returns a host that had attempts and is not in the inventory, or "".
 func (c *Core) stranger() string {
 	for i := range c.table.Jobs {
 		for _, a := range c.table.Jobs[i].Attempts {
@@ -176,7 +174,8 @@ func (c *Core) stranger() string {
 	return ""
 }
 
-// reconcile sees whether launching may begin.
+// reconcile lets launching begin when the lists are complete, or have been awaited for long
+// enough.
 func (c *Core) reconcile() {
 	if c.reconcileUntil == 0 {
 		return
@@ -207,8 +206,8 @@ func (c *Core) reconcile() {
 	c.logf("", 0, "%s; launching begins", word)
 }
 
-// listsDue returns until when launching waits for the lists of hosts that are up, or
-// may come up. It is 0 if launching does not wait.
+// listsDue returns until when launching waits for the lists of hosts that are up or may come up,
+// or 0.
 func (c *Core) listsDue() time.Duration {
 	by := time.Duration(0)
 	for _, h := range c.hosts {
@@ -226,7 +225,7 @@ func (c *Core) listsDue() time.Duration {
 	return by
 }
 
-// cancelLeft ends jobs that a person wanted ended and of which nothing was found.
+// cancelLeft ends jobs that are being canceled and of which no attempt was found.
 func (c *Core) cancelLeft() {
 	for _, id := range slices.Sorted(maps.Keys(c.table.Cancels)) {
 		if c.table.Job(id).State == jobs.Queued {
@@ -235,8 +234,8 @@ func (c *Core) cancelLeft() {
 	}
 }
 
-// list asks a host that has just come up for its list: after damage every time,
-// otherwise until the host has given one.
+// list asks a host that has just come up for its list: after damage each time, otherwise until the
+// host has given one.
 func (c *Core) list(h *host) {
 	if c.table.Damaged {
 		h.listed, h.outbox.list = false, true
@@ -255,7 +254,7 @@ func (c *Core) list(h *host) {
 	}
 }
 
-// listed handles a piece of a host's list.
+// handleListed handles a piece of a host's list.
 func (c *Core) handleListed(e HostListed) {
 	h := c.byName[e.Host]
 	if h == nil || !h.linked {
@@ -293,21 +292,21 @@ func (c *Core) handleListed(e HostListed) {
 	h.listWhy, h.unclear = why, false
 }
 
-// unrecorded reports whether a host has an attempt that no record mentions, or whose record
-// names another host because the number was given again. A tombstone does not count: it
-// may come from a launch that was taken back before its record was durable.
+// unrecorded reports whether a host has an attempt that no record mentions, or whose record names
+// another host because the number was given again. A tombstone does not count, because it may come
+// from a launch that was taken back before its record was durable.
 func (c *Core) unrecorded(host string, p hosts.ProbedJob) bool {
 	a := c.table.Attempt(p.Attempt)
 	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && (a == nil || a.Host != host)
 }
 
-// unclear reports whether a host has something of an attempt without a record and
-// cannot say what. It may be a tombstone.
+// unclear reports whether a host has something of an attempt without a record, and cannot report
+// what. It may be a tombstone.
 func (c *Core) unclear(p hosts.ProbedJob) bool {
 	return p.Answer == hosts.Unknown && c.table.Attempt(p.Attempt) == nil
 }
 
-// relist asks again hosts whose list was not whole.
+// relist asks hosts again whose lists were not complete.
 func (c *Core) relist() {
 	for _, h := range c.hosts {
 		if h.linked && h.listAt > 0 && c.now.Mono >= h.listAt {
@@ -316,9 +315,9 @@ func (c *Core) relist() {
 	}
 }
 
-// foundOnFile handles what the run directory tells of an attempt. A claim says that it has
-// started, not that it runs: nothing else is ended because of it, and one that was given
-// up as lost stays so.
+// foundOnFile handles files of an attempt in the run directory. A claim shows that the attempt has
+// started, not that it runs. So nothing else is ended because of it, and an attempt that was given
+// up stays lost.
 func (c *Core) foundOnFile(f *Found) {
 	a := c.table.Attempt(f.Attempt)
 	if f.Answer == hosts.IsRunning && a != nil && a.State == jobs.AttemptLost && a.Host != "" {
@@ -331,9 +330,8 @@ func (c *Core) foundOnFile(f *Found) {
 	c.handleFound(c.hostOf(f.Host, machine), &f.ProbedJob)
 }
 
-// found handles what a host has of an attempt. One that the table does not know
-// is entered, so that the ordinary rules apply to it; one that nobody waits for is
-// ended.
+// handleFound handles an attempt that a host has. If the table does not know it, it is added, so
+// that the ordinary rules apply. It is ended if nobody waits for it.
 func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	id := p.Attempt
 	j, a := c.table.Job(id.Job), c.table.Attempt(id)
@@ -381,8 +379,8 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	}
 }
 
-// useUp keeps the number of an attempt that no record tells of from being given to
-// another. The host tells of it again to whoever replays the damaged journal next.
+// useUp keeps the number of an attempt without a record from being used again. The host reports
+// that attempt again to every dispatcher that replays the damaged journal.
 func (c *Core) useUp(id jobs.AttemptID) {
 	if c.usedUp == nil {
 		c.usedUp = map[jobs.ID]int{}
@@ -390,7 +388,7 @@ func (c *Core) useUp(id jobs.AttemptID) {
 	c.usedUp[id.Job] = max(c.usedUp[id.Job], id.N)
 }
 
-// nextNumber is the number of a job's next attempt.
+// nextNumber returns the number of a job's next attempt.
 func (c *Core) nextNumber(j *jobs.Job) int {
 	n := len(j.Attempts)
 	if c.numbersUnknown && !c.numbered[j.Spec.ID] {

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// tries returns how many attempts a job may have in all.
+// tries returns how many attempts a job may have.
 func (c *Core) tries(j *jobs.Job) int {
 	if j.Spec.Tries > 0 {
 		return j.Spec.Tries
@@ -18,9 +18,9 @@ func (c *Core) tries(j *jobs.Job) int {
 	return c.cfg.Tries
 }
 
-// fail completes the record of an attempt that failed by itself. What is final is not
-// tried again; anything else is until the tries are used up. A failure that is the
-// host's fault is not charged, and neither is one by which the job asks to run later.
+// fail completes the record of an attempt that failed by itself. After a final failure the job is
+// not tried again. After any other it is, until its tries are used up. Neither a failure that is
+// the host's fault nor a postponement uses up a try.
 func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 	o := r.Outcome
 	if c.postpones(j, o) {
@@ -59,8 +59,8 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 	}
 }
 
-// final reports whether a job is not tried again after an outcome. By default only a
-// timeout is final.
+// final reports whether a job is not tried again after an outcome. By default only a timeout is
+// final.
 func (c *Core) final(o *jobs.Outcome) bool {
 	if c.cfg.Final != nil {
 		return c.cfg.Final(o)
@@ -68,7 +68,7 @@ func (c *Core) final(o *jobs.Outcome) bool {
 	return o.TimedOut && !c.cfg.RetryTimeouts
 }
 
-// exitLater is EX_TEMPFAIL of sysexits.h: by it a job asks to be run again later.
+// exitLater is EX_TEMPFAIL of sysexits.h: the job asks to be run again later.
 const exitLater = 75
 
 // asksLater reports whether an outcome is such a request.
@@ -81,7 +81,7 @@ func (c *Core) postpones(j *jobs.Job, o *jobs.Outcome) bool {
 	return asksLater(o) && c.postponed(j) < c.cfg.MaxPostpone
 }
 
-// postponed counts how often the job was postponed in this round.
+// postponed returns how often the job was postponed in this round.
 func (c *Core) postponed(j *jobs.Job) (n int) {
 	for _, a := range j.Attempts {
 		if a.Round == j.Round && a.State == jobs.AttemptExited && !a.Charged && asksLater(a.Outcome) {
@@ -91,8 +91,8 @@ func (c *Core) postponed(j *jobs.Job) (n int) {
 	return n
 }
 
-// postpone completes the record of an attempt after which the job runs again later: after
-// a second at first, each time after twice as long, at most a minute.
+// postpone completes the record of an attempt after which the job runs again later: after about a
+// second at first, each time after twice as long, at most a minute.
 func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
 	n := c.postponed(j)
 	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", exitLater)
@@ -107,8 +107,8 @@ func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
 	r.Retry = c.now.Wall + jobs.Stamp(d)
 }
 
-// grown returns a limit as it is for the job's next try, and for the one that runs: factor
-// times as much after each failure. A factor below 1 stands for 1.
+// grown returns a limit for the job's next try: multiplied by factor for each failure. A factor
+// below 1 stands for 1.
 func grown[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T {
 	const most = 1 << 62
 	if factor <= 1 || j.Failures == 0 || limit <= 0 {
@@ -117,7 +117,7 @@ func grown[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T {
 	return T(min(float64(limit)*math.Pow(factor, float64(j.Failures)), most))
 }
 
-// memoryReason explains that an attempt which ran was ended for its memory; "": it was not.
+// memoryReason explains that an attempt was ended because of its memory, or returns "".
 func (c *Core) memoryReason(j *jobs.Job, o *jobs.Outcome) string {
 	switch o.Memory {
 	case jobs.MemoryLimit:
@@ -128,8 +128,8 @@ func (c *Core) memoryReason(j *jobs.Job, o *jobs.Outcome) string {
 	return ""
 }
 
-// memory returns what a job asks for now. It grows to what the largest host has, or the
-// job could not run any more.
+// memory returns the memory that a job asks for now. It grows at most to that of the largest host;
+// otherwise the job could not run any more.
 func (c *Core) memory(j *jobs.Job) int64 {
 	asked := j.Spec.MemBytes
 	if asked == 0 || j.Failures == 0 || c.cfg.MemGrowth <= 1 {
@@ -150,11 +150,11 @@ const (
 	maxPatience   = 10 * time.Second
 )
 
-// retryDelay returns how long a job waits after its nth failure, n >= 1, before it is
-// tried again on a host where it failed. Unless a delay was asked for, it is
-// random(0.5, 1) x 2^(n-1) x the run time of the attempt, so waiting never costs much
-// more than trying. The run time counts as a second if it was longer or is unknown, and
-// while another host is being dialed for the first time.
+// retryDelay returns how long a job waits after its nth failure, n >= 1, before it is tried again
+// on a host where it failed. Unless a delay was asked for, it is random(0.5, 1) x 2^(n-1) x the
+// run time of the attempt, so waiting never costs much more than trying. The run time counts as a
+// second if it was longer or is unknown, and while another host is being dialed for the first
+// time.
 func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d

@@ -8,8 +8,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// smoothing is the time constant of what others use: a short burst of theirs
-// takes no slot away, a job of theirs does after some seconds.
+// smoothing is the time constant of the load of others: a short burst takes no slot away, a job of
+// theirs does after some seconds.
 const smoothing = 10 * time.Second
 
 // capacity is how many slots of a host may be used.
@@ -24,7 +24,7 @@ type capacity struct {
 	shareSentAt time.Duration
 }
 
-// load is what the formula looks at.
+// load is the input of usableSlots.
 type load struct {
 	slots  int     // by the host's rule
 	others float64 // cores used by others, smoothed
@@ -32,11 +32,11 @@ type load struct {
 	yield  bool    // make way for others
 }
 
-// usableSlots is the formula solved for what we may occupy:
+// usableSlots returns how many slots we may occupy, from
 //
-//	free = slots - max(our running, our CPU) - others, never negative
+// free = slots - max(our running, our CPU) - others
 //
-// usable is free plus our running. Our CPU beyond our running slots is excess.
+// Usable is free plus our running. Our CPU time beyond our running slots is excess.
 func usableSlots(l load) float64 {
 	if !l.yield {
 		return float64(l.slots)
@@ -44,8 +44,8 @@ func usableSlots(l load) float64 {
 	return max(0, float64(l.slots)-l.others-l.excess)
 }
 
-// wholeSlots rounds usable to slots, keeping the last answer while usable is
-// near it: half a core of noise must not make slots come and go with each heartbeat.
+// wholeSlots rounds usable. It keeps the last result while usable is near it, because half a core
+// of noise must not make slots come and go with each heartbeat.
 func wholeSlots(usable float64, last int) int {
 	if last >= 0 && math.Abs(usable-float64(last)) <= 0.65 {
 		return last
@@ -53,9 +53,9 @@ func wholeSlots(usable float64, last int) int {
 	return int(math.Round(usable))
 }
 
-// measure handles a heartbeat. What others use is what is busy less what our jobs
-// use. Our jobs' use is compared with the most slots that we had busy in the same
-// time, so that jobs which have just ended are not taken for greedy ones.
+// measure updates the load of others and our excess from a heartbeat. Our use is compared with the
+// most slots that we had busy in the same time, so that jobs that have just ended do not count as
+// excess.
 func (c *Core) measure(h *host, b *hosts.Beat) {
 	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h))
 	excess := max(0, b.Ours-float64(max(h.peak, h.busySlots())))
@@ -69,12 +69,11 @@ func (c *Core) measure(h *host, b *hosts.Beat) {
 	h.peak = h.busySlots()
 }
 
-// busySlots returns how many slots our attempts keep busy, as far as we know;
-// those sent to a host and not yet reported as started count.
+// busySlots returns how many slots our attempts keep busy, including those sent and not yet
+// reported as started.
 func (h *host) busySlots() int { return max(h.running, min(h.occupied, h.limit)) }
 
-// limits works out how many slots each host may have busy and tells the helpers
-// when that has changed.
+// limits computes how many slots each host may have busy, and sends changes to the helpers.
 func (c *Core) limits() {
 	for _, h := range c.hosts {
 		h.hold = notHeld
@@ -128,7 +127,7 @@ func (c *Core) limits() {
 	}
 }
 
-// withdrawWide asks back what needs more slots than the host may use by now: it would wait
+// withdrawWide withdraws jobs that need more slots than the host may use now: they would wait
 // there while other hosts have room.
 func (h *host) withdrawWide() {
 	for f := h.head; f != nil; f = f.next {
@@ -138,8 +137,8 @@ func (h *host) withdrawWide() {
 	}
 }
 
-// most is how many slots the host has at most, by its rule or as it was given: a job that
-// needs more than it has for a time waits, and does not fail. 0: not known.
+// maxSlots returns how many slots the host has at most, by its rule or by request: a job that
+// needs more than it has for a time waits, and does not fail. It is 0 if that is not known.
 func (h *host) maxSlots() int {
 	rule := h.ruleSlots()
 	if rule == 0 {
@@ -148,14 +147,15 @@ func (h *host) maxSlots() int {
 	return max(rule, h.givenSlots)
 }
 
-// A host is shared with other runs and users (docs/sharing.md). Its helper works out how
-// many slots they leave to us; that bounds the slots like the load of others. The helper
-// is told how many slots there are for all, and how many we would use.
+// A host may be shared with other runs and users (docs/sharing.md). Its helper computes how many
+// slots they leave to us, which bounds the slots like the load of others. The helper is told how
+// many slots there are for all, and how many we would use.
 
-// shareEvery is the interval at which a helper is told that we want another number of slots.
+// shareInterval is the shortest time between two messages to a helper about the slots that we
+// want.
 const shareInterval = time.Second
 
-// sharesSlots reports whether slots of the host are shared: those of an instance are ours.
+// sharesSlots reports whether slots of the host are shared. Those of an instance are ours.
 func (c *Core) sharesSlots(h *host) bool { return c.cfg.RunShare > 0 && h.instance == nil }
 
 // boundByOthers returns how many of n slots others leave to us.
@@ -166,8 +166,8 @@ func (c *Core) boundByOthers(h *host, n int) int {
 	return n
 }
 
-// heldByOthers returns how many slots other runs hold on the host. Their jobs use a core
-// each, which is not counted again as load of others.
+// heldByOthers returns how many slots other runs hold on the host. Their jobs use a core each,
+// which is not counted again as load of others.
 func (c *Core) heldByOthers(b *hosts.Beat, h *host) float64 {
 	if b.Sharing == nil || !c.sharesSlots(h) {
 		return 0
@@ -175,7 +175,7 @@ func (c *Core) heldByOthers(b *hosts.Beat, h *host) float64 {
 	return float64(min(max(b.Sharing.Held, 0), jobs.MaxSlots))
 }
 
-// tellShare tells the helper what we want of n slots.
+// sendShare tells the helper how many of n slots we want.
 func (c *Core) sendShare(h *host, n int) {
 	if !c.sharesSlots(h) || h.sentShare.Weight > 0 && c.now.Mono-h.shareSentAt < shareInterval {
 		return
@@ -189,7 +189,7 @@ func (c *Core) sendShare(h *host, n int) {
 	}
 }
 
-// memoryOfOthers returns the bytes that jobs of other runs may use on the host.
+// memoryOfOthers returns how many bytes jobs of other runs may use on the host.
 func (c *Core) memoryOfOthers(h *host) int64 {
 	if s := h.heartbeat.Sharing; s != nil && c.sharesSlots(h) {
 		return s.Memory

@@ -4,9 +4,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// begin takes over what the table says: attempts that may be alive are of
-// unknown fate until their hosts answer a Probe, jobs that wait are queued. With
-// an empty table it only asks for the connections.
+// begin takes over the table. Attempts that may be alive are of unknown fate until their hosts
+// have been probed, and jobs that wait are queued. With an empty table it only connects to the
+// hosts.
 func (c *Core) begin() {
 	c.begun, c.beganAt = true, c.now.Wall
 	c.anyUp = c.now.Mono
@@ -74,8 +74,8 @@ func (c *Core) begin() {
 	c.startReconciling()
 }
 
-// submit takes new jobs in. Ids continue those the table has; a gap is a defect
-// of the caller, which costs only the jobs behind it.
+// submit adds new jobs. Their ids follow those in the table. A gap is a defect of the caller, and
+// the jobs behind it are dropped.
 func (c *Core) submit(e Submit) {
 	first := jobs.ID(len(c.table.Jobs) + 1)
 	n := 0

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// passTime lets every wait that has run out take effect.
+// passTime handles everything that is due.
 func (c *Core) passTime() {
 	c.watchLinks()
 	c.endPauses()
@@ -32,8 +32,8 @@ func (c *Core) passTime() {
 	}
 }
 
-// Next returns when (in Time.Mono) the core wants a Tick at the latest, TickEvery
-// from now or sooner; false means that it wants none any more.
+// Next returns when, in Time.Mono, the core wants a Tick at the latest: in TickInterval or sooner.
+// It is false if the core wants none any more.
 func (c *Core) Next() (time.Duration, bool) {
 	at := never
 	soon := func(t time.Duration) {
@@ -112,7 +112,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	return at, at != never
 }
 
-// short writes a duration for people: "15 s", "2 min", "3 h".
+// short formats a duration for people: "15 s", "2 min", "3 h".
 func short(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
@@ -123,7 +123,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d.Round(time.Hour)/time.Hour))
 }
 
-// size writes a number of bytes for people: "512 MiB", "1.5 GiB".
+// size formats a number of bytes for people: "512 MiB", "1.5 GiB".
 func size(b int64) string {
 	const mib, gib = 1 << 20, 1 << 30
 	switch {

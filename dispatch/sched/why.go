@@ -113,7 +113,7 @@ func (c *Core) unmet(j *jobs.Job) string {
 	return "jobs " + strings.Join(names, ", ")
 }
 
-// whyReady describes what keeps a ready job: the run, its hosts, or the jobs before it.
+// whyReady describes what a ready job waits for: the run, its hosts, or the jobs before it.
 func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	switch {
 	case c.Paused():
@@ -225,15 +225,15 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	return fmt.Sprintf("every usable slot of the %d hosts that can run it is busy%s", up, also)
 }
 
-// Paused reports whether nothing is launched because a person has paused the run, or
-// because of a Hold.
+// Paused reports whether nothing is launched because a person has paused the run, or because of a
+// Hold.
 func (c *Core) Paused() bool { return c.table.Paused || c.holds != 0 }
 
 // Draining returns why nothing more is launched until a person continues, or "" if the
 // run does not drain.
 func (c *Core) Draining() string { return c.drain }
 
-// RunningView is what the table does not hold of the open attempts: a copy, safe to keep.
+// RunningView is a copy of what the table does not hold of the open attempts.
 type RunningView struct {
 	Stragglers []jobs.ID // as of Straggler
 	Ending     []jobs.ID // running jobs that are being ended
@@ -247,8 +247,8 @@ type ProgressView struct {
 	At      time.Duration // Time.Mono
 }
 
-// Running returns a view of the open attempts, in no order. A job with several attempts
-// may be listed twice. Its cost is that of the open attempts, whatever the number of jobs.
+// Running returns a view of the open attempts, in no order. A job with several attempts may be
+// listed twice. The cost is proportional to the number of open attempts.
 func (c *Core) Running() RunningView {
 	var v RunningView
 	n := 0
@@ -278,8 +278,8 @@ type QueueView struct {
 	Mean, Deviation time.Duration
 }
 
-// Queues returns the queues whose run times are known, at most limit of them. Those with
-// jobs that wait come first.
+// Queues returns at most limit queues whose run times are known. Those with waiting jobs come
+// first.
 func (c *Core) Queues(limit int) []QueueView {
 	var views []QueueView
 	for _, waiting := range []bool{true, false} {

@@ -70,20 +70,18 @@ type allQueues struct {
 	chargeAhead    float64       // seconds for which running attempts are charged ahead
 }
 
-// censored are jobs that still run: each will take at least its age. One that is
-// younger than the mean says nothing yet. One that is older counts as its age, which is
-// less than what it will have taken: never as a short one. Sums of the deviations
-// from the mean and of their squares, as of the last look.
+// censored are jobs that still run: each will take at least its age. One that is younger than the
+// mean tells nothing yet. One that is older counts with its age, never as a short job. The sums
+// are of the deviations from the mean and of their squares, as of the last look.
 type censored struct {
 	k      int
 	d1, d2 float64
 }
 
-// leastFinished is how many jobs of a queue must have succeeded before their run times
-// say anything.
+// minFinished is how many jobs of a queue must have succeeded before their run times are used.
 const minFinished = 5
 
-// runs handles the age of a job that runs.
+// addCensored adds a running job of that age.
 func (s *queueStats) addCensored(age float64) {
 	if d := age - s.mean; s.n > 0 && d > 0 {
 		s.k++
@@ -92,9 +90,9 @@ func (s *queueStats) addCensored(age float64) {
 	}
 }
 
-// moments returns mean and standard deviation of finished and censored run times,
-// without one that runs and has this age; 0: without none. An outlier must not hide
-// behind itself.
+// moments returns the mean and standard deviation of finished and censored run times. It leaves
+// out one running job of that age, so that an outlier does not hide itself; age 0 leaves out none.
+// It is false if too few jobs have finished.
 func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
 	if s.n < minFinished {
 		return 0, 0, false
@@ -110,8 +108,8 @@ func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
 	return s.mean + d1/n, math.Sqrt(max(0, s.m2+d2-d1*d1/n) / (n - 1)), true
 }
 
-// estimate is how long a job of the queue takes at most, as a rule: mean and two
-// standard deviations.
+// estimate returns how long a job of the queue takes at most, as a rule: mean and two standard
+// deviations.
 func (s *queueStats) estimate(age float64) (seconds float64, ok bool) {
 	mean, dev, ok := s.moments(age)
 	return mean + 2*dev, ok
@@ -132,8 +130,8 @@ func (c *Core) statsOf(s *jobs.Spec) *queueStats {
 	return st
 }
 
-// countWaiting adds a queued job to what its queue has waiting, n of 1, or takes it
-// off, n of -1.
+// countWaiting adds a job, if it is queued, to the counts of its queue; n is 1, or -1 to take it
+// off.
 func (c *Core) countWaiting(j *jobs.Job, n int) {
 	if j.State == jobs.Queued {
 		st := c.statsOf(j.Spec)
@@ -146,10 +144,10 @@ func (c *Core) countWaiting(j *jobs.Job, n int) {
 	}
 }
 
-// mostLearnt bounds what a new dispatcher learns from the results that there are.
+// maxLearned bounds the number of earlier results from which a new dispatcher learns.
 const maxLearned = 10_000
 
-// learnTimes handles the newest results of earlier dispatchers.
+// learnTimes learns run times from the newest results of earlier dispatchers.
 func (c *Core) learnTimes() {
 	n := 0
 	for i := len(c.table.Jobs) - 1; i >= 0 && n < maxLearned; i-- {
@@ -167,14 +165,14 @@ func (c *Core) learnTimes() {
 	}
 }
 
-// age is for how long an attempt has run, less the time that it was suspended; one that an
-// earlier dispatcher started as the clocks tell. Of that it is not known what came before it
-// started, so all suspended time of its host counts as its own.
+// age returns how long an attempt has run, without the time that it was suspended. For an attempt
+// that an earlier dispatcher started, the clocks tell. It is not known how long that one was
+// suspended, so all suspended time of its host counts.
 func (f *inFlight) age(now time.Duration) time.Duration {
 	return max(0, f.earlierRunTime+now-f.startedAt-max(0, f.host.suspended(now)-f.suspendedAtStart))
 }
 
-// suspended returns for how long jobs have been suspended on the host in all.
+// suspended returns how long jobs have been suspended on the host in all.
 func (h *host) suspended(now time.Duration) time.Duration {
 	if h.linked && h.measured && h.heartbeat.Owner.Suspend {
 		return h.heartbeat.Suspended + max(0, now-h.heartbeatAt) // since then
@@ -182,8 +180,8 @@ func (h *host) suspended(now time.Duration) time.Duration {
 	return h.heartbeat.Suspended
 }
 
-// ranBefore is for how long an attempt that was taken over has run: the host's clock
-// says when it started, and it cannot have run for longer than since its launch.
+// ranBefore returns how long an attempt that was taken over has run. The host's clock tells when
+// it started, but it cannot have run for longer than since its launch.
 func (c *Core) ranBefore(a *jobs.Attempt) time.Duration {
 	if a.Started == 0 {
 		return 0

@@ -9,19 +9,18 @@ import (
 	"dcs-tui/jobs"
 )
 
-// defaultHalfLife is after how long slot time that a queue has used counts half.
+// defaultHalfLife is the default of Config.HalfLife.
 const defaultHalfLife = time.Hour
 
-// aheadUnknown is for how long, in seconds, what runs is taken to continue while no run
-// time is known.
+// defaultChargeAhead is for how many seconds running attempts are charged ahead while no run time
+// is known.
 const defaultChargeAhead = 1
 
-// turn is what decides whose turn it is among queues: the one with the smallest
-// load, which is what it has used, averaged with a half-life, over the share. An attempt is
-// charged its CPU time, and at least the time of its slots (charge). What runs and
-// what was sent to hosts is charged ahead, so that many slots that are free at once are
-// shared out at once. A queue that had nothing to do saves up what it may use later, but
-// not for ever: what the others use counts less and less.
+// fairShare decides which queue is next: the one with the smallest load, which is its used slot
+// time, averaged with a half-life, divided by its weight. An attempt is charged its CPU time, and
+// at least the time of its slots. Attempts that run or were sent to hosts are charged ahead, so
+// that many slots that are free at once are shared out at once. A queue that has nothing to do
+// saves for later, but not for ever, because what the others use decays.
 type fairShare struct {
 	name     string
 	weight   float64 // at least 1
@@ -37,7 +36,7 @@ type fairShare struct {
 	load        float64 // only while jobs are placed
 }
 
-// heed handles what a newly accepted job says of its queue: the newest one counts.
+// applyQueueOptions applies the options of a job's queue. Those of the newest job count.
 func (c *Core) applyQueueOptions(s *jobs.Spec) {
 	o := s.Options
 	if o == c.appliedOptions {
@@ -60,7 +59,7 @@ func (c *Core) applyQueueOptions(s *jobs.Spec) {
 	}
 }
 
-// catchUp brings what was used up to now.
+// decay updates used to the present time.
 func (t *fairShare) decay(now, halfLife time.Duration) {
 	dt := now - t.usedAt
 	if dt <= 0 {
@@ -74,14 +73,14 @@ func (t *fairShare) decay(now, halfLife time.Duration) {
 	t.used = t.used*kept + float64(t.runningSlots)*(1-kept)*halfLife.Seconds()/math.Ln2
 }
 
-// takes charges an attempt that is open now.
+// chargeSent charges an attempt that was sent to a host.
 func (c *Core) chargeSent(f *inFlight) {
 	t := &f.stats.share
 	t.sentSlots += f.slots
 	t.updateLoad(c.chargeAhead)
 }
 
-// moves charges it as one that runs, and has run for so long already.
+// chargeStarted charges an attempt as running. It has run for ran already.
 func (c *Core) chargeStarted(f *inFlight, ran time.Duration) {
 	t := &f.stats.share
 	t.decay(c.now.Mono, c.cfg.HalfLife)
@@ -90,8 +89,8 @@ func (c *Core) chargeStarted(f *inFlight, ran time.Duration) {
 	t.used += float64(f.slots) * ran.Seconds()
 }
 
-// leaves charges it no more. What it was charged is corrected when its host has said how
-// long it has run and what it has used: we may hear of start and end at once.
+// chargeEnded stops charging an attempt. The charge is corrected if its host has reported its run
+// time and CPU time, because start and end may be reported together.
 func (c *Core) chargeEnded(f *inFlight) {
 	t := &f.stats.share
 	t.decay(c.now.Mono, c.cfg.HalfLife)
@@ -106,7 +105,7 @@ func (c *Core) chargeEnded(f *inFlight) {
 	}
 }
 
-// charge returns what an attempt is charged that has run for so long and used so much CPU.
+// charge returns what an attempt with this run time and CPU time is charged, in seconds.
 func charge(slots int, took, cpu time.Duration) float64 {
 	return max(float64(slots)*took.Seconds(), cpu.Seconds())
 }
@@ -119,8 +118,8 @@ func (c *Core) charged(f *inFlight) float64 {
 	return float64(f.slots)*f.age(c.now.Mono).Seconds() + f.excessCharge
 }
 
-// exceed charges what running attempts of a host have used beyond their slots since its
-// last beat.
+// chargeExcess charges what running attempts of a host have used beyond their slots since its last
+// heartbeat.
 func (c *Core) chargeExcess(h *host, b *hosts.Beat) {
 	for f := h.head; f != nil && len(b.Cores) > 0; f = f.next {
 		beyond := min(boundedCores(b.Cores[f.id.String()]), float64(h.cores())) - float64(f.slots)
@@ -132,8 +131,8 @@ func (c *Core) chargeExcess(h *host, b *hosts.Beat) {
 	}
 }
 
-// cores returns how many cores a host has, as it says; the most that there can be before
-// it has said so.
+// cores returns how many cores the host has. Before its first hello it returns the largest
+// possible number.
 func (h *host) cores() int {
 	if h.hello == nil || h.hello.Cores == 0 {
 		return jobs.MaxSlots
@@ -141,8 +140,7 @@ func (h *host) cores() int {
 	return h.hello.Cores
 }
 
-// learnUse charges what earlier dispatchers' attempts have used: one look at each, most
-// of which are over for so long that they count for nothing.
+// learnUse charges what the attempts of earlier dispatchers have used.
 func (c *Core) learnUse() {
 	half := c.cfg.HalfLife.Seconds()
 	oldest := c.now.Wall - jobs.Stamp(20*min(c.cfg.HalfLife, 365*24*time.Hour))
@@ -168,9 +166,9 @@ func (c *Core) learnUse() {
 	}
 }
 
-// weighQueues makes the loads that this step's placing goes by. All queues are charged
-// ahead for the same time: that of the longest jobs, so that one slot too many or few is
-// made good by one slot, and not by all of them at once.
+// updateLoads computes the loads for this Step. All queues are charged ahead for the same time,
+// that of the longest jobs, so that one slot too many or too few is made up for by one slot, and
+// not by all of them at once.
 func (c *Core) updateLoads() {
 	if len(c.queues) < 2 && !c.hybrid {
 		return
@@ -206,7 +204,7 @@ func (t *fairShare) updateLoad(ahead float64) {
 	t.load = (t.used + float64(t.runningSlots)*ahead + float64(t.sentSlots)*t.sentCharge) / t.weight
 }
 
-// compare returns which of two queues goes first: -1, 0, 1.
+// compare returns which of two queues goes first: -1, 0, or 1.
 func (t *fairShare) compare(o *fairShare) int {
 	switch {
 	case t == o:
@@ -221,7 +219,7 @@ func (t *fairShare) compare(o *fairShare) int {
 	return 0
 }
 
-// correct charges a lost attempt what it has used in truth, now that its outcome is known.
+// chargeLateOutcome corrects the charge of a lost attempt whose outcome is known now.
 func (c *Core) chargeLateOutcome(a *jobs.Attempt, j *jobs.Job, o *jobs.Outcome) {
 	h := c.hostWith(a.Host, a.Machine)
 	if took := min(o.Elapsed(), c.maxElapsed(j)); h != nil && c.orphaned[a.ID] && took > 0 {

@@ -1,0 +1,232 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Command is something to do after the records of the same Step are durable. The
+// commands of a Step for one host are to be carried out in their order: what a host
+// must not start (Kill, Withdraw) comes before its leave to start (SetLimit), and that it
+// may start nothing at all comes first. To is that host; "" is the dispatcher itself.
+type Command interface{ To() string }
+
+// Connect asks for a connection to the host now. Answered by HostUp or HostDown;
+// to be ignored while there is one or one is being made.
+type Connect struct{ Host string }
+
+// Disconnect cuts the host's link, if there is one; no HostDown follows.
+type Disconnect struct{ Host string }
+
+// Launch hands attempts to a host. The engine adds environment and lease.
+type Launch struct {
+	Host   string
+	Jobs   []LaunchItem
+	Urgent bool // a slot of the host waits for one of the jobs
+}
+
+// LaunchItem is one attempt of a Launch.
+type LaunchItem struct {
+	Attempt jobs.AttemptID
+	Spec    *jobs.Spec
+	Timeout time.Duration
+	Mem     int64 // what it may use, in bytes; 0: no limit
+	GPUs    []int
+	Restart int // how many attempts of the job ran before it in this round
+}
+
+// SetLimit, SetShare, Withdraw, Kill and Probe are sent to the host as they are.
+type (
+	SetLimit struct {
+		Host  string
+		Slots int
+	}
+	SetShare struct {
+		Host  string
+		Share hosts.Share
+	}
+	Withdraw struct {
+		Host     string
+		Attempts []jobs.AttemptID
+	}
+	Kill struct {
+		Host     string
+		Attempts []jobs.AttemptID
+		Why      string
+	}
+	Warn struct { // of their end, by the run's warning signal
+		Host     string
+		Attempts []jobs.AttemptID
+	}
+	Probe struct {
+		Host     string
+		Attempts []jobs.AttemptID
+	}
+)
+
+// Look asks Via (a host that answers, or "" for the dispatcher's own mount) what
+// the shared directory shows of the attempts of Host. Answered by HostLooked, or
+// not at all.
+type Look struct {
+	Host     string
+	Via      string
+	Attempts []jobs.AttemptID
+}
+
+// List asks a host for its attempts of these jobs, or, without Jobs, for everything
+// that it has of the run. HostListed is the answer.
+type List struct {
+	Host string
+	Jobs jobs.Ranges
+}
+
+// Finish reports that the core has nothing left to do, and why. It is given once;
+// new work (Submit, Requeue) before the engine has stopped takes it back.
+type Finish struct {
+	How   Finished
+	Why   string
+	Epoch int // Fenced: of the dispatcher that owns the run
+}
+
+// Finished is how a run came to its end.
+type Finished uint8
+
+// The ways to finish. Only AllDone leaves no open job.
+const (
+	AllDone Finished = iota
+	Drained          // asked to drain, or --halt
+	Stopped          // asked to stop; jobs may be running
+	NoHosts          // no host could be used for --give-up
+	Fenced           // another dispatcher owns the run now
+)
+
+// String returns the word for the way to finish that is in the journal (jobs.ClosedDone …) and in live.json.
+func (f Finished) String() string {
+	return [...]string{jobs.ClosedDone, jobs.ClosedDrained, jobs.ClosedStopped, jobs.ClosedNoHosts, "fenced"}[f]
+}
+
+// To describes who is to carry the order out.
+func (o Connect) To() string    { return o.Host }
+func (o Disconnect) To() string { return o.Host }
+func (o Launch) To() string     { return o.Host }
+func (o SetLimit) To() string   { return o.Host }
+func (o SetShare) To() string   { return o.Host }
+func (o Withdraw) To() string   { return o.Host }
+func (o Kill) To() string       { return o.Host }
+func (o Warn) To() string       { return o.Host }
+func (o Probe) To() string      { return o.Host }
+func (o Look) To() string       { return o.Via }
+func (o List) To() string       { return o.Host }
+func (Finish) To() string       { return "" }
+
+// outbox gathers the commands of one Step for a host, so that there is one message of each kind.
+type outbox struct {
+	disconnect, connect bool
+	spec                bool // its specification has changed
+	limit               bool
+	share               bool
+	list                bool
+	probe               []jobs.AttemptID
+	kill                []Kill
+	warn                []jobs.AttemptID
+	withdraw            []jobs.AttemptID
+	launch              []LaunchItem
+	urgent              bool // a slot waits for one of launch
+}
+
+// collect turns the outboxes into commands, in the order of the inventory. A host is told what it
+// must not start, and a limit of zero, before it may start something (SetLimit). A host that is
+// not linked gets only commands about its connection. When it is back, its answer to a Probe
+// decides what else it is told.
+func (c *Core) collect() []Command {
+	var commands []Command
+	for _, h := range c.hosts {
+		o := &h.outbox
+		if o.disconnect {
+			commands = append(commands, Disconnect{h.spec.Name})
+		}
+		if o.spec {
+			commands = append(commands, Configure{h.spec.Name, h.spec})
+		}
+		if o.connect {
+			commands = append(commands, Connect{h.spec.Name})
+		}
+		if h.linked {
+			if o.share {
+				commands = append(commands, SetShare{h.spec.Name, h.sentShare})
+			}
+			none := o.limit && h.limit == 0
+			if none { // or some of what is to come back could start before it is told
+				commands = append(commands, SetLimit{h.spec.Name, 0})
+			}
+			if o.list {
+				commands = append(commands, List{h.spec.Name, c.toList()})
+			}
+			if len(o.probe) > 0 {
+				commands = append(commands, Probe{h.spec.Name, o.probe})
+			}
+			if len(o.warn) > 0 {
+				commands = append(commands, Warn{h.spec.Name, o.warn})
+			}
+			for _, k := range o.kill {
+				commands = append(commands, k)
+			}
+			if len(o.withdraw) > 0 {
+				commands = append(commands, Withdraw{h.spec.Name, o.withdraw})
+			}
+			if o.limit && !none {
+				commands = append(commands, SetLimit{h.spec.Name, h.limit})
+			}
+			if len(o.launch) > 0 {
+				commands = append(commands, Launch{h.spec.Name, o.launch, o.urgent})
+			}
+		}
+		h.outbox = outbox{}
+	}
+	return commands
+}
+
+// kill ends an attempt on a host that is linked.
+func (h *host) kill(id jobs.AttemptID, why string) {
+	if !h.linked {
+		return
+	}
+	if n := len(h.outbox.kill); n > 0 && h.outbox.kill[n-1].Why == why {
+		h.outbox.kill[n-1].Attempts = append(h.outbox.kill[n-1].Attempts, id)
+		return
+	}
+	h.outbox.kill = append(h.outbox.kill, Kill{h.spec.Name, []jobs.AttemptID{id}, why})
+}
+
+// warnAttempts warns the running attempts of a host of their end, each once.
+func (h *host) warnAttempts() {
+	for f := h.head; f != nil; f = f.next {
+		if f.started && !f.killed && !f.warned && h.linked {
+			f.warned = true
+			h.outbox.warn = append(h.outbox.warn, f.id)
+		}
+	}
+}
+
+// killAttempt ends an open attempt. The command is repeated after a lost link.
+func (c *Core) killAttempt(f *inFlight, why string) {
+	f.killed = true
+	f.host.kill(f.id, why)
+}
+
+// withdraw withdraws an attempt that has not started.
+func (h *host) withdraw(f *inFlight) {
+	if f.isWaiting() && h.linked {
+		f.withdrawn = true
+		h.outbox.withdraw = append(h.outbox.withdraw, f.id)
+	}
+}
+
+// withdrawAll withdraws everything that has not started.
+func (h *host) withdrawAll() {
+	for f := h.head; f != nil; f = f.next {
+		h.withdraw(f)
+	}
+}

@@ -1,0 +1,99 @@
+package sched
+
+import (
+	"cmp"
+	"math"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// The hybrid order. In a run with slots of this machine and of others, the local slots take the
+// job with the shortest estimate first, so that short jobs are over while remote hosts are still
+// being connected to. The remote slots keep the common order. Jobs of lost hosts, the priorities
+// of queues and jobs, and deadlines come before the estimates. Jobs of unknown run time come last.
+
+// bothKinds reports whether there are local hosts and others.
+func bothKinds(hs []*hosts.Host) bool {
+	local, remote := false, false
+	for _, h := range hs {
+		if h.Link == "local" {
+			local = true
+		} else {
+			remote = true
+		}
+	}
+	return local && remote
+}
+
+func (h *host) local() bool { return h.spec.Link == "local" }
+
+// estimateSteps is how many classes of estimates there are for a factor of two. It bounds the
+// number of classes, whatever estimates a million jobs have.
+const estimateSteps = 4
+
+// estimateStep returns the class of a job's estimate.
+func (c *Core) estimateStep(s *jobs.Spec) int {
+	if !c.hybrid || s.Estimate <= 0 {
+		return 0
+	}
+	return max(1, int(math.Round(estimateSteps*math.Log2(float64(s.Estimate)))))
+}
+
+// estimate returns the expected run time of a job of the class in seconds, or infinity if it is
+// not known.
+func (cl *class) estimate() float64 {
+	switch {
+	case cl.key.estimateStep > 0:
+		return math.Exp2(float64(cl.key.estimateStep)/estimateSteps) / 1e9
+	case cl.stats.share.meanRunTime > 0:
+		return cl.stats.share.meanRunTime
+	}
+	return math.Inf(1)
+}
+
+// shorterFirst is before for local slots.
+func (w *candidate) shorterFirst(o *candidate) bool {
+	if w.rank.notUrgent != o.rank.notUrgent {
+		return o.rank.notUrgent
+	}
+	d := cmp.Or(cmp.Compare(w.class.stats.share.priority, o.class.stats.share.priority), w.rank.compareUrgency(o.rank),
+		cmp.Compare(w.class.estimate(), o.class.estimate()))
+	if d != 0 {
+		return d < 0
+	}
+	return w.before(o)
+}
+
+// launchShortest fills the local slots of a hybrid run.
+func (c *Core) launchShortest(l *candidates) {
+	if !c.hybrid {
+		return
+	}
+	for _, h := range c.hosts {
+		for h.local() && h.acceptsJobs() && len(*l) > 0 && !c.delayed() {
+			best := -1
+			for i := range *l {
+				w := &(*l)[i]
+				if (best < 0 || w.shorterFirst(&(*l)[best])) && c.fitsNow(h, w) {
+					best = i
+				}
+			}
+			if best < 0 {
+				break
+			}
+			c.launchAt(l, best, h)
+		}
+	}
+}
+
+// fitsNow reports whether the host has room for a candidate now.
+func (c *Core) fitsNow(h *host, w *candidate) bool {
+	slots := w.class.key.slots
+	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)
+	return free >= slots && !c.lacking(w.class) &&
+		c.canRunOn(h, w.class, w.class.picky(c)) && c.hasResources(h, w.class)
+}
+
+// Hybrid reports whether local slots take the shortest job first and the others do not.
+func (c *Core) Hybrid() bool { return c.hybrid }

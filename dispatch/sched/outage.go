@@ -1,0 +1,110 @@
+package sched
+
+import (
+	"time"
+)
+
+// If more than half of the hosts that were up go silent together, our own network or a gateway is
+// down. The jobs would gain nothing elsewhere, so they wait on their hosts. The hosts of such an
+// outage come back one by one, each with its next connection attempt. The others are awaited in
+// the meantime.
+
+// dialSlack is how long a connection attempt may take.
+const dialSlack = 30 * time.Second
+
+// wentTogether reports whether two hosts that are both away went silent in one outage. A host from
+// whose outage others have just come back may have gone with a new one.
+func (c *Core) wentTogether(h, o *host) bool {
+	apart := o.lastHeard - h.lastHeard
+	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.graceUntil ||
+		max(apart, -apart) <= h.spec.LostAfterOrDefault()
+}
+
+// vanishedTogether reports whether more than half of the hosts that were up are away together with
+// this one. A single host always is.
+func (c *Core) vanishedTogether(h *host) bool {
+	n, gone := 0, 0
+	for _, o := range c.hosts {
+		if !o.known {
+			continue
+		}
+		n++
+		if !o.linked && c.wentTogether(h, o) {
+			gone++
+		}
+	}
+	return gone*2 > n
+}
+
+// noteOutage remembers which hosts are away together with h, if they are many.
+func (c *Core) noteOutage(h *host) {
+	if h.index < 0 || !c.vanishedTogether(h) {
+		return
+	}
+	var group []*host
+	id := h.outage
+	for _, o := range c.hosts {
+		if o.known && !o.linked && c.wentTogether(h, o) {
+			group = append(group, o)
+			id = max(id, o.outage)
+		}
+	}
+	if id == 0 {
+		c.outages++
+		id = c.outages
+	}
+	for _, o := range group {
+		o.outage = id
+	}
+}
+
+// backFromOutage gives the other hosts of the outage time to come back.
+func (c *Core) backFromOutage(h *host) {
+	if h.outage > 0 {
+		for _, o := range c.hosts {
+			if o != h && !o.linked && o.outage == h.outage {
+				o.graceUntil = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.BackoffCap+dialSlack)
+			}
+		}
+	}
+	h.outage, h.graceUntil = 0, 0
+}
+
+// TickInterval is the longest time without a Step (see Core.Next). A gap longer than stallAfter is
+// a stall of this dispatcher: a stopped process, a disk that did not answer, or a starved machine.
+const (
+	TickInterval = 3 * time.Second
+	stallAfter   = 2 * TickInterval
+)
+
+// stallReportInterval is the shortest time between two reports of stalls: the record of one may
+// cause the next.
+const stallReportInterval = time.Minute
+
+// stalled takes the time of our own stall out of the silence of the hosts: their heartbeats wait
+// to be read. A stall counts as one tick, so that a dispatcher that stalls all the time still
+// notices a dead host. Instants only move later: a lease that has run out here has run out. Waits
+// that cost nothing, such as that for the next connection attempt, go on during a stall.
+func (c *Core) stalled(gap time.Duration) {
+	shift := gap - TickInterval
+	var always, ifSet []*time.Duration // 0 is "not set" for those of ifSet
+	always = append(always, &c.anyUp)
+	ifSet = append(ifSet, &c.reconcileUntil, &c.strangersUntil, &c.lastUp, &c.waitLostUntil)
+	for _, h := range c.everyHost() {
+		l := &h.sharedDir
+		always = append(always, &h.lastSeen, &h.lastHeard, &h.cutAt, &h.awaySince)
+		ifSet = append(ifSet, &h.mismatchSince, &l.firstAskedAt, &l.firstAnswerAt, &l.changedAt, &h.graceUntil, &h.listUntil)
+	}
+	for _, at := range always {
+		*at += shift
+	}
+	for _, at := range ifSet {
+		if *at > 0 {
+			*at += shift
+		}
+	}
+	if c.stallReportedAt == 0 || c.now.Mono-c.stallReportedAt >= stallReportInterval {
+		c.stallReportedAt = c.now.Mono
+		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", short(gap))
+	}
+}

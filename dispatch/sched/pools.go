@@ -1,0 +1,169 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+
+	"dcs-tui/jobs"
+)
+
+// pool is a limited amount that the jobs on all hosts share: slots of the run (--max-slots), slots
+// of a queue (--queue-slots), or tokens of a kind. An attempt uses its part from its launch until
+// its fate is known, also on a host that cannot be reached. So the use follows from the table.
+type pool struct {
+	unit  string // "slot", "matlab token"
+	rule  string // who sets the limit, to stand before the number: "--max-slots allows"
+	limit int    // -1: there is no limit
+	used  int    // by open attempts
+	kept  int    // for a job of Core.keeper
+}
+
+// pools are what all jobs together use a limited amount of.
+type pools struct {
+	slots  pool    // of the run
+	tokens []*pool // by kind
+	keeper *class  // for whose next job the pools keep what it needs; nil: for none
+}
+
+// tokenPool returns the pool of a kind of tokens. There are few kinds.
+func (c *Core) tokenPool(kind string) *pool {
+	for _, p := range c.tokens {
+		if p.unit == kind+" token" {
+			return p
+		}
+	}
+	c.tokens = append(c.tokens, &pool{unit: kind + " token", rule: "the run has"})
+	return c.tokens[len(c.tokens)-1]
+}
+
+// SetTokens sets how many tokens of each kind the run has.
+type SetTokens struct{ Tokens []jobs.Token }
+
+func (SetTokens) event() {}
+
+func (c *Core) setTokens(e SetTokens) {
+	for _, p := range c.tokens {
+		p.limit = 0
+	}
+	for _, t := range e.Tokens {
+		c.tokenPool(t.Name).limit = t.Count
+	}
+	if c.begun && c.failUnsatisfiableAt == 0 {
+		c.failUnsatisfiableAt = c.now.Mono + comeBackTime // a job may need more than there are now
+	}
+	c.queue.capacityChanged()
+}
+
+// draws returns the pools that a job uses, and how much of each.
+func (c *Core) draws(s *jobs.Spec) func(yield func(*pool, int) bool) {
+	return func(yield func(*pool, int) bool) {
+		n := s.SlotCount()
+		if !yield(&c.slots, n) || !yield(&c.statsOf(s).slotPool, n) {
+			return
+		}
+		for _, t := range s.Tokens {
+			if !yield(c.tokenPool(t.Name), t.Count) {
+				return
+			}
+		}
+	}
+}
+
+// usePools adds what an attempt uses to the pools; sign is 1, or -1 to take it off again.
+func (c *Core) usePools(f *inFlight, sign int) {
+	for p, n := range c.draws(f.spec) {
+		p.used += sign * n
+	}
+}
+
+// lacks returns a pool that has too little left for a job of the class, and how much the job
+// needs. It returns nil if there is none.
+func (c *Core) lacks(cl *class) (*pool, int) {
+	for p, n := range c.draws(cl.spec) {
+		if p.limit < 0 {
+			continue
+		}
+		left := p.limit - p.used
+		if p.kept > 0 && c.isKeptFrom(c.keeper, cl) {
+			left -= p.kept
+		}
+		if n > left {
+			return p, n
+		}
+	}
+	return nil, 0
+}
+
+// lacking reports whether some pool has too little left for a job of the class.
+func (c *Core) lacking(cl *class) bool {
+	p, _ := c.lacks(cl)
+	return p != nil
+}
+
+// limited reports whether a job uses a limited pool besides the slots of the run. Such jobs are
+// not buffered, because they would hold what others could use.
+func (c *Core) limited(s *jobs.Spec) bool {
+	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.limit >= 0
+}
+
+// withinPools returns how many ready jobs of the class the pools would allow to run beside those
+// that run.
+func (c *Core) withinPools(cl *class) int {
+	n := cl.n
+	for p, each := range c.draws(cl.spec) {
+		if p.limit >= 0 && p != &c.slots {
+			n = min(n, max(0, p.limit-p.used)/each)
+		}
+	}
+	return n
+}
+
+// exceedsPools explains why no job of the class can ever run, or returns "" if the pools are large
+// enough.
+func (c *Core) exceedsPools(cl *class) string {
+	for p, n := range c.draws(cl.spec) {
+		switch {
+		case p.limit == 0:
+			return fmt.Sprintf("it needs %s and %s none (--tokens, or [tokens] of the inventory)", jobs.Plural(n, p.unit), p.rule)
+		case p.limit > 0 && n > p.limit:
+			return fmt.Sprintf("it needs %s and %s %d", jobs.Plural(n, p.unit), p.rule, p.limit)
+		}
+	}
+	return ""
+}
+
+// whyLacks describes the pool that a job of the class waits for.
+func (c *Core) whyLacks(cl *class) string {
+	p, n := c.lacks(cl)
+	if p.used+n <= p.limit {
+		id, _ := c.keeper.head(c)
+		return fmt.Sprintf("it needs %s, and the free ones are kept for job %d, which needs %d", jobs.Plural(n, p.unit), id, p.kept)
+	}
+	return fmt.Sprintf("it needs %s, and %d of the %d that %s are in use", jobs.Plural(n, p.unit), min(p.used, p.limit), p.limit, p.rule)
+}
+
+// keep makes a class the keeper, or none.
+//
+// The keeper is the first candidate of which a pool has too little left. All its pools then keep
+// what a job of it needs; otherwise jobs that use less would take whatever becomes free. There is
+// one keeper at a time, and no host is reserved for a class that lacks something of a pool, so
+// classes cannot wait for each other.
+func (c *Core) keep(cl *class) {
+	if c.keeper != nil {
+		for p := range c.draws(c.keeper.spec) {
+			p.kept = 0
+		}
+	}
+	if c.keeper = cl; cl != nil {
+		for p, n := range c.draws(cl.spec) {
+			p.kept = n
+		}
+	}
+}
+
+// canKeep reports whether a host could take a job of the class as soon as it has free slots.
+func (c *Core) canKeep(cl *class) bool {
+	return c.exceedsPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
+		return h.limitFor(cl) >= cl.key.slots && c.canRunOn(h, cl, cl.picky(c))
+	})
+}

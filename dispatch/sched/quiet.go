@@ -1,0 +1,114 @@
+package sched
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Quiet hours. In the quiet hours of a host, in its local time, nothing is started there. Running
+// jobs continue, and buffered jobs are withdrawn for other hosts. The zone is that of the latest
+// hello, so a change of the clocks counts from the next one.
+
+const (
+	day          = 24 * time.Hour
+	maxZone      = 14 * 60 * 60 // seconds
+	noQuietAhead = time.Duration(-1)
+)
+
+// timeOfDay returns the time since midnight in a zone that is so many seconds east of UTC.
+func timeOfDay(at jobs.Stamp, zone int) time.Duration {
+	d := (time.Duration(at)%day + time.Duration(zone)*time.Second) % day
+	return (d + day) % day
+}
+
+// quietLeft returns for how long it is quiet from a time of day on. Adjoining spans count as one.
+// It is 0 if it is not quiet, and a day if it always is.
+func quietLeft(spans []hosts.Quiet, at time.Duration) time.Duration {
+	var left time.Duration
+	for left < day {
+		more := time.Duration(0)
+		for _, q := range spans {
+			more = max(more, spanLeft(q, (at+left)%day))
+		}
+		if more == 0 {
+			return left
+		}
+		left += more
+	}
+	return day
+}
+
+// spanLeft returns how much of a span is left, or 0 outside of it.
+func spanLeft(q hosts.Quiet, at time.Duration) time.Duration {
+	switch {
+	case q.From < q.To && at >= q.From && at < q.To:
+		return q.To - at
+	case q.From > q.To && at >= q.From: // over midnight
+		return day - at + q.To
+	case q.From > q.To && at < q.To:
+		return q.To - at
+	}
+	return 0
+}
+
+// untilQuiet returns the time until the next span begins, or noQuietAhead.
+func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
+	next := noQuietAhead
+	for _, q := range spans {
+		if d := (q.From - at + 2*day) % day; q.From != q.To && (next < 0 || d < next) {
+			next = d
+		}
+	}
+	return next
+}
+
+// updateQuietHours begins and ends quiet hours.
+func (c *Core) updateQuietHours() {
+	for _, h := range c.hosts {
+		if len(h.spec.Quiet) == 0 || !h.answers() {
+			continue
+		}
+		at := timeOfDay(c.now.Wall, h.hello.ZoneSeconds)
+		left := quietLeft(h.spec.Quiet, at)
+		was := h.quiet
+		h.quiet, h.quietChangeAt = left > 0, c.now.Mono+left
+		if !h.quiet {
+			h.quietChangeAt = c.now.Mono + untilQuiet(h.spec.Quiet, at)
+		}
+		if h.quiet {
+			h.quietEnd = clockTime(at+left, left)
+		}
+		switch {
+		case h.quiet && !was:
+			h.reserved = nil
+			h.withdrawAll()
+			goesOn := ""
+			if h.running > 0 {
+				goesOn = "; its running jobs continue"
+			}
+			c.logf(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.quietText(), goesOn)
+		case was && !h.quiet:
+			c.logf(h.spec.Name, 0, "%s is used again: its quiet hours are over", h.spec.Name)
+		}
+	}
+}
+
+// clockTime formats the end of quiet hours in the host's local time ("06:00"). It returns "" if
+// they have no end.
+func clockTime(at, left time.Duration) string {
+	if left >= day {
+		return ""
+	}
+	at %= day
+	return fmt.Sprintf("%02d:%02d", at/time.Hour, at%time.Hour/time.Minute)
+}
+
+func (h *host) quietText() string {
+	if h.quietEnd == "" {
+		return "starts nothing all day (quiet hours)"
+	}
+	return "rests until " + h.quietEnd + " (quiet hours)"
+}

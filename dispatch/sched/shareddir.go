@@ -1,0 +1,168 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// A host that cannot be asked is observed through the shared directory. A sentinel there is a
+// result like any other. A claim shows that an attempt has started. A heartbeat file that changes
+// shows that the host is alive and that only the way to it is interrupted. The directory is read
+// through this machine's own mount, or through another host that has the same directory.
+
+const (
+	lookDelay        = 5 * time.Second  // after the last heartbeat: most come back at once
+	lookInterval     = 10 * time.Second // as often as supervisors touch their heartbeat file
+	lookLongInterval = time.Minute      // when it has been away for longer than lookLong
+	longAbsence      = 10 * time.Minute
+	lookAnswerTime   = 5 * time.Second // for the first answer: without one lost_after alone counts
+	// beatFresh is how long a change of the heartbeat file counts: three of its heartbeats, and
+	// what another machine's cache may add.
+	heartbeatFileFresh = 45 * time.Second
+)
+
+// sharedDirView is what the core knows of an absent host through the shared directory.
+type sharedDirView struct {
+	nextAt        time.Duration // when to look next; 0: not planned
+	firstAskedAt  time.Duration // when the first look of this absence was asked for; 0: none was
+	answers       int           // that came
+	firstAnswerAt time.Duration // when the first answer came
+	observer      string        // who was asked last: a host, or "" for our own mount
+	waiting       bool          // for the answer
+	heartbeat     string        // content of the heartbeat file as last seen over this absence
+	changedAt     time.Duration // when a change of it was last seen; 0: none was
+	reported      bool          // that the host's jobs continue
+}
+
+// heartbeatFileChanges reports whether the heartbeat file of an absent host has changed lately.
+func (c *Core) heartbeatFileChanges(h *host) bool {
+	return !h.linked && h.sharedDir.changedAt > 0 && c.now.Mono-h.sharedDir.changedAt < heartbeatFileFresh
+}
+
+// sharedDirSettled reports whether the shared directory has shown what it can: it was observed for
+// long enough to see a heartbeat file change, or nobody can look.
+func (c *Core) sharedDirSettled(h *host) bool {
+	l := &h.sharedDir
+	if l.answers == 0 {
+		return l.firstAskedAt == 0 && c.now.Mono >= h.lostAt()+lookAnswerTime || l.firstAskedAt > 0 && c.now.Mono-l.firstAskedAt >= lookAnswerTime
+	}
+	return c.now.Mono-l.firstAnswerAt >= lookInterval+lookAnswerTime || l.answers > 1 && c.now.Mono-l.firstAnswerAt >= lookInterval
+}
+
+// observeAbsent requests a look at every absent host that may have attempts of ours.
+func (c *Core) observeAbsent() {
+	for _, h := range c.everyHost() {
+		l := &h.sharedDir
+		if h.linked || h.open == 0 && len(h.orphans) == 0 || c.stopped || c.fenced {
+			l.nextAt = 0
+			continue
+		}
+		if l.nextAt == 0 {
+			l.nextAt = max(h.cutAt, h.lastHeard+lookDelay)
+		}
+		if c.now.Mono < l.nextAt {
+			continue
+		}
+		every := lookInterval
+		if c.now.Mono-h.cutAt > longAbsence {
+			every = lookLongInterval
+		}
+		l.nextAt = c.now.Mono + every
+		c.observe(h)
+	}
+}
+
+// observe requests a look at all attempts that may be on the host.
+func (c *Core) observe(h *host) {
+	via, ok := c.chooseObserver(h)
+	if !ok {
+		return
+	}
+	ids := make([]jobs.AttemptID, 0, h.open+len(h.orphans))
+	for f := h.head; f != nil; f = f.next {
+		ids = append(ids, f.id)
+	}
+	ids = append(ids, h.orphans...)
+	if h.sharedDir.firstAskedAt == 0 {
+		h.sharedDir.firstAskedAt = max(c.now.Mono, 1)
+	}
+	h.sharedDir.observer, h.sharedDir.waiting = via, true
+	c.looks = append(c.looks, Look{Host: h.spec.Name, Via: via, Attempts: ids})
+}
+
+// chooseObserver chooses who looks: our own mount, unless the host is known not to share the run
+// directory or the mount did not answer last time. Otherwise it is a host with the same directory,
+// another one each time.
+func (c *Core) chooseObserver(h *host) (via string, ok bool) {
+	l := &h.sharedDir
+	own := h.hello == nil || h.hello.Shared
+	if own && (l.observer != "" || !l.waiting) {
+		return "", true
+	}
+	from := 0
+	if o := c.byName[l.observer]; o != nil {
+		from = o.index + 1
+	}
+	for i := range c.hosts {
+		o := c.hosts[(from+i)%len(c.hosts)]
+		if o.spec.Name != h.spec.Name && o.answers() && (h.hello == nil || o.hello.Dir == h.hello.Dir) {
+			return o.spec.Name, true
+		}
+	}
+	return "", own
+}
+
+// handleLooked handles what the shared directory shows of an absent host.
+func (c *Core) handleLooked(e HostLooked) {
+	all := c.everyHost()
+	i := slices.IndexFunc(all, func(h *host) bool {
+		return h.spec.Name == e.Msg.Host && !h.linked && h.sharedDir.waiting && h.sharedDir.observer == e.Via
+	})
+	if i < 0 {
+		return // it answers for itself, or nobody asked
+	}
+	h := all[i]
+	l := &h.sharedDir
+	l.waiting = false
+	if l.answers++; l.answers == 1 {
+		l.firstAnswerAt = c.now.Mono
+	}
+	name := h.spec.Name
+	for i := range e.Msg.Jobs {
+		x := &e.Msg.Jobs[i]
+		if a := c.table.Attempt(x.Attempt); a == nil || a.Host != name || !a.State.Open() && a.State != jobs.AttemptLost {
+			continue
+		}
+		c.logf(name, x.Attempt.Job, "%s cannot be reached; how %s ended was read from the shared directory", name, x.Attempt)
+		c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
+	}
+	for _, id := range e.Msg.Never {
+		if a := c.table.Attempt(id); a != nil && a.Host == name {
+			c.neverStarted(id, "the shared directory shows that it never started there")
+		}
+	}
+	for _, id := range e.Msg.Runs {
+		if f := c.inFlight[id]; f != nil && f.host == h && !f.started {
+			c.handleStarted(id, 0, 0)
+		}
+	}
+	if b := e.Msg.Beat; b != "" && (h.index >= 0 || c.byName[name] == nil) { // else it may be of the machine that has the name now
+		if l.heartbeat != "" && l.heartbeat != b {
+			l.changedAt = c.now.Mono
+		}
+		l.heartbeat = b
+	}
+}
+
+// reset forgets what was seen during an absence.
+func (l *sharedDirView) reset() { *l = sharedDirView{} }
+
+// reportHeartbeatFile reports, once, that the jobs of a lost host continue.
+func (c *Core) reportHeartbeatFile(h *host) {
+	if !h.sharedDir.reported {
+		h.sharedDir.reported = true
+		c.logf(h.spec.Name, 0, "%s cannot be reached, but its heartbeat file in the shared directory changes: its jobs continue, and the run waits for them", h.spec.Name)
+	}
+}

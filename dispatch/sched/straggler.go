@@ -1,0 +1,128 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// stragglers is when running jobs are looked at.
+type stragglers struct {
+	judgeAt    time.Duration // next, for stragglers
+	copyAt     time.Duration // next, for copies
+	straggling int           // number of attempts that are stragglers
+}
+
+// A straggler has run for more than twice the time that jobs of its queue take. It
+// is flagged, and is among the first to be copied (copies.go).
+const (
+	stragglerFactor = 2
+	// judgeEvery is how often the running jobs are looked at: all of them each time.
+	judgeInterval = TickInterval
+	// stragglerLeast is the age below which nobody is told of a job: a hiccup of a second
+	// among jobs of milliseconds is nothing to look into.
+	minStragglerAge = 5 * time.Second
+)
+
+// judge looks for stragglers among the running attempts.
+func (c *Core) judge() {
+	if c.now.Mono < c.judgeAt {
+		return
+	}
+	c.judgeAt = c.now.Mono + judgeInterval
+	for _, st := range c.queues {
+		st.censored = censored{}
+	}
+	for _, h := range c.hosts {
+		for f := h.head; f != nil; f = f.next {
+			if f.isJudged() {
+				f.stats.addCensored(f.age(c.now.Mono).Seconds())
+			}
+		}
+	}
+	for _, h := range c.hosts {
+		for f := h.head; f != nil; f = f.next {
+			if age := f.age(c.now.Mono); !f.isStraggler && age >= minStragglerAge && f.isJudged() {
+				c.judgeOne(f, age)
+			}
+		}
+	}
+}
+
+// isJudged reports whether the age of an attempt means something: it runs, its host answers, and
+// it is not being ended.
+func (f *inFlight) isJudged() bool { return f.started && f.host.linked && !f.killed && !f.hasOutcome }
+
+func (c *Core) judgeOne(f *inFlight, age time.Duration) {
+	expected, ok := f.expected(age)
+	if !ok || age <= stragglerFactor*expected {
+		return
+	}
+	f.isStraggler = true
+	c.straggling++
+	than := "jobs of its queue take " + short(expected) + " at most, as a rule"
+	if f.spec.Estimate > 0 {
+		than = "it was estimated at " + short(expected)
+	}
+	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, short(age), f.host.spec.Name, than)
+}
+
+// expected returns how long the attempt should take: by its user's estimate, or by the run times
+// of its queue.
+func (f *inFlight) expected(age time.Duration) (time.Duration, bool) {
+	if f.spec.Estimate > 0 {
+		return f.spec.Estimate, true
+	}
+	s, ok := f.stats.estimate(age.Seconds())
+	return seconds(s), ok
+}
+
+// seconds converts s to a duration without overflow.
+func seconds(s float64) time.Duration {
+	const most = 100 * 365 * 24 * 3600
+	return time.Duration(min(max(s, 0), most) * float64(time.Second))
+}
+
+// Estimate returns how long a job takes at most, as a rule: its user's estimate, or mean and two
+// standard deviations of its queue. It is 0 if that is not known.
+func (c *Core) Estimate(id jobs.ID) time.Duration {
+	j := c.table.Job(id)
+	if j == nil {
+		return 0
+	}
+	if f := c.inFlightOf(j); f != nil && f.started {
+		d, _ := f.expected(f.age(c.now.Mono))
+		return d
+	}
+	if j.Spec.Estimate > 0 {
+		return j.Spec.Estimate
+	}
+	s := 0.0
+	if st := c.stats[j.Spec.Queue]; st != nil {
+		s, _ = st.estimate(0)
+	}
+	return seconds(s)
+}
+
+// Straggler reports whether a job runs far longer than the others of its queue.
+func (c *Core) Straggler(id jobs.ID) bool {
+	j := c.table.Job(id)
+	if j == nil || j.State != jobs.Running {
+		return false
+	}
+	f := c.inFlightOf(j)
+	return f != nil && f.isStraggler
+}
+
+// Stragglers returns the number of attempts that are stragglers.
+func (c *Core) Stragglers() int { return c.straggling }
+
+// inFlightOf returns the newest open attempt of a job, or nil.
+func (c *Core) inFlightOf(j *jobs.Job) *inFlight {
+	for i := len(j.Attempts) - 1; i >= 0; i-- {
+		if f := c.inFlight[j.Attempts[i].ID]; f != nil {
+			return f
+		}
+	}
+	return nil
+}
