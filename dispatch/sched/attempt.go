@@ -8,33 +8,36 @@ import (
 	"dcs-tui/jobs"
 )
 
-// flight is an open attempt: what the core must remember of it beyond the table.
+// inFlight is an open attempt: what the core knows of it besides the table.
 type inFlight struct {
-	id               jobs.AttemptID
-	host             *host
-	spec             *jobs.Spec
-	prev, next       *inFlight // the host's list, in the order of launching
-	slots            int
-	mem              int64
-	gpus             []int
-	wantGPUs         jobs.GPUs     // for more than len(gpus) devices: which it holds is not known (it was taken over)
-	launchedAt       time.Duration // Time.Mono
-	startedAt        time.Duration // Time.Mono, when started
-	started          bool
-	unconfirmed      bool          // … or only in a supervisor's hands, which may still have to start it
-	withdrawn        bool          // asked back, no answer yet
-	killed           bool          // to be ended, no answer yet
-	warned           bool          // it was sent the warning signal
-	requeue          bool          // killed only to run elsewhere
-	hasOutcome       bool          // its outcome is here and is being recorded
-	runTime, cpuTime time.Duration // its run time and its CPU time as its host says; 0: not known
-	excessCharge     float64       // CPU seconds charged beyond its slots' time while it runs (share.go)
-	provedDead       bool          // the host has shown that it has ended
-	isStraggler      bool          // copies.go
-	stats            *queueStats
+	id         jobs.AttemptID
+	host       *host
+	prev, next *inFlight // in the list of the host, in the order of launching
+	spec       *jobs.Spec
+	stats      *queueStats
+
+	slots    int
+	mem      int64
+	gpus     []int
+	wantGPUs jobs.GPUs // of more than len(gpus) devices: it is not known which it has, because it was taken over
+
+	launchedAt  time.Duration // Time.Mono
+	startedAt   time.Duration // Time.Mono; only if started
+	started     bool
+	unconfirmed bool // a supervisor has it, which may still have to start it
+	withdrawn   bool // a Withdraw was not answered yet
+	killed      bool // a Kill was not answered yet
+	warned      bool // the warning signal was sent
+	requeue     bool // it was killed only to run elsewhere
+	hasOutcome  bool // its outcome is being recorded
+	provedDead  bool // the host has shown that it has ended
+
+	runTime, cpuTime time.Duration // reported by its host at its end; 0: not known
+	excessCharge     float64       // CPU seconds charged beyond the time of its slots while it runs (fairshare.go)
 	earlierRunTime   time.Duration // before startedAt, under an earlier dispatcher
 	suspendedAtStart time.Duration // host.suspended when it started; 0 if it was taken over
-	progress         progress      // what the job reports about itself
+	isStraggler      bool
+	progress         progress
 }
 
 // attempts are the attempts that may be alive.
@@ -49,11 +52,11 @@ type attempts struct {
 // hostAttempts are the in-flight attempts of a host.
 type hostAttempts struct {
 	head, tail   *inFlight // in the order of launching
-	open         int
-	occupied     int // slots of all of them
-	running      int // slots of those known to have started
-	nSpecial     int // that are not plain
-	nUnknownGPUs int // whose devices are not known
+	open         int       // number of attempts
+	occupied     int       // slots of all open attempts
+	running      int       // slots of those known to have started
+	nSpecial     int       // number of attempts that are not plain
+	nUnknownGPUs int       // number of attempts whose devices are not known
 	mem          int64
 }
 
@@ -170,9 +173,9 @@ func restarts(j *jobs.Job) (n int) {
 // progress is what a running job last reported about itself.
 type progress struct {
 	text  string
-	share float64       // 0: nothing that can be reckoned with
-	age   time.Duration // of the attempt when it said something new
-	at    time.Duration // Time.Mono of that
+	share float64       // of the work that is done; 0: not known
+	age   time.Duration // of the attempt when the text last changed
+	at    time.Duration // Time.Mono when the text last changed
 }
 
 // handleProgress stores the progress that a heartbeat contains.

@@ -12,13 +12,13 @@ import (
 // classKey is what decides where a job can run, and whose turn it is.
 type classKey struct {
 	queue        string
-	estimateStep int    // of its user's estimate, in steps; 0: none, or it decides nothing (place.go)
+	estimateStep int    // of the user's estimate; 0: none, or it does not matter (hybrid.go)
 	tags         string // sorted, joined by newlines
 	gpus         jobs.GPUs
 	slots        int
 	tokens       string
 	mem          int64
-	maxRunTime   time.Duration // how long it runs at most, as far as is known; 0: that is not known, or decides nothing
+	maxRunTime   time.Duration // by timeout and estimate; 0: not known, or it does not matter (allocation.go)
 	avoid        string        // hosts where the job has failed in this round, joined by newlines
 	excluded     string        // hosts where an attempt of it runs, or may still run though it was given up
 }
@@ -34,12 +34,12 @@ type class struct {
 	heap  minHeap[*bucket]
 	pos   int // in queue.list; -1: not there
 
-	epoch         int    // of the capacities that fits and never were worked out for
-	fits          []bool // by host index: could it run there at all
+	epoch         int    // the queue.epoch for which the following was computed
+	fits          []bool // by host index: whether it could run there at all
 	avoid         []bool // by host index; nil: none
-	unsatisfiable string // why no host of the inventory can ever run it
+	unsatisfiable string // why no host of the inventory can ever run it; "": one can
 
-	stuckSince time.Duration // since when its first job fits on no host; 0: it is not stuck
+	stuckSince time.Duration // since when its next job fits on no host; 0: it fits
 }
 
 // isPlain reports whether jobs of the class may be buffered.
@@ -305,7 +305,7 @@ func (c *Core) refuseUnsatisfiable() {
 			n++
 		}
 		if cl.n == 0 {
-			i-- // another class stands there now
+			i-- // another class has its place in the list
 		}
 	}
 }

@@ -7,20 +7,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Command is something to do after the records of the same Step are durable. The
-// commands of a Step for one host are to be carried out in their order: what a host
-// must not start (Kill, Withdraw) comes before its leave to start (SetLimit), and that it
-// may start nothing at all comes first. To is that host; "" is the dispatcher itself.
+// Command is something to do after the records of the same Step are durable. The commands
+// for one host are carried out in their order: Kill and Withdraw come before a SetLimit that
+// allows the host to start something, and a SetLimit of zero comes first. To returns that
+// host, or "" for the dispatcher itself.
 type Command interface{ To() string }
 
-// Connect asks for a connection to the host now. Answered by HostUp or HostDown;
-// to be ignored while there is one or one is being made.
+// Connect makes a connection to the host. It is answered by HostUp or HostDown, and ignored
+// while there is a connection or one is being made.
 type Connect struct{ Host string }
 
-// Disconnect cuts the host's link, if there is one; no HostDown follows.
+// Disconnect cuts the host's link, if there is one. No HostDown follows.
 type Disconnect struct{ Host string }
 
-// Launch hands attempts to a host. The engine adds environment and lease.
+// Launch sends attempts to a host. The engine adds the environment and the lease.
 type Launch struct {
 	Host   string
 	Jobs   []LaunchItem
@@ -66,24 +66,23 @@ type (
 	}
 )
 
-// Look asks Via (a host that answers, or "" for the dispatcher's own mount) what
-// the shared directory shows of the attempts of Host. Answered by HostLooked, or
-// not at all.
+// Look reads the attempts of Host from the shared directory. Via is a host that answers, or
+// "" for the dispatcher's own mount. It is answered by HostLooked, or not at all.
 type Look struct {
 	Host     string
 	Via      string
 	Attempts []jobs.AttemptID
 }
 
-// List asks a host for its attempts of these jobs, or, without Jobs, for everything
-// that it has of the run. HostListed is the answer.
+// List asks a host for its attempts of these jobs, or for all its attempts of the run if Jobs
+// is nil. It is answered by HostListed.
 type List struct {
 	Host string
 	Jobs jobs.Ranges
 }
 
-// Finish reports that the core has nothing left to do, and why. It is given once;
-// new work (Submit, Requeue) before the engine has stopped takes it back.
+// Finish reports that the core has nothing left to do, and why. It is returned once. New work
+// (Submit, Requeue) before the engine has stopped cancels it.
 type Finish struct {
 	How   Finished
 	Why   string
@@ -107,18 +106,18 @@ func (f Finished) String() string {
 	return [...]string{jobs.ClosedDone, jobs.ClosedDrained, jobs.ClosedStopped, jobs.ClosedNoHosts, "fenced"}[f]
 }
 
-// To describes who is to carry the order out.
-func (o Connect) To() string    { return o.Host }
-func (o Disconnect) To() string { return o.Host }
-func (o Launch) To() string     { return o.Host }
-func (o SetLimit) To() string   { return o.Host }
-func (o SetShare) To() string   { return o.Host }
-func (o Withdraw) To() string   { return o.Host }
-func (o Kill) To() string       { return o.Host }
-func (o Warn) To() string       { return o.Host }
-func (o Probe) To() string      { return o.Host }
-func (o Look) To() string       { return o.Via }
-func (o List) To() string       { return o.Host }
+// To returns the host.
+func (c Connect) To() string    { return c.Host }
+func (c Disconnect) To() string { return c.Host }
+func (c Launch) To() string     { return c.Host }
+func (c SetLimit) To() string   { return c.Host }
+func (c SetShare) To() string   { return c.Host }
+func (c Withdraw) To() string   { return c.Host }
+func (c Kill) To() string       { return c.Host }
+func (c Warn) To() string       { return c.Host }
+func (c Probe) To() string      { return c.Host }
+func (c Look) To() string       { return c.Via }
+func (c List) To() string       { return c.Host }
 func (Finish) To() string       { return "" }
 
 // outbox gathers the commands of one Step for a host, so that there is one message of each kind.
@@ -158,7 +157,7 @@ func (c *Core) collect() []Command {
 				commands = append(commands, SetShare{h.spec.Name, h.sentShare})
 			}
 			none := o.limit && h.limit == 0
-			if none { // or some of what is to come back could start before it is told
+			if none { // first, or something that is being withdrawn could start
 				commands = append(commands, SetLimit{h.spec.Name, 0})
 			}
 			if o.list {

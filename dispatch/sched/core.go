@@ -14,22 +14,22 @@ import (
 // Config holds the choices of a run that the core needs.
 type Config struct {
 	Seed          uint64                   // of the jitter
-	Tries         int                      // default attempts per job, in all; 0: 3
+	Tries         int                      // default number of attempts per job; 0: 3
 	Timeout       time.Duration            // default timeout of a job; 0: none
 	RetryDelay    *time.Duration           // delay before a retry on a host where the job failed; nil: derived from the run time (retry.go)
 	RetryTimeouts bool                     // a timeout is not final
-	Final         func(*jobs.Outcome) bool // reports whether a job is not tried again after an outcome; nil: as RetryTimeouts says
-	Warn          time.Duration            // how long before a job is ended for its host's sake it gets the warning signal; 0: it gets none
+	Final         func(*jobs.Outcome) bool // reports whether a job is not tried again after an outcome; nil: RetryTimeouts decides
+	Warn          time.Duration            // how long before the end of a job it gets the warning signal if its host is the reason; 0: it gets none
 	MaxPostpone   int                      // how often exit code 75 uses up no try (retry.go)
-	TimeoutGrowth float64                  // a job's timeout is multiplied by it after each failure; up to 1: it stays
+	TimeoutGrowth float64                  // factor for a job's timeout after each failure; up to 1: it stays
 	MemGrowth     float64                  // the same for its memory
 	OnLost        jobs.OnLost              // default for jobs; zero value: requeue
 	MaxSlots      int                      // maximum number of busy slots over all hosts; 0: no limit
 	Tokens        []jobs.Token             // how many tokens there are of each kind (reserve.go)
-	Buffer        time.Duration            // how long hosts must stay busy without us; 0: short
+	Buffer        time.Duration            // how long hosts must stay busy without this dispatcher; 0: for less than a second
 	Halt          Halt                     // when to drain because of results
 	Copies        int                      // how many attempts of a job may be alive at a time (copies.go); 0 or 1: no copies
-	Delay         time.Duration            // at least this between two launches; 0: none
+	Delay         time.Duration            // minimum time between two launches; 0: none
 	GiveUp        time.Duration            // finish when no host could be used for this long; 0: 10 min
 	Found         []Found                  // attempts found in the files of the run directory; used only after damage to the journal
 	HalfLife      time.Duration            // half-life of fair-share usage; 0: 1 h
@@ -83,7 +83,7 @@ type Core struct {
 	Defects int
 }
 
-// step is what a Step gathers.
+// step is the input of the current Step, and what it gathers.
 type step struct {
 	now       Time
 	records   []jobs.Record
@@ -96,12 +96,12 @@ type step struct {
 	deferred  []jobs.ID
 }
 
-// New builds a core around a folded table. Open attempts in the table are of
-// unknown fate until their hosts have been asked: recovery is the normal start.
-// The first Step, whatever its event, asks for connections to all hosts.
+// New returns a core for a folded table. Open attempts in the table are of unknown fate until
+// their hosts have been probed: recovery is the normal start. The first Step, whatever its
+// event, connects to all hosts.
 //
-// A resumed run gets Submit{Last: true} like any other, with no jobs if there
-// are no new ones; until then the core waits for more.
+// A resumed run gets Submit{Last: true} like any other, without jobs if there are no new
+// ones. Until then the core waits for more.
 func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	c := &Core{
 		cfg: cfg, table: t,

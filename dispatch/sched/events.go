@@ -8,10 +8,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Time is an instant as the core sees it. Mono measures every wait; it is
-// CLOCK_MONOTONIC since the dispatcher started, which stands still while the
-// machine sleeps, so that a laptop that wakes up does not think that its hosts
-// were silent. Wall is only written into records and shown to people.
+// Time is an instant. Mono measures every wait. It is CLOCK_MONOTONIC since the dispatcher
+// started, which stands still while the machine sleeps, so a laptop that wakes up does not
+// consider its hosts silent. Wall is only written into records and shown to people.
 type Time struct {
 	Mono time.Duration
 	Wall jobs.Stamp
@@ -33,27 +32,27 @@ type HostUp struct {
 	At    *hosts.Host // how it was reached; nil: as the core knows the host
 }
 
-// HostBeat is a heartbeat with measurements.
+// HostBeat is a heartbeat of a host, with measurements.
 type HostBeat struct {
 	Host string
 	Beat *hosts.Beat
 }
 
-// HostDown reports that the host could not be reached (a failed Connect) or that
-// its link or helper ended. Every attempt there is now of unknown fate.
+// HostDown reports that a Connect failed, or that the link or the helper ended. The fate of
+// every attempt there is then unknown.
 type HostDown struct {
 	Host string
 	Err  error // its hosts.Class counts
 }
 
-// HostRefused is a batch of attempts the helper did not take; they never start.
+// HostRefused reports attempts that the helper has refused. They never start.
 type HostRefused struct {
 	Host string
 	Msg  *hosts.Refused
 }
 
-// AttemptsStarted, AttemptsEnded, AttemptsWithdrawn and AttemptsProbed carry
-// what the helper reported of attempts.
+// AttemptsStarted, AttemptsEnded, AttemptsWithdrawn, and AttemptsProbed contain what a helper
+// reported about attempts.
 type (
 	AttemptsStarted struct {
 		Host string
@@ -81,21 +80,21 @@ type HostLooked struct {
 	Msg *hosts.Looked
 }
 
-// HostListed is a piece of what a host knows of all attempts of the run.
+// HostListed is a piece of a host's answer to List.
 type HostListed struct {
 	Host string
 	Msg  *hosts.Listed
 }
 
-// Cancel ends jobs, whatever open state they are in; terminal ones are left alone.
+// Cancel ends jobs in any open state. It leaves finished jobs alone.
 type Cancel struct {
 	Jobs []jobs.ID // nil with All
 	All  bool
 	Why  string
 }
 
-// Requeue opens a new round for terminal jobs, and for those that are being canceled as
-// soon as they are over; other open ones are left alone.
+// Requeue opens a new round for finished jobs, and for jobs that are being canceled as soon as
+// they have ended. It leaves other open jobs alone.
 type Requeue struct{ Jobs []jobs.ID }
 
 // SetPriority changes the priority of jobs.
@@ -104,12 +103,12 @@ type SetPriority struct {
 	Priority int
 }
 
-// Pause stops launching or lets it continue at the request of a person; running jobs continue. A
-// pause is recorded, and applies to the next dispatcher, too, until a person continues.
+// Pause stops launching, or continues it, at the request of a person. Running jobs continue. A
+// pause is recorded, and also applies to the next dispatcher, until a person continues.
 type Pause struct{ On bool }
 
-// Hold stops launching or lets it continue for a reason of the program itself. A Hold does not
-// end a Pause, nor a Pause a Hold; nothing is launched while there is any.
+// Hold stops launching, or continues it, for a reason of the program itself. Nothing is launched
+// while there is a Hold or a Pause. Neither ends the other.
 type Hold struct {
 	By Holder
 	On bool
@@ -123,8 +122,8 @@ const (
 	HoldRequests                    // waiting requests are carried out first, or are all that is done
 )
 
-// Drain stops launching, withdraws what is buffered, and finishes when nothing runs
-// any more. Stop finishes at once and leaves running jobs running.
+// Drain stops launching, withdraws buffered jobs, and finishes when nothing runs any more. Stop
+// finishes at once and leaves running jobs running.
 type (
 	Drain struct{ Why string }
 	Stop  struct{ Why string }
@@ -136,9 +135,9 @@ type EndDrain struct {
 	Why string // for the event log
 }
 
-// DrainHost finishes what runs on a host and starts nothing more there; with On
-// false the host is used again. With Now its jobs are stopped and queued again. It holds
-// until that is taken back, also for later dispatchers.
+// DrainHost takes a host out of use: what runs there finishes, and nothing more starts. If On is
+// false, the host is used again. If Now is set, its jobs are stopped and queued again. It
+// holds until it is taken back, also for later dispatchers.
 type DrainHost struct {
 	Host string
 	On   bool
@@ -148,9 +147,9 @@ type DrainHost struct {
 // Acked reports that results up to Seq have reached the consumer.
 type Acked struct{ Seq int64 }
 
-// Tick lets waits that have run out take effect. Whoever drives the core gives one
-// when Core.Next asks for it: a gap of more than 6 s between two Steps passes for a
-// stall of the dispatcher itself (lost.go).
+// Tick makes waits that are over take effect. The driver of the core sends one at the time that
+// Core.Next returns. A gap of more than 6 s between two Steps is treated as a stall of the
+// dispatcher (outage.go).
 type Tick struct{}
 
 func (Submit) event()            {}

@@ -100,7 +100,7 @@ func (c *Core) unusable() bool {
 		c.anyUp = c.now.Mono
 		return false
 	}
-	hopeless := len(c.hosts) > 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0 // else somebody sees to the hosts
+	hopeless := len(c.hosts) > 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0 // otherwise the set of hosts may change
 	for _, h := range c.hosts {
 		if h.answers() && !h.removed {
 			c.anyUp = c.now.Mono

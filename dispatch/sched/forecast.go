@@ -230,7 +230,7 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 			}
 			r := runningJob{distribution: f.stats.dist, age: f.age(now.Mono).Seconds(), slots: float64(f.slots)}
 			if left, ok := f.progress.remaining(r.age); ok {
-				r.distribution, r.age = left, 0 // what it says counts more than what others took
+				r.distribution, r.age = left, 0 // its progress counts more than the run times of others
 			} else if f.stats.n < minFinished && f.spec.Estimate > 0 {
 				r.distribution = estimatedDistribution(f.spec.Estimate.Seconds())
 			} else if f.stats.n < minFinished {

@@ -109,8 +109,8 @@ func (s HostState) String() string { return hostStateNames[s] }
 type HostView struct {
 	Name     string
 	State    HostState
-	Slots    int           // as the rule gives, or as a person gave it
-	Given    int           // the latter; 0: nobody did
+	Slots    int           // by its rule, or by a person's request
+	Given    int           // by a person's request; 0: by its rule
 	Usable   float64       // slots less what others use (the formula); 0: it takes no new jobs
 	Running  int           // slots in use by running attempts
 	Buffered int           // attempts sent to a host and not known to have started
@@ -125,7 +125,7 @@ type HostView struct {
 
 	Draining bool          // a person took it out of use, whatever State is
 	Stopped  bool          // … and had ended what ran there: State is then Disabled
-	Paused   bool          // it is up and starts nothing: Reason says why
+	Paused   bool          // it is up and starts nothing, for Reason
 	Down     time.Duration // Time.Mono since when it has not been usable; 0: it is
 	Idle     time.Duration // how long an instance that is up has had no work; 0: it has, or is no instance
 }

@@ -143,7 +143,7 @@ func (c *Core) endAttempt(f *inFlight, why string) {
 type SetSlots struct {
 	Host  string
 	Slots int
-	By    string // who asked, for the event log; "": is not said
+	By    string // who asked, for the event log; may be ""
 }
 
 func (SetSlots) event() {}

@@ -38,7 +38,7 @@ type (
 		Names    []string                 // those of this run
 		Pending  map[string]string        // why an allocation has not begun
 		Left     map[string]time.Duration // until the end of an allocation; absent: none is known
-		Err      string                   // the rest means nothing then
+		Err      string                   // if set, the other fields mean nothing
 	}
 )
 
@@ -65,7 +65,7 @@ type provisions struct {
 	instances []*instance // that are not gone, in the order of their numbers
 	byName    map[string]*instance
 	highest   int      // number of the newest instance
-	used      []string // as the last UseInstances said
+	used      []string // names in the last UseInstances
 	nextAt    time.Duration
 	endBy     time.Duration // the end of the run waits for instances; 0: it is not near
 	commands  []Command     // only while a Step lasts
@@ -74,7 +74,7 @@ type provisions struct {
 type provider struct {
 	spec     *hosts.Provider
 	startup  time.Duration // how long an instance takes to answer, from experience
-	learned  bool          // … and no longer as the inventory says
+	learned  bool          // … and not from the inventory
 	slots    int           // of an instance, as far as is known
 	listed   bool          // the list was read by this dispatcher
 	listing  bool          // a list command is under way …
@@ -83,7 +83,7 @@ type provider struct {
 	failures int           // creations that failed in a row
 	createAt time.Duration // no creation before
 	lists    int           // lists that failed in a row
-	problem  string        // as it was last told
+	problem  string        // as last reported
 }
 
 type instance struct {
@@ -107,7 +107,7 @@ type instance struct {
 	outputs           map[string][]jobs.AttemptID // by host
 	hosts             []*host                     // that it is, as this step has found them
 	pending           string                      // why its allocation has not begun; "": it has
-	reportedPending   string                      // pending, as it was told last …
+	reportedPending   string                      // pending, as last reported …
 	pendingReportedAt time.Duration               // … and when
 	lastPending       time.Duration               // when it was pending last
 	endsAt            time.Duration               // its allocation; 0: no end is known

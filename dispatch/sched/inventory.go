@@ -49,10 +49,10 @@ type Configure struct {
 type Leave struct{ Host string }
 
 // To returns the host.
-func (o Configure) To() string { return o.Host }
+func (c Configure) To() string { return c.Host }
 
 // To returns the host.
-func (o Leave) To() string { return o.Host }
+func (c Leave) To() string { return c.Host }
 
 // membership is how a host stands in the set of hosts.
 type membership struct {

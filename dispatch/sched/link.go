@@ -154,7 +154,7 @@ func (c *Core) hostDown(e HostDown) {
 	worked := h.linked && h.hasHeartbeat
 	if h.linked {
 		c.cut(h)
-		if h.state != Lost { // a mute one may be
+		if h.state != Lost { // a mute host may be
 			h.state = Suspect
 		}
 	}

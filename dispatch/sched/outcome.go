@@ -87,7 +87,7 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 			f.runTime = min(o.Elapsed(), c.maxElapsed(j))
 			f.cpuTime = boundedCPU(o.CPU, h.cores(), f.runTime)
 		}
-		c.untrack(f) // only now: a flight without a record would be asked about no more
+		c.untrack(f) // only now: without a record the host must be asked about it again
 	}
 }
 

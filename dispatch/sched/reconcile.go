@@ -349,7 +349,7 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		}
 		return
 	case id.N < 1 || id.N > len(j.Attempts)+maxUnknownNumbers:
-		return // not of this run as far as it is known, and a host's word does not change that
+		return // not of this run as far as is known, and a host's report does not change that
 	case p.Answer == hosts.NeverStarted:
 		return
 	case a != nil && a.Host != "" || j.State.Terminal():

@@ -17,7 +17,7 @@ import (
 type Request struct {
 	Name    string
 	Text    string  // what is asked and by whom, for the event log; "": no event
-	Do      []Event // carried out in this order; see isRequestable
+	Do      []Event // carried out in this order: events about jobs, and those that control handles
 	Spare   Spare   // jobs to leave alone, by their state when the request is carried out
 	Epoch   int     // of the dispatcher that is asked; another one refuses; 0: any
 	Refused string  // why the request cannot be carried out; it is only answered then; "": it can
