@@ -37,7 +37,11 @@ func (e *engine) see(r *jobs.Record) {
 		e.past.told(r.Host, r.InstanceText())
 		e.tell(Notice{At: r.At.Time(), Host: r.Host, Text: r.InstanceText()})
 	case jobs.KindCanceling:
-		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: "being canceled: " + r.Reason})
+		text := "being canceled: " + r.Reason
+		if r.How == jobs.ThenRequeue {
+			text = "requeued when it has ended"
+		}
+		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: text})
 	case jobs.KindLost:
 		e.tell(Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
 			Text: fmt.Sprintf("attempt %s lost: %s; the job is %s", r.Attempt(), r.Reason, r.Next)})

@@ -98,8 +98,10 @@ func Fold(t *Table, r *Record) error {
 			return fmt.Errorf("job %d is %s: no new round", r.Job, j.State)
 		}
 		t.nextRound(j, r.Reason)
+		t.dropRequeue(r.Job)
 		return nil
 	case KindEdited:
+		t.dropRequeue(r.Job)
 		return t.edit(j, r)
 	case KindForgiven:
 		a := t.Attempt(r.Attempt())
@@ -114,10 +116,18 @@ func Fold(t *Table, r *Record) error {
 		if j.State != Running && !(t.Damaged && j.State == Queued) {
 			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)
 		}
+		if r.How == ThenRequeue {
+			if t.Requeues == nil {
+				t.Requeues = map[ID]bool{}
+			}
+			t.Requeues[r.Job] = true
+			return nil
+		}
 		if t.Cancels == nil {
 			t.Cancels = map[ID]Cancel{}
 		}
 		t.Cancels[r.Job] = Cancel{r.Reason, r.Request}
+		t.dropRequeue(r.Job)
 		return nil
 	case KindPriority:
 		j.Priority = int32(r.Priority)
@@ -155,6 +165,13 @@ func (t *Table) keep(j *Job) {
 	past := *j
 	past.Attempts = slices.Clip(past.Attempts) // what a later round adds is not part of it
 	t.Past = append(t.Past, past)              // not sorted in: thousands may be requeued at once
+}
+
+// dropRequeue forgets that the job was to be requeued after its cancel.
+func (t *Table) dropRequeue(id ID) {
+	if delete(t.Requeues, id); len(t.Requeues) == 0 {
+		t.Requeues = nil
+	}
 }
 
 func (t *Table) nextRound(j *Job, why string) {
@@ -307,6 +324,9 @@ func (t *Table) move(j *Job, r *Record) error {
 		}
 		t.Seq, j.Seq = r.Seq, r.Seq
 		delete(t.Cancels, r.Job)
+		if r.Next != Canceled {
+			t.dropRequeue(r.Job)
+		}
 	} else if r.Seq != 0 {
 		return fmt.Errorf("job %d gets a result number though it becomes %s", r.Job, r.Next)
 	}

@@ -22,7 +22,7 @@ const (
 	KindCanceled   Kind = "canceled"   // the attempt was ended on request (Outcome if known); the job becomes Next
 	KindJob        Kind = "job"        // the job becomes Next without an attempt: canceled, skipped, failed for a reason
 	KindForgiven   Kind = "forgiven"   // the attempt uses up no try after all: its host was to blame, Reason
-	KindCanceling  Kind = "canceling"  // a person wants the job ended; its open attempts are being ended, Reason
+	KindCanceling  Kind = "canceling"  // a person wants the job ended; its open attempts are being ended, Reason. How ThenRequeue: it is to be requeued when they have ended
 	KindRequest    Kind = "request"    // the answer to Request, which is never carried out again: done for Count, N left alone, Job is the first submitted one. Reason: why it was refused
 	KindRound      Kind = "round"      // requeued by a person: a new round, queued, tries counted afresh
 	KindEdited     Kind = "edited"     // the job is from now on as Spec says; one that was over begins a new round; Count is the round it is in then, Reason
@@ -72,7 +72,7 @@ type Record struct {
 	Epoch    int        `json:"epoch,omitzero"`
 	Owner    string     `json:"owner,omitzero"`
 	Files    []FileMark `json:"files,omitzero"`
-	How      string     `json:"how,omitzero"`  // one of the Closed constants, an InstanceState, or of a request CanceledAll
+	How      string     `json:"how,omitzero"`  // one of the Closed constants, an InstanceState, of a request CanceledAll, or of a cancel ThenRequeue
 	Request  string     `json:"req,omitzero"`  // name of the request that caused the record; "": none did
 	Spec     *Spec      `json:"spec,omitzero"` // the last field, also of the line
 }

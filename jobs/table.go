@@ -96,6 +96,9 @@ type Table struct {
 	// and the file that is back must not be taken for a new request.
 	Cancels  map[ID]Cancel
 	Requests map[string]bool
+	// Requeues are the jobs that a person has requeued while they were being canceled, until
+	// their next round begins.
+	Requeues map[ID]bool
 	// CanceledAll reports whether a person canceled the whole run and nothing was launched since.
 	CanceledAll bool
 	// Late are the jobs of which was told that they cannot meet their deadlines, and in which
@@ -184,6 +187,10 @@ type Cancel struct{ Reason, Request string }
 
 // CanceledAll is the Record.How of an answered request to cancel the whole run.
 const CanceledAll = "all"
+
+// ThenRequeue is the Record.How of a KindCanceling record for a job that was requeued while it
+// was being canceled.
+const ThenRequeue = "requeue"
 
 // Closing is how a dispatcher ended.
 type Closing struct {

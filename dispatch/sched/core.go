@@ -53,12 +53,12 @@ type Core struct {
 	attempts
 	queue queue
 	pools
-	hardness hardnessIndex
-	after    dependencies
-	pendingRequests
-	allQueues       // queuestats.go
-	stragglers      // straggler.go
-	hybrid     bool // local slots take the shortest job first (hybrid.go)
+	hardness   hardnessIndex
+	after      dependencies
+	requests   []*pendingRequest // not carried out yet
+	allQueues                    // queuestats.go
+	stragglers                   // straggler.go
+	hybrid     bool              // local slots take the shortest job first (hybrid.go)
 	etaCache   etaCache
 	deadlines  deadlines
 	provisions provisions // provide.go
@@ -114,12 +114,11 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 			toKill:       make(map[jobs.AttemptID]bool),
 			stillRunning: make(map[jobs.AttemptID]bool),
 		},
-		queue:           newQueue(),
-		hardness:        newHardnessIndex(),
-		after:           newDependencies(),
-		pendingRequests: pendingRequests{requeueWhenEnded: make(map[jobs.ID]bool)},
-		allQueues:       allQueues{stats: make(map[string]*queueStats)},
-		hybrid:          bothKinds(hs),
+		queue:     newQueue(),
+		hardness:  newHardnessIndex(),
+		after:     newDependencies(),
+		allQueues: allQueues{stats: make(map[string]*queueStats)},
+		hybrid:    bothKinds(hs),
 	}
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
 	c.cfg.GiveUp = orDefault(cfg.GiveUp, 10*time.Minute)

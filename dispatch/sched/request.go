@@ -70,12 +70,6 @@ type pendingRequest struct {
 	changer jobs.Changer // one for all parts, so that options are shared
 }
 
-// pendingRequests are the requests that are not carried out yet.
-type pendingRequests struct {
-	requests         []*pendingRequest // in their order
-	requeueWhenEnded map[jobs.ID]bool  // jobs to requeue when their cancel is complete
-}
-
 // namesJobs reports whether an event applies to jobs. Such an event may take several Steps.
 func namesJobs(ev Event) bool {
 	switch ev.(type) {
@@ -255,11 +249,10 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 // cancelJob cancels a job, and reports whether it was open. A queued job is over at once. One
 // with open attempts is over when those are, and stays marked until then.
 func (c *Core) cancelJob(id jobs.ID, j *jobs.Job, why string) bool {
-	delete(c.requeueWhenEnded, id)
 	switch {
 	case j.State.Terminal():
 		return false
-	case c.canceled(id):
+	case c.canceled(id) && !c.table.Requeues[id]:
 		return true
 	case j.State == jobs.Queued:
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: why})
@@ -290,7 +283,9 @@ func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 		c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
 		return true
 	case c.canceled(id):
-		c.requeueWhenEnded[id] = true
+		if !c.table.Requeues[id] {
+			c.emit(jobs.Record{Kind: jobs.KindCanceling, Job: id, How: jobs.ThenRequeue})
+		}
 		return true
 	}
 	return false
@@ -299,14 +294,8 @@ func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 // reopenIfWanted opens the next round of a job that has just ended, if that was asked for
 // while it was being canceled. It reports whether it did.
 func (c *Core) reopenIfWanted(id jobs.ID) bool {
-	if !c.requeueWhenEnded[id] {
-		return false
-	}
-	delete(c.requeueWhenEnded, id)
-	if c.table.Job(id).State != jobs.Canceled {
-		return false
-	}
-	return c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
+	return c.table.Requeues[id] && c.table.Job(id).State == jobs.Canceled &&
+		c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
 }
 
 // setPriority changes the priority of an open job, and reports whether the job is open.

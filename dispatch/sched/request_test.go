@@ -266,3 +266,52 @@ func TestRequestOfMany(t *testing.T) {
 		})
 	}
 }
+
+// TestRequeueWhileCanceled: a job that is requeued while it is being canceled begins its next
+// round when it has ended, also under the next dispatcher, and even if only the record of its
+// end was durable (K9, X1).
+func TestRequeueWhileCanceled(t *testing.T) {
+	stopped := jobs.Outcome{Signal: "SIGTERM", Stopped: true}
+	for _, endIsDurable := range []bool{false, true} {
+		s := newStage(t, Config{Tries: 1}, box("a", 1))
+		s.up("a")
+		s.plain(1)
+		s.started("a", "1.1")
+		s.step(Cancel{Jobs: []jobs.ID{1}})
+		s.step(Request{Name: "again", Do: []Event{Requeue{[]jobs.ID{1}}}})
+		want(t, "answer", s.asks(), "again: 1 done, 0 left")
+		durable := len(s.journal)
+		if endIsDurable {
+			s.ended("a", "1.1", stopped)
+			durable++
+		}
+		table := &jobs.Table{Specs: s.c.table.Specs}
+		for i := range s.journal[:durable] {
+			if err := jobs.Fold(table, &s.journal[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := newStageOf(t, Config{Tries: 1}, table, box("a", 1))
+		next.up("a")
+		if !endIsDurable {
+			next.ended("a", "1.1", stopped)
+		}
+		if j := next.job(1); j.Round != 2 || j.State.Terminal() || table.Requeues != nil {
+			t.Errorf("end durable %v: job 1 is %s in round %d, requeues %v", endIsDurable, j.State, j.Round, table.Requeues)
+		}
+	}
+}
+
+// TestRequeueCarriesItsName: the records of a request that changes a batch of jobs name it.
+func TestRequeueCarriesItsName(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 1))
+	s.up("a")
+	s.plain(2)
+	s.ended("a", "1.1", exit1)
+	s.step(Request{Name: "again", Do: []Event{Requeue{[]jobs.ID{1}}}})
+	for _, r := range s.records {
+		if r.Kind == jobs.KindRound && r.Request != "again" {
+			t.Errorf("the new round is recorded for request %q", r.Request)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package sched
 
 import (
+	"maps"
+	"slices"
+
 	"dcs-tui/jobs"
 )
 
@@ -70,6 +73,9 @@ func (c *Core) begin() {
 		case j.State == jobs.Queued:
 			c.enqueue(id)
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.table.Requeues)) {
+		c.reopenIfWanted(id) // the last dispatcher ended between the two records
 	}
 	c.startReconciling()
 }

@@ -278,7 +278,7 @@ func (t *Trace) See(r *jobs.Record) {
 		if t.Why = r.Reason; t.Why != "" {
 			t.Refused = fmt.Sprintf("the request %s is refused: %s", t.Name, r.Reason)
 		}
-	case r.Kind == jobs.KindCanceling:
+	case r.Kind == jobs.KindCanceling && r.How != jobs.ThenRequeue:
 		if t.Ending == nil {
 			t.Ending = map[jobs.ID]bool{}
 		}

@@ -203,6 +203,9 @@ func Text(r *jobs.Record) string {
 	case jobs.KindJob:
 		return fmt.Sprintf("job %d %s%s", r.Job, stateText(r.Next), because(r.Reason))
 	case jobs.KindCanceling:
+		if r.How == jobs.ThenRequeue {
+			return fmt.Sprintf("job %d is requeued when it has ended", r.Job)
+		}
 		return fmt.Sprintf("job %d is being ended%s", r.Job, because(r.Reason))
 	case jobs.KindRequest:
 		return requestText(r)
