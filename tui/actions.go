@@ -12,65 +12,43 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// jobKeys are what can be done with jobs. They work in each pane that has a job under
-// a cursor: they are about those selected, else about that one.
+// jobKeys are what can be done with jobs. They work in each pane with a job under a cursor,
+// on the selected jobs, else on that one.
 func (m *model) jobKeys() []binding {
-	key := func(keys []string, word, help string, when func(*model) bool, do func(*model) tea.Cmd) binding {
-		return binding{keys: keys, show: keys[0], word: word, help: help, group: "Jobs", when: when, do: do}
-	}
-	keys := []binding{
-		key([]string{"u"}, "undo", "undo the cancel, for ten seconds", (*model).undoable, (*model).takeBack),
-		key([]string{"c"}, "cancel", "cancel: a queued job at once, else it asks first", (*model).onJobs, (*model).cancelSelected),
-		key([]string{"r"}, "requeue", "run again what is over", (*model).onJobs, (*model).requeueSelected),
-		key([]string{"e"}, "edit", "change the command of a job that is queued or over", (*model).onJobs, (*model).editCurrent),
-		key([]string{"w"}, "why", "why is it not running, or what is it doing", (*model).onJobs, (*model).whyCurrent),
-		key([]string{"+", "="}, "", "more urgent: its priority number gets smaller", (*model).onJobs, func(m *model) tea.Cmd { return m.prioritise(-1, true) }),
-		key([]string{"-"}, "", "less urgent", (*model).onJobs, func(m *model) tea.Cmd { return m.prioritise(1, true) }),
-	}
-	return m.withoutHints(keys, "c")
+	onJobs := (*model).onJobs
+	return grouped("Jobs",
+		key("u", "undo", "undo the cancel, for ten seconds", (*model).takeBack).when((*model).undoable),
+		key("c", when(!m.over(), "cancel"), "cancel: a queued job at once, else it asks first", (*model).cancelSelected).when(onJobs),
+		key("r", "requeue", "run again what is over", (*model).requeueSelected).when(onJobs),
+		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).when(onJobs),
+		key("w", "why", "why is it not running, or what is it doing", (*model).whyCurrent).when(onJobs),
+		key("+ =", "", "more urgent: its priority number gets smaller", func(m *model) tea.Cmd { return m.prioritize(-1, true) }).when(onJobs),
+		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).when(onJobs),
+	)
 }
 
-// withoutHints takes keys out of the footer that can only say that nobody dispatches the run.
-func (m *model) withoutHints(keys []binding, shown ...string) []binding {
-	for i := range keys {
-		if m.over() && slices.Contains(shown, keys[i].show) {
-			keys[i].word = ""
-		}
-	}
-	return keys
-}
-
-// runKeys work everywhere.
+// runKeys work everywhere. Those that need a dispatcher are not in the footer without one.
 func (m *model) runKeys() []binding {
 	pause, help := "pause", "launch nothing more; what runs goes on"
 	if m.launchesNothing() {
 		pause, help = "continue", "launch again: ends a pause and a drain"
 	}
-	keys := []binding{
-		{keys: []string{":"}, show: ":", word: "cmd", group: "Run", help: "a command, tab completes it", do: func(m *model) tea.Cmd { return m.openCommand("") }},
-		{keys: []string{"p"}, show: "p", word: pause, group: "Run", help: help, do: (*model).pause},
-		{keys: []string{"u"}, show: "u", group: "", do: func(m *model) tea.Cmd { m.say("there is nothing to undo"); return nil }},
-	}
-	return m.withoutHints(keys, "p")
+	return grouped("Run",
+		key(":", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
+		key("p", when(!m.over(), pause), help, (*model).pause),
+		key("u", "", "", func(m *model) tea.Cmd { m.say("there is nothing to undo"); return nil }),
+	)
 }
 
 // onJobs reports whether keys on jobs mean anything in the focused pane.
 func (m *model) onJobs() bool {
-	if p, is := m.focus().(*resultsPane); is {
-		return p.rows()
-	}
-	_, ok := m.focus().(interface {
-		current(*model) (runview.Row, bool)
-	})
-	return ok
+	return m.focus().hasJobs()
 }
 
-// targets are the jobs that a key is about. The cursor's is held from then on.
+// targets returns the jobs that a key is about. The cursor stays on its job from then on.
 func (m *model) targets() jobs.Ranges {
-	if l, ok := m.focus().(interface{ hold() }); ok {
-		l.hold()
-	}
-	if p, ok := m.focus().(interface{ picked() jobs.Ranges }); (!ok || len(p.picked()) == 0) && m.slid() {
+	m.focus().hold()
+	if len(m.focus().picked()) == 0 && m.slid() {
 		return nil
 	}
 	which := m.selection()
@@ -180,7 +158,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	})
 }
 
-func (m *model) prioritise(n int, relative bool) tea.Cmd {
+func (m *model) prioritize(n int, relative bool) tea.Cmd {
 	which := m.targets()
 	if len(which) == 0 || !m.dispatched("change priorities") {
 		return nil
@@ -239,10 +217,7 @@ func (m *model) editCurrent() tea.Cmd {
 		m.complain("there is no job under the cursor yet")
 		return nil
 	}
-	if l, ok := m.focus().(interface{ hold() }); ok {
-		l.hold()
-	}
-	if m.slid() {
+	if m.focus().hold(); m.slid() {
 		return nil
 	}
 	if m.jobs.sel.n > 0 && !slices.Equal(m.jobs.sel.which, jobs.One(r.ID)) {

@@ -29,10 +29,10 @@ type chooser struct {
 	m             *model // draws
 	title, footer string
 	rows, keys    []string
-	w, h          int
-	at, top       int
-	key           string // that was pressed
-	over          bool
+	w             int // cells of the terminal; 0: not known yet
+	viewport
+	key  string // that was pressed
+	over bool
 }
 
 func (c *chooser) Init() tea.Cmd { return nil }
@@ -40,7 +40,7 @@ func (c *chooser) Init() tea.Cmd { return nil }
 func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		c.w, c.h = msg.Width, msg.Height
+		c.w, c.h = msg.Width, max(1, min(len(c.rows), msg.Height-3))
 	case tea.KeyPressMsg:
 		switch key := msg.String(); {
 		case slices.Contains(c.keys, key):
@@ -50,33 +50,27 @@ func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			c.over = true
 			return c, tea.Quit
 		default:
-			for _, b := range moving(c.shown, func(_ *model, by int) { c.at += by }) {
+			for _, b := range moving(func() int { return c.h }, func(_ *model, by int) { c.at += by }) {
 				if slices.Contains(b.keys, key) {
 					b.do(c.m)
 				}
 			}
 		}
 	}
-	c.at = max(0, min(c.at, len(c.rows)-1))
-	c.top = window(c.top, c.at, len(c.rows), c.shown())
+	c.settle(len(c.rows))
 	return c, nil
 }
-
-// shown is the number of rows on the screen.
-func (c *chooser) shown() int { return max(1, min(len(c.rows), c.h-3)) }
 
 func (c *chooser) View() tea.View {
 	if c.w == 0 {
 		return tea.NewView("")
 	}
-	lines := []string{styleFaint.Render(c.m.cut("  "+c.title, c.w-1))}
-	for i := c.top; i < min(c.top+c.shown(), len(c.rows)); i++ {
-		line := c.m.cut("  "+c.rows[i], c.w-1)
+	lines := append([]string{styleFaint.Render(c.m.cut("  "+c.title, c.w-1))}, c.viewport.rows(len(c.rows), func(i int) string {
 		if i == c.at && !c.over {
-			line = styleHere.Render(c.m.fit(c.m.g.cursor+" "+c.rows[i], c.w-1))
+			return styleHere.Render(c.m.fit(c.m.g.cursor+" "+c.rows[i], c.w-1))
 		}
-		lines = append(lines, line)
-	}
+		return c.m.cut("  "+c.rows[i], c.w-1)
+	})...)
 	if c.over { // the list stays where it is
 		return tea.NewView(strings.Join(lines, "\n") + "\n")
 	}

@@ -179,7 +179,7 @@ func commandTable() []command {
 		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: endRun(runview.StopRun, "stop the run", "go on without us and are adopted by resume", "wait for it")},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
 		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
-		{name: "help", help: "the keys and commands", do: simple(func(m *model) tea.Cmd { m.modal = newHelp(m); return nil })},
+		{name: "help", help: "the keys and commands", do: simple((*model).openHelp)},
 		{name: "quit", alias: []string{"q", "leave"}, help: "leave the screen", do: simple((*model).leave)},
 	}, resultCommands()...)
 }
@@ -290,7 +290,7 @@ func (m *model) commandPriority(arg string) (tea.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is no priority: 5, +1, -1 and =-5 are; smaller goes first", quoted(arg))
 	}
-	return m.prioritise(n, relative && !is), nil
+	return m.prioritize(n, relative && !is), nil
 }
 
 func (m *model) commandEdit(arg string) (tea.Cmd, error) {
@@ -322,9 +322,9 @@ func (m *model) commandFilter(arg string) (tea.Cmd, error) {
 
 func (m *model) commandSelect(arg string) (tea.Cmd, error) {
 	if arg == "" {
-		return m.pickAll(m.listNow()), nil
+		return m.listNow().selectAll(m), nil
 	}
-	return m.pickFilter(arg), nil
+	return m.selectMatches(arg), nil
 }
 
 func (m *model) commandSort(arg string) (tea.Cmd, error) {
@@ -341,7 +341,8 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 	for s := range runview.Sorts {
 		if s.String() == f[0] {
 			reverse := len(f) == 2 && (f[1] == "desc") != highestFirst(s)
-			m.listNow().sortBy(s, reverse)
+			l := m.listNow()
+			l.sort, l.reverse = s, reverse
 			return nil, nil
 		}
 	}

@@ -85,21 +85,21 @@ func (m *model) leave() tea.Cmd {
 type leaveModal struct{}
 
 func (l *leaveModal) keys(m *model) []binding {
-	drain := binding{keys: []string{"r"}, show: "r", word: "drain", help: "what runs finishes, nothing more starts, then the run ends", do: func(m *model) tea.Cmd {
+	drain := key("r", "drain", "what runs finishes, nothing more starts, then the run ends", func(m *model) tea.Cmd {
 		m.modal = nil
 		return m.act(runview.Action{Do: runview.DrainRun})
-	}}
+	})
 	if m.pic.Draining != "" {
-		drain = binding{keys: []string{pauseKey}, show: pauseKey, word: "continue", help: "launch again: the drain is over, the run is not", do: func(m *model) tea.Cmd {
+		drain = key(pauseKey, "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
 			m.modal = nil
 			return m.pauseWith(runview.Continue)
-		}}
+		})
 	}
 	return []binding{
-		{keys: []string{"d", "ctrl+c", "q"}, show: "d", word: "detach", help: "the run continues in the background", do: func(*model) tea.Cmd { return tea.Quit }},
+		key("d ctrl+c q", "detach", "the run continues in the background", func(*model) tea.Cmd { return tea.Quit }),
 		drain,
-		{keys: []string{"c"}, show: "c", word: "cancel", help: "everything that runs or waits is ended (asks again)", do: (*model).cancelRun},
-		{keys: []string{"esc", "n"}, show: "esc", word: "stay", help: "back to the screen", do: func(m *model) tea.Cmd { m.modal = nil; return nil }},
+		key("c", "cancel", "everything that runs or waits is ended (asks again)", (*model).cancelRun),
+		key("esc n", "stay", "back to the screen", func(m *model) tea.Cmd { m.modal = nil; return nil }),
 	}
 }
 
@@ -132,12 +132,12 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 		if width(help) > w-7-wide { // too long: use the short form
 			help = leaveShort[b.word]
 		}
-		out = append(out, "  "+styleBold.Render(m.fit(b.show, 4))+m.fit(b.word, wide)+" "+help)
+		out = append(out, "  "+styleBold.Render(m.fit(b.show(), 4))+m.fit(b.word, wide)+" "+help)
 	}
 	if len(out) > h { // the words alone
 		line := ""
 		for _, b := range l.keys(m) {
-			line += " " + styleBold.Render(b.show) + " " + b.word + " "
+			line += " " + styleBold.Render(b.show()) + " " + b.word + " "
 		}
 		return []string{line}
 	}
@@ -417,7 +417,7 @@ func (m *model) why(id jobs.ID) tea.Cmd {
 		if last := lastWords(d); last != "" && !strings.Contains(text, last) {
 			text += " The last line of its stderr: " + last
 		}
-		m.modal = &saying{title: fmt.Sprintf("Why %d?", id), text: text}
+		m.openNote(fmt.Sprintf("Why %d?", id), text)
 		return nil
 	})
 }
@@ -436,24 +436,4 @@ func lastWords(d *runview.Detail) string {
 		}
 	}
 	return ""
-}
-
-// saying shows a text in full until a key is pressed.
-type saying struct {
-	page
-	title, text string
-}
-
-func (s *saying) draw(m *model, w, h int) []string {
-	s.lines, s.h = m.wrap(m.clean(s.text), w-4), max(1, h-2)
-	s.scroll(m, 0)
-	out := []string{m.rule(s.title, w, true)}
-	for _, l := range limit(s.lines[s.top:], s.h) {
-		out = append(out, "  "+l)
-	}
-	hint := "  any key closes this"
-	if len(s.lines) > s.h {
-		hint = "  j k: more of it, any other key closes this"
-	}
-	return append(out, styleFaint.Render(hint))
 }

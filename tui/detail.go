@@ -14,15 +14,17 @@ import (
 // detailPane shows all that is known of one job: what it runs and needs, why it is
 // where it is, and each attempt.
 type detailPane struct {
+	noPane
+	viewer
 	job jobs.ID
-	row runview.Row // the newest known
-	all *runview.Detail
-	page
+	row runview.Row     // the newest known
+	all *runview.Detail // nil: not known yet
 }
 
 // openDetail shows the details of a job.
 func (m *model) openDetail(id jobs.ID) tea.Cmd {
 	p := &detailPane{job: id}
+	p.viewer.text = p.detailLines
 	if r, ok := m.job(); ok && r.ID == id {
 		p.row = r
 	}
@@ -51,23 +53,20 @@ func (p *detailPane) title(m *model) string {
 
 func (p *detailPane) ask(m *model, ask *runview.Ask) { ask.Focus = p.job }
 
+func (p *detailPane) hasJobs() bool { return true }
+
 func (p *detailPane) current(*model) (runview.Row, bool) { return p.row, p.row.ID == p.job }
 
 func (p *detailPane) keys() []binding {
-	const group = "Details"
-	return append([]binding{
-		{keys: []string{"l"}, show: "l", word: "log", group: group, help: "what the job prints", do: func(m *model) tea.Cmd { return m.openOutput(p.job) }},
-		shellKey,
-	}, moving(p.rows, p.scroll)...)
+	log := key("l", "log", "what the job prints", func(m *model) tea.Cmd { return m.openOutput(p.job) })
+	return append(grouped("Details", log, shellKey()), moving(p.rows, p.scroll)...)
 }
 
 func (p *detailPane) draw(m *model, w, h int, focused bool) []string {
 	if p.all == nil {
 		return []string{styleFaint.Render("asking the dispatcher " + m.g.cut)}
 	}
-	p.lines, p.h = p.text(m, w), h
-	p.scroll(m, 0)
-	return limit(p.lines[p.top:], h)
+	return p.viewer.draw(m, w, h)
 }
 
 // labelColumn is the width of the names of things.
@@ -95,8 +94,8 @@ func beside(label string, lines []string) []string {
 	return out
 }
 
-// text is all lines for a width.
-func (p *detailPane) text(m *model, w int) []string {
+// detailLines returns all lines for a width.
+func (p *detailPane) detailLines(m *model, w int) []string {
 	d := p.all
 	var out []string
 	add := func(label, text string) { out = append(out, m.labelled(label, text, w)...) }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -10,27 +11,26 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// spareEvents are requested beyond both ends of what is shown, so that moving needs no
-// answer, and a place is kept while new events come.
+// spareEvents is the number of events that are requested beyond both ends of what is shown,
+// so that moving does not wait for an answer, and the cursor stays while new events come.
 const spareEvents = 100
 
-// eventsPane is the event log. It follows the newest, until the cursor is moved
-// off it: then the cursor stays on its event, in its row, whatever comes.
+// eventsPane is the event log. It follows the newest event until the cursor is moved off
+// it. Then the cursor stays on its event, in its row of the screen.
 type eventsPane struct {
-	filter string
-	all    bool // every record, not only what a person wants to know
+	noPane
+	viewport // of the events that are here
+	filter   string
+	all      bool // every record, not only what a person wants to know
 
 	cursor uint64 // Seq of the event under the cursor; 0: the newest, followed
 	back   int    // about how many events are newer than the cursor's
-	row    int    // of the cursor on the screen, from the top
-	h      int
 
 	bad runview.Event // the newest that wants attention, for the footer
 }
 
 func (p *eventsPane) title(m *model) string { return "Events  " + p.state(m) }
 
-// state describes what of the log is shown.
 func (p *eventsPane) state(m *model) string {
 	s := "what matters"
 	if p.all {
@@ -50,7 +50,7 @@ func (p *eventsPane) state(m *model) string {
 	return s
 }
 
-// older names what shows the events that are not kept here; none: all are.
+// older names the command that shows the events that are not kept here; nil: all are kept.
 func (p *eventsPane) older(m *model) []string {
 	if m.pic == nil || m.pic.Events == nil || !m.pic.Events.Cut {
 		return nil
@@ -62,8 +62,8 @@ func (p *eventsPane) ask(m *model, ask *runview.Ask) {
 	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))} // a page beyond what is shown
 	if p.cursor != 0 {
 		w.Rows = min(runview.MaxRows, max(1, p.h)+2*spareEvents)
-		// Steps, so that not every move is a new wish.
-		w.Back = max(0, p.back-(p.h-p.row)-spareEvents/2) / spareEvents * spareEvents
+		// In steps, so that not every move is a new request.
+		w.Back = max(0, p.back-(p.h-(p.at-p.top))-spareEvents/2) / spareEvents * spareEvents
 	}
 	ask.Events = &w
 }
@@ -88,6 +88,7 @@ func (p *eventsPane) see(m *model) {
 	}
 	switch at := p.find(e); {
 	case at >= 0:
+		p.shift(at)
 		p.back = e.Back + len(e.Lines) - 1 - at
 	case p.cursor < first: // many have come meanwhile, or it is not kept any more
 		if e.Back+len(e.Lines) >= e.Total {
@@ -100,17 +101,19 @@ func (p *eventsPane) see(m *model) {
 	case p.cursor > last:
 		p.back = max(0, e.Back-steps(p.cursor-last))
 	default: // the filter leaves it out now: the nearest one
-		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l runview.Event, seq uint64) int {
-			if l.Seq < seq {
-				return -1
-			}
-			return 1
-		})
+		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
 		p.put(e, min(at, len(e.Lines)-1))
 	}
 }
 
-// find is the cursor's place among the lines that are here, -1 when it is not.
+// shift notes that the event under the cursor has another position among those that are
+// here. It stays in its row of the screen.
+func (p *eventsPane) shift(at int) {
+	p.top += at - p.at
+	p.at = at
+}
+
+// find returns the position of the cursor among the events that are here; -1: it is not.
 func (p *eventsPane) find(e *runview.Events) int {
 	if p.cursor == 0 {
 		return len(e.Lines) - 1
@@ -118,15 +121,16 @@ func (p *eventsPane) find(e *runview.Events) int {
 	return slices.IndexFunc(e.Lines, func(l runview.Event) bool { return l.Seq == p.cursor })
 }
 
-// put sets the cursor on a line that is here.
+// put moves the cursor to an event that is here.
 func (p *eventsPane) put(e *runview.Events, at int) {
+	p.at = at
 	if p.cursor = e.Lines[at].Seq; e.Back == 0 && at == len(e.Lines)-1 {
 		p.cursor = 0
 	}
 	p.back = e.Back + len(e.Lines) - 1 - at
 }
 
-// lines are the events that are here; nil: none yet.
+// lines returns the events that are here; nil: none yet.
 func (p *eventsPane) lines(m *model) *runview.Events {
 	if m.pic == nil || m.pic.Events == nil || len(m.pic.Events.Lines) == 0 {
 		return nil
@@ -134,7 +138,7 @@ func (p *eventsPane) lines(m *model) *runview.Events {
 	return m.pic.Events
 }
 
-// event is the one under the cursor.
+// event returns the one under the cursor; nil: it is not here.
 func (p *eventsPane) event(m *model) *runview.Event {
 	if e := p.lines(m); e != nil {
 		if at := p.find(e); at >= 0 {
@@ -155,18 +159,24 @@ func (p *eventsPane) move(m *model, by int) {
 		p.cursor, p.back = 0, 0
 		return
 	case by <= -far && e.Back+len(e.Lines) < e.Total: // the first ones are not here
-		p.cursor, p.back, p.row = 1, e.Total-1, 0
+		p.cursor, p.back, p.top = 1, e.Total-1, p.at
 		return
 	case at < 0: // it is on its way
 		return
 	}
-	to := max(0, min(at+by, len(e.Lines)-1))
-	p.row = max(0, min(p.row+to-at, p.h-1))
-	p.put(e, to)
+	p.shift(at)
+	p.put(e, max(0, min(at+by, len(e.Lines)-1)))
+	p.settle(len(e.Lines))
 }
 
-// click puts the cursor on a row of the screen.
-func (p *eventsPane) click(m *model, row int) { p.move(m, row-p.row) }
+func (p *eventsPane) click(m *model, row int) { p.move(m, p.top+row-p.at) }
+
+func (p *eventsPane) copied(m *model) (what, text string) {
+	if e := p.event(m); e != nil {
+		return "the event", plainText(m.eventLine(e, maxShown))
+	}
+	return "", ""
+}
 
 func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	p.h = h
@@ -183,20 +193,14 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	if at < 0 {
 		return []string{" " + m.g.cut}
 	}
-	p.row = max(0, min(p.row, h-1))
-	if p.cursor == 0 {
-		p.row = h - 1
-	}
-	top := max(0, min(at-p.row, len(e.Lines)-h))
-	p.row = at - top
-	var out []string
-	for i := top; i < min(len(e.Lines), top+h); i++ {
-		out = append(out, m.underCursor(m.eventLine(&e.Lines[i], w-1), i == at && focused, focused, w))
-	}
-	return out
+	p.shift(at)
+	p.settle(len(e.Lines))
+	return p.rows(len(e.Lines), func(i int) string {
+		return m.underCursor(m.eventLine(&e.Lines[i], w-1), i == at && focused, focused, w)
+	})
 }
 
-// eventLine is an event in w cells: sign, time, and what happened.
+// eventLine returns an event in w cells: sign, time, and what happened.
 func (m *model) eventLine(e *runview.Event, w int) string {
 	sign := " "
 	if e.Bad {
@@ -231,27 +235,21 @@ func (m *model) newestBad() string {
 }
 
 func (p *eventsPane) keys() []binding {
-	return append([]binding{
-		{keys: []string{"enter"}, show: "enter", word: "details", group: "Events", help: "details of the job of the event, or of its host",
-			when: func(m *model) bool { e := p.event(m); return e != nil && (e.Job != 0 || e.Host != "") }, do: p.open},
-		{keys: []string{"l"}, show: "l", word: "log", group: "Events", help: "output of the job of the event",
-			when: p.hasJob, do: func(m *model) tea.Cmd { return m.openOutput(p.event(m).Job) }},
-		{keys: []string{"f"}, show: "f", word: "in list", group: "Events", help: "the job of the event in the list of jobs",
-			when: p.hasJob, do: func(m *model) tea.Cmd { return m.showJob(p.event(m).Job) }},
-		{keys: []string{"a"}, show: "a", word: "all records", group: "Events", help: "every record of the journal, or only what matters",
-			do: func(*model) tea.Cmd { p.all = !p.all; return nil }},
-		{keys: []string{"/"}, show: "/", word: "filter", group: "Events", help: "only events with a text, host=ws01, job=17",
-			do: func(m *model) tea.Cmd {
-				m.modal = &input{prompt: "filter events: /", text: newEdited(p.filter),
-					done: func(m *model, s string) (tea.Cmd, error) { p.filter, p.cursor = s, 0; return nil, nil }}
-				return nil
-			}},
-	}, moving(func() int { return p.h }, p.move)...)
+	something := func(m *model) bool { e := p.event(m); return e != nil && (e.Job != 0 || e.Host != "") }
+	job := func(m *model) bool { e := p.event(m); return e != nil && e.Job != 0 }
+	return append(grouped("Events",
+		key("enter", "details", "details of the job of the event, or of its host", p.open).when(something),
+		key("l", "log", "output of the job of the event", func(m *model) tea.Cmd { return m.openOutput(p.event(m).Job) }).when(job),
+		key("f", "in list", "the job of the event in the list of jobs", func(m *model) tea.Cmd { return m.showJob(p.event(m).Job) }).when(job),
+		key("a", "all records", "every record of the journal, or only what matters", quietly(func() { p.all = !p.all })),
+		key("/", "filter", "only events with a text, host=ws01, job=17", p.openFilter),
+	), moving(func() int { return p.h }, p.move)...)
 }
 
-func (p *eventsPane) hasJob(m *model) bool {
-	e := p.event(m)
-	return e != nil && e.Job != 0
+func (p *eventsPane) openFilter(m *model) tea.Cmd {
+	m.modal = &input{prompt: "filter events: /", text: newEdited(p.filter),
+		done: func(m *model, s string) (tea.Cmd, error) { p.filter, p.cursor = s, 0; return nil, nil }}
+	return nil
 }
 
 // open shows the job of the event under the cursor, or its host.
@@ -261,11 +259,9 @@ func (p *eventsPane) open(m *model) tea.Cmd {
 		return m.openDetail(e.Job)
 	}
 	m.hosts.show(e.Host)
-	m.modal = &hostModal{name: e.Host}
-	return nil
+	return m.openHost(e.Host)
 }
 
-// clear takes the filter away; false: there was none.
 func (p *eventsPane) clear() bool {
 	had := p.filter != ""
 	p.filter = ""

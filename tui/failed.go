@@ -11,18 +11,34 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// failedPane shows what failed, by cause: groups, and under those that are
-// opened some of their jobs. The cursor sticks to a cause and to a job of it.
+// failedPane shows what failed by cause (rule 7): groups, and under those that are opened
+// some of their jobs.
 type failedPane struct {
-	cause  [2]string // of the group under the cursor: cause and last line
-	job    jobs.ID   // of the row under the cursor; 0: the group itself, -1: its rest
-	below  int       // so many lines below its group's
-	opened map[[2]string]bool
-	slip   slip
-	top, h int
+	noPane
+	table[failedKey]
+	below  int // rows from the cursor up to its group's
+	opened map[cause]bool
 }
 
-func newFailedPane() *failedPane { return &failedPane{opened: map[[2]string]bool{}} }
+// cause is what the jobs of a group have in common.
+type cause struct{ text, last string }
+
+// failedKey names a row of the view.
+type failedKey struct {
+	cause
+	job jobs.ID // 0: the group itself; -1: the number of jobs that are not listed
+}
+
+// failedLine is a row of the view: a group, or a job of it.
+type failedLine struct {
+	group *runview.Group
+	row   *runview.Row // nil: the group itself
+	rest  int          // this many jobs of the group are not listed; nothing else then
+}
+
+func newFailedPane() *failedPane { return &failedPane{opened: map[cause]bool{}} }
+
+func causeOf(g *runview.Group) cause { return cause{g.Cause, g.Last} }
 
 func (p *failedPane) title(m *model) string {
 	if m.pic == nil {
@@ -31,7 +47,6 @@ func (p *failedPane) title(m *model) string {
 	return "Failed " + thousands(counts(m.pic).failed)
 }
 
-// state is what the tabs row says of the view.
 func (p *failedPane) state(m *model) string {
 	if m.pic == nil || len(m.pic.Groups) == 0 {
 		return ""
@@ -44,46 +59,77 @@ func (p *failedPane) state(m *model) string {
 
 func (p *failedPane) ask(_ *model, ask *runview.Ask) { ask.Groups = true }
 
-// failedLine is a line of the view: a group, or a job of it.
-type failedLine struct {
-	group *runview.Group
-	row   *runview.Row // nil: the group itself
-	rest  int          // this many jobs of the group are not listed; nothing else then
-}
-
-func key(g *runview.Group) [2]string { return [2]string{g.Cause, g.Last} }
-
-func (p *failedPane) lines(m *model) []failedLine {
+// lines returns the rows of the view and their keys.
+func (p *failedPane) lines(m *model) (lines []failedLine, keys []failedKey) {
 	if m.pic == nil {
-		return nil
+		return nil, nil
 	}
-	var out []failedLine
+	add := func(l failedLine, job jobs.ID) {
+		lines, keys = append(lines, l), append(keys, failedKey{causeOf(l.group), job})
+	}
 	for i := range m.pic.Groups {
 		g := &m.pic.Groups[i]
-		out = append(out, failedLine{group: g})
-		if !p.opened[key(g)] {
+		add(failedLine{group: g}, 0)
+		if !p.opened[causeOf(g)] {
 			continue
 		}
 		for k := range g.Jobs {
-			out = append(out, failedLine{group: g, row: &g.Jobs[k]})
+			add(failedLine{group: g, row: &g.Jobs[k]}, g.Jobs[k].ID)
 		}
 		if rest := g.Count - len(g.Jobs); rest > 0 {
-			out = append(out, failedLine{group: g, rest: rest})
+			add(failedLine{group: g, rest: rest}, -1)
 		}
 	}
-	return out
+	return lines, keys
 }
 
-// line is the one under the cursor.
+// find moves the cursor to its row. If its job is no longer listed, that is the row of
+// another job of the same cause, never that of all of them.
+func (p *failedPane) find(keys []failedKey) {
+	if p.table.find(keys) {
+		return
+	}
+	group := slices.Index(keys, failedKey{cause: p.key.cause})
+	last := group
+	for last >= 0 && last+1 < len(keys) && keys[last+1].cause == p.key.cause {
+		last++
+	}
+	if p.at = max(0, group); p.key.job != 0 && last > group {
+		p.at = min(last, group+max(1, p.below))
+	}
+}
+
+// put moves the cursor to a row.
+func (p *failedPane) put(keys []failedKey, at int) {
+	p.table.put(keys, at)
+	p.below = p.at - max(0, slices.Index(keys, failedKey{cause: p.key.cause}))
+}
+
+func (p *failedPane) move(m *model, by int) {
+	_, keys := p.lines(m)
+	p.find(keys)
+	p.put(keys, p.at+by)
+}
+
+func (p *failedPane) click(m *model, row int) {
+	if _, keys := p.lines(m); row > 0 {
+		p.put(keys, p.top+row-1)
+	}
+}
+
+// line returns the row under the cursor.
 func (p *failedPane) line(m *model) (failedLine, bool) {
-	lines := p.lines(m)
+	lines, keys := p.lines(m)
 	if len(lines) == 0 {
 		return failedLine{}, false
 	}
-	return lines[p.at(lines)], true
+	p.find(keys)
+	return lines[p.at], true
 }
 
-// current is the job under the cursor; of a group its newest.
+func (p *failedPane) hasJobs() bool { return true }
+
+// current returns the job under the cursor; of a group its newest.
 func (p *failedPane) current(m *model) (runview.Row, bool) {
 	l, ok := p.line(m)
 	switch {
@@ -97,15 +143,43 @@ func (p *failedPane) current(m *model) (runview.Row, bool) {
 	return runview.Row{}, false
 }
 
-// click puts the cursor on a row of the screen, of which 0 is the heading.
-func (p *failedPane) click(m *model, row int) {
-	if lines := p.lines(m); row > 0 {
-		p.move(m, p.top+row-1-p.at(lines))
+// see notes when what is under the cursor has gone.
+func (p *failedPane) see(m *model) {
+	_, keys := p.lines(m)
+	before := p.key
+	if len(keys) == 0 || before == (failedKey{}) {
+		return
+	}
+	p.find(keys)
+	if p.put(keys, p.at); p.key != before {
+		p.slip = slip{from: before.name(m), gone: true, at: m.now()}
 	}
 }
 
+func (p *failedPane) slipped(m *model) (*slip, string) {
+	if _, keys := p.lines(m); len(keys) == 0 {
+		return &p.slip, ""
+	}
+	return &p.slip, p.key.name(m)
+}
+
+// name returns a job, or else a cause, in words.
+func (k failedKey) name(m *model) string {
+	if k.job > 0 {
+		return jobName(k.job)
+	}
+	return strings.TrimSpace(m.cut(m.cellText(k.text+" "+k.last, 40), 40))
+}
+
+func (p *failedPane) copied(m *model) (what, text string) {
+	if l, ok := p.line(m); ok && l.row == nil {
+		return "the cause", strings.TrimSpace(l.group.Cause + "  " + l.group.Last)
+	}
+	return "", ""
+}
+
 func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
-	lines := p.lines(m)
+	lines, keys := p.lines(m)
 	if len(lines) == 0 {
 		if m.pic != nil && counts(m.pic).failed > 0 {
 			return []string{" counting what failed " + m.g.cut}
@@ -113,14 +187,12 @@ func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 		return []string{m.waitingWord("nothing has failed")}
 	}
 	p.h = h - 1
-	at := p.at(lines)
-	p.put(lines, at) // what is seen under the cursor is what it sticks to
-	p.top = window(p.top, at, len(lines), p.h)
-	out := []string{styleFaint.Render(m.fit(fmt.Sprintf("   %8s  %-12s %s", "JOBS", "CAUSE", "LAST LINE OF STDERR"), w))}
-	for i := p.top; i < min(len(lines), p.top+p.h); i++ {
-		out = append(out, m.underCursor(p.text(m, lines[i], w-1), i == at, focused, w))
-	}
-	return out
+	p.find(keys)
+	p.put(keys, p.at) // what is seen under the cursor is what it stays on
+	head := styleBold.Render(m.fit(fmt.Sprintf("   %8s  %-12s %s", "JOBS", "CAUSE", "LAST LINE OF STDERR"), w))
+	return append([]string{head}, p.rows(len(lines), func(i int) string {
+		return m.underCursor(p.text(m, lines[i], w-1), i == p.at, focused, w)
+	})...)
 }
 
 func (p *failedPane) text(m *model, l failedLine, w int) string {
@@ -138,7 +210,7 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 			m.fit(m.clean(r.Host), 8), r.Failures, r.Tries, when, m.clean(r.Title)), w)
 	}
 	sign := "+"
-	if p.opened[key(g)] {
+	if p.opened[causeOf(g)] {
 		sign = "-"
 	}
 	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", thousands(g.Count))) + "  "
@@ -162,22 +234,17 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 }
 
 func (p *failedPane) keys() []binding {
-	own := []binding{
-		{keys: []string{"enter", "space"}, show: "enter", word: "jobs", group: "Failed", help: "show some jobs of the cause, or hide them; details of a job",
-			when: p.some, do: p.enter},
-		{keys: []string{"r"}, show: "r", word: "requeue all", group: "Failed", help: "run all jobs of this cause again; on a job, only that one",
-			when: p.some, do: p.requeue},
-		{keys: []string{"l"}, show: "l", word: "log", group: "Failed", help: "stderr of the job, of a cause that of its newest job",
-			when: p.some, do: p.log},
-		{keys: []string{"/"}, show: "/", group: "Failed", help: "filter what failed, in the list of jobs", do: p.filterJobs},
-		{keys: []string{"f"}, show: "f", word: "select", group: "Failed", help: "select all jobs of this cause in the list of jobs",
-			when: p.some, do: p.inJobs},
-	}
-	return append(own, moving(func() int { return p.h }, p.move)...)
+	some := func(m *model) bool { _, ok := p.line(m); return ok }
+	return append(grouped("Failed",
+		key("enter space", "jobs", "show some jobs of the cause, or hide them; details of a job", p.enter).when(some),
+		key("r", "requeue all", "run all jobs of this cause again; on a job, only that one", p.requeue).when(some),
+		key("l", "log", "stderr of the job, of a cause that of its newest job", p.log).when(some),
+		key("/", "", "filter what failed, in the list of jobs", p.filterJobs),
+		key("f", "select", "select all jobs of this cause in the list of jobs", p.inJobs).when(some),
+	), moving(func() int { return p.h }, p.move)...)
 }
 
-func (p *failedPane) some(m *model) bool { return len(p.lines(m)) > 0 }
-
+// enter opens or closes a group, or shows the details of a job.
 func (p *failedPane) enter(m *model) tea.Cmd {
 	l, _ := p.line(m)
 	switch {
@@ -187,15 +254,12 @@ func (p *failedPane) enter(m *model) tea.Cmd {
 		return p.inJobs(m)
 	}
 	p.move(m, 0)
-	if k := key(l.group); p.opened[k] {
-		delete(p.opened, k)
-	} else {
-		p.opened[k] = true
-	}
+	c := causeOf(l.group)
+	p.opened[c] = !p.opened[c]
 	return nil
 }
 
-// log shows what a job wrote to stderr: there it says why it failed.
+// log shows what a job wrote to stderr, which tells why it failed.
 func (p *failedPane) log(m *model) tea.Cmd {
 	r, ok := p.current(m)
 	if !ok {
@@ -208,7 +272,7 @@ func (p *failedPane) log(m *model) tea.Cmd {
 	return cmd
 }
 
-// requeue runs a whole group again; what that means for many jobs is asked first.
+// requeue runs a whole group again; many jobs are asked about first.
 func (p *failedPane) requeue(m *model) tea.Cmd {
 	if m.slid() {
 		return nil
@@ -220,10 +284,10 @@ func (p *failedPane) requeue(m *model) tea.Cmd {
 	return m.requeueJobs(l.group.Which)
 }
 
-// failedFilter takes the jobs that failed.
+// failedFilter matches the jobs that failed.
 const failedFilter = "(state=fail or state=timeout)"
 
-// filterJobs goes on in the list of jobs, with its filter to be typed further.
+// filterJobs opens the filter of the list of jobs, to be extended.
 func (p *failedPane) filterJobs(m *model) tea.Cmd {
 	cmd := m.showJobs(failedFilter)
 	m.openFilter(&m.jobs.list)
@@ -233,82 +297,10 @@ func (p *failedPane) filterJobs(m *model) tea.Cmd {
 	return cmd
 }
 
-// inJobs shows a group in the list of jobs, selected: what is done next is about it.
+// inJobs shows a group in the list of jobs, selected: the next key is about it.
 func (p *failedPane) inJobs(m *model) tea.Cmd {
 	l, _ := p.line(m)
 	m.jobs.sel.set(slices.Clone(l.group.Which))
 	m.say(plural(l.group.Count, "job") + " selected: " + m.clean(l.group.Cause))
 	return m.showJobs(failedFilter)
-}
-
-// at is the place of the cursor. When its job is no longer listed it is another of the
-// same cause, never all of them.
-func (p *failedPane) at(lines []failedLine) int {
-	group, last := 0, 0
-	for i, l := range lines {
-		if key(l.group) != p.cause {
-			continue
-		}
-		if last = i; l.row == nil && l.rest == 0 {
-			group = i
-		}
-		if l.row != nil && l.row.ID == p.job || l.rest > 0 && p.job < 0 {
-			return i
-		}
-	}
-	if p.job != 0 && last > group {
-		return min(last, group+max(1, p.below))
-	}
-	return group
-}
-
-// see notes when what is under the cursor has gone.
-func (p *failedPane) see(m *model) {
-	lines := p.lines(m)
-	if len(lines) == 0 || p.cause == [2]string{} {
-		return
-	}
-	before, had := p.cause, p.job
-	p.put(lines, p.at(lines))
-	if p.cause != before || p.job != had {
-		p.slip = slip{from: failedName(m, before, had), gone: true, at: m.now()}
-	}
-}
-
-func (p *failedPane) slipped(m *model) (*slip, string) {
-	if len(p.lines(m)) == 0 {
-		return &p.slip, ""
-	}
-	return &p.slip, failedName(m, p.cause, p.job)
-}
-
-// failedName is how a job, or else a cause, is called in sentences.
-func failedName(m *model, cause [2]string, job jobs.ID) string {
-	if job > 0 {
-		return jobName(job)
-	}
-	return strings.TrimSpace(m.cut(m.cellText(cause[0]+" "+cause[1], 40), 40))
-}
-
-// put sets the cursor on a line.
-func (p *failedPane) put(lines []failedLine, at int) {
-	l := lines[at]
-	p.cause, p.job, p.below = key(l.group), 0, 0
-	switch {
-	case l.row != nil:
-		p.job = l.row.ID
-	case l.rest > 0:
-		p.job = -1
-	default:
-		return
-	}
-	for i := at; i > 0 && lines[i-1].group == l.group; i-- {
-		p.below++
-	}
-}
-
-func (p *failedPane) move(m *model, by int) {
-	if lines := p.lines(m); len(lines) > 0 {
-		p.put(lines, max(0, min(len(lines)-1, p.at(lines)+by)))
-	}
 }

@@ -76,12 +76,12 @@ func (m *model) hintsRow() string {
 	var hints []string
 	always, seen := "", []string{}
 	for _, b := range m.bindings() {
-		if b.word == "" || !b.offered(m) || slices.Contains(seen, b.show) {
+		if b.word == "" || !b.offered(m) || slices.Contains(seen, b.show()) {
 			continue
 		}
-		seen = append(seen, b.show)
-		hint := styleBold.Render(m.keyName(b.show)) + " " + b.word
-		switch b.show {
+		seen = append(seen, b.show())
+		hint := styleBold.Render(m.keyName(b.show())) + " " + b.word
+		switch b.show() {
 		case "q":
 			always = "  " + hint + always
 			continue
@@ -90,16 +90,11 @@ func (m *model) hintsRow() string {
 			continue
 		}
 		// These hints come first when they get the run going again.
-		if hints = append(hints, hint); b.show == resumeKey || b.show == pauseKey && m.launchesNothing() {
+		if hints = append(hints, hint); b.show() == resumeKey || b.show() == pauseKey && m.launchesNothing() {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}
 	}
 	return " " + m.most(hints, "  ", m.w-1-width(always)) + always
-}
-
-// keyName is a key as the footer and the help write it.
-func (m *model) keyName(key string) string {
-	return strings.NewReplacer("enter", m.g.enter, "left", m.g.left, "right", m.g.right).Replace(key)
 }
 
 // summaryH is the height from which there is room for the summary over a view.
@@ -143,9 +138,9 @@ func (m *model) summary() []string {
 	}
 	out = append(out, trouble...)
 	var next []string
-	for _, b := range m.lifeKeys() {
+	for _, b := range m.resumeKeys() {
 		if b.offered(m) {
-			next = append(next, styleBold.Render(b.show)+" "+b.word)
+			next = append(next, styleBold.Render(b.show())+" "+b.word)
 		}
 	}
 	if t.failed > 0 {
@@ -179,15 +174,17 @@ func (m *model) ofNoUse(n int) []string {
 // day is an instant as people write it.
 func (m *model) day(t time.Time) string { return t.Format("Jan 2 15:04") }
 
-// lifeKeys begin a run again that nobody dispatches.
-func (m *model) lifeKeys() []binding {
+// resumeKeys start a dispatcher for a run that has none.
+func (m *model) resumeKeys() []binding {
 	left := func(m *model) bool { return m.pic.Total > counts(m.pic).over }
-	return []binding{
-		{keys: []string{resumeKey}, show: resumeKey, word: "resume", group: "Run", help: "carry the run on: a dispatcher is started, what still runs is adopted",
-			when: func(m *model) bool { return m.over() && left(m) }, do: func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }},
-		{keys: []string{resumeKey}, show: resumeKey, word: "requeue what failed", group: "Run", help: "when the run is over: run again what has failed",
-			when: func(m *model) bool { return m.over() && !left(m) && counts(m.pic).failed > 0 }, do: func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }},
-	}
+	resume := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }
+	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }
+	return grouped("Run",
+		key(resumeKey, "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
+			when(func(m *model) bool { return m.over() && left(m) }),
+		key(resumeKey, "requeue what failed", "when the run is over: run again what has failed", requeue).
+			when(func(m *model) bool { return m.over() && !left(m) && counts(m.pic).failed > 0 }),
+	)
 }
 
 // allFailed are the jobs of all causes.

@@ -233,10 +233,10 @@ func TestTheTableOfKeys(t *testing.T) {
 			taken := map[string]string{}
 			for _, b := range list {
 				if len(b.keys) == 0 || b.do == nil {
-					t.Errorf("%s: %q has no key, or does nothing", name, b.show)
+					t.Errorf("%s: %q has no key, or does nothing", name, b.show())
 				}
-				if (b.word != "" || b.show != "") && b.help == "" && b.group != "" {
-					t.Errorf("%s: %s has no help", name, b.show)
+				if b.word != "" && b.help == "" && b.group != "" {
+					t.Errorf("%s: %s has no help", name, b.show())
 				}
 				if !b.offered(m) || b.help == "" { // an alias, or the last resort of a key
 					continue
@@ -270,10 +270,10 @@ func TestHintsDoSomething(t *testing.T) {
 			before := plain(m)
 			press(t, m, b.keys[0])
 			if plain(m) == before && len(m.src.(*fakeSource).done()) == 0 {
-				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.show, b.word)
+				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.show(), b.word)
 			}
-			if !strings.Contains(before, m.keyName(b.show)+" "+b.word) {
-				t.Errorf("%s: %s %s is not in the footer of a wide screen", tabNames[v], b.show, b.word)
+			if !strings.Contains(before, m.keyName(b.show())+" "+b.word) {
+				t.Errorf("%s: %s %s is not in the footer of a wide screen", tabNames[v], b.show(), b.word)
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 	if got := m.src.(*fakeSource).done(); len(got) != 2 || got[0].Do != runview.Continue || got[1].Do != runview.Continue {
 		t.Errorf("%s while draining asked for %+v", pauseKey, got)
 	}
-	for _, b := range m.lifeKeys() {
+	for _, b := range m.resumeKeys() {
 		if !slices.Contains(b.keys, resumeKey) {
 			t.Errorf("%s is not %s", b.word, resumeKey)
 		}

@@ -17,7 +17,10 @@ import (
 var sizes = [][2]int{{40, 10}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36}, {160, 48}, {300, 100}}
 
 // blankPane stands for a pane that tests of its own look at.
-type blankPane struct{ name string }
+type blankPane struct {
+	noPane
+	name string
+}
 
 func (p *blankPane) title(*model) string { return p.name }
 func (p *blankPane) draw(m *model, w, h int, focused bool) []string {
@@ -39,7 +42,7 @@ func change(f func(*runview.Picture)) *fakeSource {
 func newFrame(t *testing.T, src *fakeSource, w, h int) *model {
 	t.Helper()
 	m := newScreen(t, src, w, h)
-	m.panes[tabJobs], m.panes[tabResults] = &blankPane{"Jobs"}, &blankPane{"Results"}
+	m.panes[tabJobs], m.panes[tabResults] = &blankPane{name: "Jobs"}, &blankPane{name: "Results"}
 	refresh(t, m)
 	return m
 }
@@ -418,7 +421,7 @@ func TestFilterHosts(t *testing.T) {
 // jobs.
 func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)
-	for _, c := range m.hostColumns(200) {
+	for _, c := range m.hosts.columns(m, 200) {
 		if c.head == "5 MIN" { // it has no value to compare
 			continue
 		}
@@ -429,8 +432,8 @@ func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	for filter, want := range map[string]int{"HOST=ws03": 1, "host=ws0* state=up": 8, "State=draining": 1, "ok>=1007": 5, "Mem<1G": 0, "disk>1G load>1": 12,
 		"link<1s": 12, "ws1 not ws12": 2, "lost or draining": 2, "": 12} {
 		m.hosts.filter = filter
-		if got := len(m.hosts.order(m)); got != want {
-			t.Errorf("%s: %d hosts, want %d", filter, got, want)
+		if got, _ := m.hosts.hosts(m); len(got) != want {
+			t.Errorf("%s: %d hosts, want %d", filter, len(got), want)
 		}
 	}
 	m.hosts.filter = ""

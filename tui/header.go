@@ -289,8 +289,8 @@ func (m *model) tabCount(t tab) string {
 
 // listState describes how the view is filtered and sorted.
 func (m *model) listState() string {
-	if p, ok := m.panes[m.tab].(interface{ state(*model) string }); ok {
-		return p.state(m) + " "
+	if state := m.panes[m.tab].state(m); state != "" {
+		return state + " "
 	}
 	return ""
 }

@@ -16,11 +16,10 @@ import (
 type heatView struct {
 	on        bool
 	pivot     []string  // down, across, figure; nil: what the run has
-	row, col  int       // of the cursor
-	at        [2]string // what it sticks to: the values down and across
-	top, left int
-	h         int // rows on the screen
-	number    int // cells of the widest number
+	viewport            // of the rows
+	col, left int       // column of the cursor, and the first on the screen
+	values    [2]string // that the cursor stays on: down and across
+	number    int       // cells of the widest number
 }
 
 // The shades from the smallest number to the largest, and their colors.
@@ -82,15 +81,14 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	columns := max(1, min(len(x.Columns), (w-label-3)/cell))
 	v.left = window(v.left, v.col, len(x.Columns), columns)
 	v.h = max(1, h-4)
-	v.top = window(v.top, v.row, len(x.Rows), v.h)
+	v.settle(len(x.Rows))
 
-	out := []string{p.heatTitle(m, w), p.heatHead(m, label, cell, columns, numbered)}
-	for i := v.top; i < min(len(x.Rows), v.top+v.h); i++ {
+	out := append([]string{p.heatTitle(m, w), p.heatHead(m, label, cell, columns, numbered)}, v.rows(len(x.Rows), func(i int) string {
 		var b strings.Builder
-		b.WriteString(mark(i == v.row && focused, m.g.cursor) + " " + m.fit(m.cellText(x.Rows[i], label), label))
+		b.WriteString(mark(i == v.at && focused, m.g.cursor) + " " + m.fit(m.cellText(x.Rows[i], label), label))
 		edge := " "
 		for k := v.left; k < v.left+columns; k++ {
-			here, style := focused && i == v.row && k == v.col, heatStyle(x.Levels[i][k])
+			here, style := focused && i == v.at && k == v.col, heatStyle(x.Levels[i][k])
 			if here {
 				edge = styleHere.Render("[")
 			}
@@ -109,13 +107,13 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 				edge = styleHere.Render("]")
 			}
 		}
-		out = append(out, b.String()+edge)
-	}
+		return b.String() + edge
+	})...)
 	for len(out) < h-2 {
 		out = append(out, "")
 	}
-	here := " " + m.cut(m.cellText(x.Down, 30), 30) + "=" + m.cut(m.cellText(x.Rows[v.row], 30), 30) + " " + m.cut(m.cellText(x.Across, 30), 30) + "=" +
-		m.cut(m.cellText(x.Columns[v.col], 30), 30) + ": " + styleBold.Render(p.heatText(m, v.row, v.col))
+	here := " " + m.cut(m.cellText(x.Down, 30), 30) + "=" + m.cut(m.cellText(x.Rows[v.at], 30), 30) + " " + m.cut(m.cellText(x.Across, 30), 30) + "=" +
+		m.cut(m.cellText(x.Columns[v.col], 30), 30) + ": " + styleBold.Render(p.heatText(m, v.at, v.col))
 	return append(out, here, p.heatRest(columns))
 }
 
@@ -127,11 +125,11 @@ func (p *resultsPane) heatText(m *model, row, col int) string {
 	return "-"
 }
 
-// see keeps the cursor on its values, and measures the numbers, once for all frames.
-func (v *heatView) see(m *model, x *runview.Heat) {
-	row, col := slices.Index(x.Rows, v.at[0]), slices.Index(x.Columns, v.at[1])
+// take keeps the cursor on its values, and measures the numbers, once for all frames.
+func (v *heatView) take(m *model, x *runview.Heat) {
+	row, col := slices.Index(x.Rows, v.values[0]), slices.Index(x.Columns, v.values[1])
 	if row < 0 {
-		row = v.row
+		row = v.at
 	}
 	if col < 0 {
 		col = v.col
@@ -153,8 +151,8 @@ func (v *heatView) put(x *runview.Heat, row, col int) {
 	if x == nil || len(x.Rows) == 0 || len(x.Columns) == 0 {
 		return
 	}
-	v.row, v.col = max(0, min(row, len(x.Rows)-1)), max(0, min(col, len(x.Columns)-1))
-	v.at = [2]string{x.Rows[v.row], x.Columns[v.col]}
+	v.at, v.col = max(0, min(row, len(x.Rows)-1)), max(0, min(col, len(x.Columns)-1))
+	v.values = [2]string{x.Rows[v.at], x.Columns[v.col]}
 }
 
 // pivot is what a heat map is of: what was asked for, else the two columns by which jobs
@@ -228,25 +226,19 @@ func (p *resultsPane) heatRest(columns int) string {
 
 func (p *resultsPane) heatKeys() []binding {
 	v := &p.heat
-	key := func(keys []string, word, help string, do func(*model) tea.Cmd) binding {
-		return binding{keys: keys, show: keys[0], word: word, help: help, group: "Heat map", do: do}
-	}
 	move := func(down, across int) {
 		if p.table != nil {
-			v.put(p.table.Heat, v.row+down, v.col+across)
+			v.put(p.table.Heat, v.at+down, v.col+across)
 		}
 	}
-	across := func(by int) func(*model) tea.Cmd {
-		return func(*model) tea.Cmd { move(0, by); return nil }
-	}
-	return append([]binding{
-		key([]string{"enter"}, "its jobs", "the jobs of the cell", p.heatJobs),
-		key([]string{"h"}, "back", "back to the jobs, or the groups", p.toggleHeat),
-		key([]string{"m"}, "groups", "groups with their mean and spread", p.toggleGroups),
-		key([]string{"right"}, "", "to the right", across(1)),
-		key([]string{"left"}, "", "to the left", across(-1)),
-		key([]string{"/"}, "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
-	}, moving(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
+	return append(grouped("Heat map",
+		key("enter", "its jobs", "the jobs of the cell", p.heatJobs),
+		key("h", "back", "back to the jobs, or the groups", p.toggleHeat),
+		key("m", "groups", "groups with their mean and spread", p.showGroups),
+		key("right", "", "to the right", quietly(func() { move(0, 1) })),
+		key("left", "", "to the left", quietly(func() { move(0, -1) })),
+		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
+	), moving(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
 }
 
 // toggleHeat shows the heat map, or what was there before.
@@ -258,9 +250,9 @@ func (p *resultsPane) toggleHeat(*model) tea.Cmd {
 // heatJobs shows the jobs of the cell under the cursor.
 func (p *resultsPane) heatJobs(m *model) tea.Cmd {
 	v := &p.heat
-	if p.table == nil || p.table.Heat == nil || v.row >= len(p.table.Heat.Rows) || v.col >= len(p.table.Heat.Columns) {
+	if p.table == nil || p.table.Heat == nil || v.at >= len(p.table.Heat.Rows) || v.col >= len(p.table.Heat.Columns) {
 		return nil
 	}
 	x := p.table.Heat
-	return p.only(m, []string{x.Down, x.Across}, slices.Clone([]string{x.Rows[v.row], x.Columns[v.col]}))
+	return p.only(m, []string{x.Down, x.Across}, slices.Clone([]string{x.Rows[v.at], x.Columns[v.col]}))
 }

@@ -3,7 +3,9 @@ package tui
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -13,15 +15,13 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// hostsPane is the list of hosts. Its cursor sticks to a host's name.
+// hostsPane is the list of hosts. Its rows have the hosts' names as keys.
 type hostsPane struct {
-	cursor  string
-	pos     int // of the cursor in the list, when it was last drawn
-	slip    slip
+	noPane
+	table[string]
 	trouble bool // those in trouble first; else as in the inventory
 	filter  string
 	choices choices
-	top, h  int
 }
 
 func (p *hostsPane) choose() *choices { return &p.choices }
@@ -36,7 +36,6 @@ func (p *hostsPane) title(m *model) string {
 	return "Hosts " + m.tabCount(tabHosts) + " up"
 }
 
-// state is what the tabs row says of the list.
 func (p *hostsPane) state(m *model) string {
 	s := "sort:inventory"
 	if p.trouble {
@@ -50,38 +49,32 @@ func (p *hostsPane) state(m *model) string {
 
 func (p *hostsPane) ask(*model, *runview.Ask) {}
 
-// order are the positions of the hosts in the order in which they are shown.
-func (p *hostsPane) order(m *model) []int {
+// hosts returns the hosts and their names in the order in which they are shown.
+func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
 	if m.pic == nil {
-		return nil
-	}
-	hosts := m.pic.Hosts
-	order := make([]int, len(hosts))
-	for i := range order {
-		order[i] = i
-	}
-	if p.trouble {
-		slices.SortStableFunc(order, func(a, b int) int { return worry(&hosts[b]) - worry(&hosts[a]) })
+		return nil, nil
 	}
 	fits, err := m.hostFilter(p.filter)
-	if err != nil { // the filter is still being typed
-		return order
+	for i := range m.pic.Hosts {
+		if h := &m.pic.Hosts[i]; err != nil || fits(h) { // a wrong filter is still being typed
+			hosts = append(hosts, h)
+		}
 	}
-	return slices.DeleteFunc(order, func(i int) bool { return !fits(&m.pic.Hosts[i]) })
+	if p.trouble {
+		slices.SortStableFunc(hosts, func(a, b *live.Host) int { return worry(b) - worry(a) })
+	}
+	for _, h := range hosts {
+		names = append(names, h.Name)
+	}
+	return hosts, names
 }
 
 // see notes when the host under the cursor has gone, from the run or from the filter.
 func (p *hostsPane) see(m *model) {
-	order := p.order(m)
-	gone := p.cursor != ""
-	for _, i := range order {
-		gone = gone && m.pic.Hosts[i].Name != p.cursor
-	}
-	if gone {
-		p.slip = slip{from: m.clean(p.cursor), gone: true, at: m.now()}
-		if len(order) > 0 {
-			p.cursor = m.pic.Hosts[order[min(p.pos, len(order)-1)]].Name
-		}
+	_, names := p.hosts(m)
+	if gone := p.key; !p.find(names) && gone != "" {
+		p.slip = slip{from: m.clean(gone), gone: true, at: m.now()}
+		p.put(names, p.at)
 	}
 }
 
@@ -92,124 +85,84 @@ func (p *hostsPane) slipped(m *model) (*slip, string) {
 	return &p.slip, ""
 }
 
-// at is the place of the cursor in an order.
-func (p *hostsPane) at(m *model, order []int) int {
-	for i, k := range order {
-		if m.pic.Hosts[k].Name == p.cursor {
-			return i
-		}
-	}
-	return 0
-}
-
-// host is the one under the cursor.
+// host returns the host under the cursor; nil: there is none.
 func (p *hostsPane) host(m *model) *live.Host {
-	order := p.order(m)
-	if len(order) == 0 {
+	hosts, names := p.hosts(m)
+	if len(hosts) == 0 {
 		return nil
 	}
-	return &m.pic.Hosts[order[p.at(m, order)]]
+	p.find(names)
+	return hosts[p.at]
 }
 
 func (p *hostsPane) move(m *model, by int) {
-	order := p.order(m)
-	if len(order) > 0 {
-		p.cursor = m.pic.Hosts[order[min(len(order)-1, max(0, p.at(m, order)+by))]].Name
-	}
+	_, names := p.hosts(m)
+	p.find(names)
+	p.put(names, p.at+by)
 }
 
-// click puts the cursor on a row of the screen, of which 0 is the heading.
 func (p *hostsPane) click(m *model, row int) {
-	if order := p.order(m); row > 0 {
-		p.move(m, p.top+row-1-p.at(m, order))
+	_, names := p.hosts(m)
+	p.table.click(names, row)
+}
+
+func (p *hostsPane) copied(m *model) (what, text string) {
+	if h := p.host(m); h != nil {
+		return "the host", strings.TrimSpace(h.Name + "  " + hostWord(h) + "  " + h.Reason)
 	}
+	return "", ""
 }
 
 func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	causes := m.commonCauses(min(3, h/5), w)
 	p.h = h - 1 - len(causes)
-	order := p.order(m)
+	hosts, names := p.hosts(m)
 	switch {
-	case len(order) == 0 && m.pic != nil && len(m.pic.Hosts) > 0:
+	case len(hosts) == 0 && m.pic != nil && len(m.pic.Hosts) > 0:
 		return []string{" no host matches " + m.clean(p.filter) + ": esc shows all"}
-	case len(order) == 0:
+	case len(hosts) == 0:
 		return []string{m.waitingWord("no hosts yet")}
 	}
-	at := p.at(m, order)
-	p.pos = at
-	p.cursor = m.pic.Hosts[order[at]].Name // what is seen under the cursor is what it sticks to
-	p.top = window(p.top, at, len(order), p.h)
-	name := p.nameWidth(m)
-	state := p.stateWidth(m)
-	columns := m.hostColumns(w - 3 - name - state)
-	out := []string{p.head(m, name, state, columns)}
-	for i := p.top; i < min(len(order), p.top+p.h); i++ {
-		l := cursorLine{here: i == at && focused}
-		l.text(mark(i == at, m.g.cursor), nil)
-		p.row(m, &l, &m.pic.Hosts[order[i]], w, name, state, columns)
-		out = append(out, l.String())
-	}
+	p.find(names)
+	p.put(names, p.at) // what is seen under the cursor is what it stays on
+	cols := p.columns(m, w-2)
+	out := append([]string{heading(m, cols, 1, w)}, p.rows(len(hosts), func(i int) string {
+		l := cursorLine{here: i == p.at && focused}
+		l.text(mark(i == p.at, m.g.cursor), nil)
+		p.row(m, &l, hosts[i], cols, w-1)
+		return l.String()
+	})...)
 	return append(out, causes...)
 }
 
-// nameWidth is the room for the hosts' names.
-func (p *hostsPane) nameWidth(m *model) int {
-	n := 4
-	for i := range m.pic.Hosts {
-		n = max(n, width(m.clean(m.pic.Hosts[i].Name)))
-		if n >= 16 {
-			return 16
-		}
-	}
-	return n
-}
-
-// stateWidth is the room for the states of the hosts that have measurements beside it.
-func (p *hostsPane) stateWidth(m *model) int {
-	n := len("STATE")
-	for i := range m.pic.Hosts {
-		if h := &m.pic.Hosts[i]; works(h) {
-			n = max(n, 2+len(m.stateText(h)))
-		}
-	}
-	return n
-}
-
-func (p *hostsPane) head(m *model, name, state int, columns []hostColumn) string {
-	s := " " + m.fit("HOST", name) + " " + m.fit("STATE", state)
-	for _, c := range columns {
-		s += " " + m.right(c.head, c.w)
-	}
-	return styleFaint.Render(s)
-}
-
-// row draws one host. Of one that is not up it says why and until when, in place of
-// measurements.
-func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, w, name, state int, columns []hostColumn) {
-	style := hostStyle(h)
-	text := m.stateText(h)
-	word := m.fit(m.hostGlyph(h)+" "+text, max(state, 2+min(11, len(text))))
-	l.text(m.fit(m.clean(h.Name), name)+" ", nil)
-	l.text(word, &style)
-	rest := w - 2 - name - width(word) // cells that are left
-	if !works(h) {
-		l.text(m.fit("  "+m.cut(m.downText(h, rest-2), max(0, rest-2)), rest), nil)
-		return
-	}
-	for i, c := range columns {
-		if h.Reason != "" && h.Reason != h.State && i >= 2 { // why it starts nothing matters more than the rest
-			l.text(m.fit("  "+m.cut(m.clean(h.Reason), max(0, rest-2)), rest), nil)
+// row draws one host in w cells. Of one that is not up it says why and until when, in place
+// of measurements.
+func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn, w int) {
+	rest := func(text string) { l.text(m.fit("  "+m.cut(text, max(0, w-2)), w), nil) }
+	for i, c := range cols {
+		text, style := c.cell(m, h, c.w)
+		switch {
+		case i == 2 && !works(h):
+			rest(m.downText(h, w-2))
 			return
+		case i >= 4 && h.Reason != "" && h.Reason != h.State: // why it starts nothing matters more than the rest
+			rest(m.clean(h.Reason))
+			return
+		case i > 0:
+			l.text(" ", nil)
+			w--
 		}
-		l.text(" ", nil)
-		if text := m.right(c.cell(m, h, c.w), c.w); c.drawn {
-			l.drawn(text, nil, "")
+		if i == 1 && !works(h) { // it has room for its state
+			c.w = max(c.w, 2+min(11, len(m.stateText(h))))
+		}
+		if text = c.aligned(m, text); c.bar {
+			l.drawn(text, style, "")
 		} else {
-			l.text(text, nil)
+			l.text(text, style)
 		}
-		rest -= 1 + c.w
+		w -= c.w
 	}
-	l.text(strings.Repeat(" ", max(0, rest)), nil)
+	l.text(strings.Repeat(" ", max(0, w)), nil)
 }
 
 // downText explains why a host is not up, for how long, and when it is tried again; when w
@@ -235,58 +188,38 @@ func (m *model) downText(h *live.Host, w int) string {
 	return text
 }
 
-// waitingWord describes what an empty pane waits for.
-func (m *model) waitingWord(none string) string {
-	switch {
-	case m.pic == nil && m.lookErr != nil:
-		return " no answer from the dispatcher: " + m.clean(m.lookErr.Error())
-	case m.pic == nil:
-		return " waiting for the dispatcher"
-	}
-	return " " + none
-}
-
 // keys are what can be done with a host.
 func (p *hostsPane) keys() []binding {
-	return append([]binding{
-		{keys: []string{"enter"}, show: "enter", word: "details", group: "Hosts", help: "all that is known of the host, and what happened there",
-			when: p.some, do: func(m *model) tea.Cmd { m.modal = &hostModal{name: p.host(m).Name}; return nil }},
-		{keys: []string{"d"}, show: "d", word: "drain", group: "Hosts", help: "drain: what runs there finishes, nothing more starts",
-			when: p.when(func(h *live.Host) bool { return !resting(h) }), do: p.do(runview.DrainHost)},
-		{keys: []string{"d"}, show: "d", word: "use again", group: "Hosts", help: "use a drained or stopped host again",
-			when: p.when(resting), do: p.do(runview.UseHost)},
-		{keys: []string{"x"}, show: "x", word: "stop now", group: "Hosts", help: "stop now: its jobs are ended and queued again (asks first)",
-			when: p.when(func(h *live.Host) bool { return h.State != hostDisabled }), do: p.firm(stopHost)},
-		{keys: []string{"+", "="}, show: "+", word: "slots", group: "Hosts", help: "one slot more: one more job may run there at once",
-			when: p.when(nil), do: p.slots(1)},
-		{keys: []string{"-"}, show: "-", group: "Hosts", help: "one slot less: what runs there goes on, one fewer starts",
-			when: p.when(func(h *live.Host) bool { return h.Slots > 0 }), do: p.slots(-1)},
-		{keys: []string{"a"}, show: "a", word: "add", group: "Hosts", help: "add a host to the run: its name, and options such as slots=4 tags=gpu",
-			when: func(m *model) bool { return !m.over() }, do: func(m *model) tea.Cmd { return m.openCommand("add ") }},
-		{keys: []string{"f"}, show: "f", word: "its jobs", group: "Hosts", help: "the jobs of the host: the list of jobs, filtered",
-			when: p.some, do: func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }},
-		{keys: []string{"/"}, show: "/", group: "Hosts", help: "only hosts with a text in name, state or reason, or by columns: load>4", do: p.openFilter},
-		{keys: []string{"s"}, show: "s", word: "shell", group: "Hosts", help: "a shell on the host, with the ssh options of the run",
-			when: func(m *model) bool { return p.some(m) && m.opt.Shell != nil }, do: p.firm(func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) })},
-		{keys: []string{"S"}, show: "S", word: "sort", group: "Hosts", help: "those in trouble first, or as in the inventory",
-			when: p.some, do: func(*model) tea.Cmd { p.trouble = !p.trouble; return nil }},
-	}, moving(func() int { return p.h }, p.move)...)
+	some := func(m *model) bool { return p.host(m) != nil }
+	awake := func(h *live.Host) bool { return !resting(h) }
+	shell := func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) }
+	return append(grouped("Hosts",
+		key("enter", "details", "all that is known of the host, and what happened there", func(m *model) tea.Cmd { return m.openHost(p.host(m).Name) }).when(some),
+		key("d", "drain", "drain: what runs there finishes, nothing more starts", p.do(runview.DrainHost)).when(p.is(awake)),
+		key("d", "use again", "use a drained or stopped host again", p.do(runview.UseHost)).when(p.is(resting)),
+		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)", p.firm(stopHost)).when(p.is(func(h *live.Host) bool { return h.State != hostDisabled })),
+		key("+ =", "slots", "one slot more: one more job may run there at once", p.slots(1)).when(p.is(nil)),
+		key("-", "", "one slot less: what runs there goes on, one fewer starts", p.slots(-1)).when(p.is(func(h *live.Host) bool { return h.Slots > 0 })),
+		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu", func(m *model) tea.Cmd { return m.openCommand("add ") }).when(func(m *model) bool { return !m.over() }),
+		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered", func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }).when(some),
+		key("/", "", "only hosts with a text in name, state or reason, or by columns: load>4", p.openFilter),
+		key("s", "shell", "a shell on the host, with the ssh options of the run", p.firm(shell)).when(func(m *model) bool { return some(m) && m.opt.Shell != nil }),
+		key("S", "sort", "those in trouble first, or as in the inventory", quietly(func() { p.trouble = !p.trouble })).when(some),
+	), moving(func() int { return p.h }, p.move)...)
 }
 
 // resting reports whether a host starts nothing because a person wants that.
 func resting(h *live.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
 
-func (p *hostsPane) some(m *model) bool { return p.host(m) != nil }
-
-// when is a condition on the host under the cursor, of a run that is dispatched.
-func (p *hostsPane) when(f func(*live.Host) bool) func(*model) bool {
+// is returns a condition on the host under the cursor, of a run with a dispatcher.
+func (p *hostsPane) is(f func(*live.Host) bool) func(*model) bool {
 	return func(m *model) bool {
 		h := p.host(m)
 		return h != nil && !m.over() && (f == nil || f(h))
 	}
 }
 
-// firm does something to the host under the cursor, unless the cursor has just slid there.
+// firm does something to the host under the cursor, unless the cursor has just slipped there.
 func (p *hostsPane) firm(do func(*model, *live.Host) tea.Cmd) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
 		if m.slid() {
@@ -300,14 +233,14 @@ func (p *hostsPane) do(verb runview.Verb) func(*model) tea.Cmd {
 	return p.firm(func(m *model, h *live.Host) tea.Cmd { return m.act(runview.Action{Do: verb, Host: h.Name}) })
 }
 
-// slots changes how many jobs may run on a host, and says what that means.
+// slots changes how many jobs may run on a host.
 func (p *hostsPane) slots(by int) func(*model) tea.Cmd {
 	return p.firm(func(m *model, h *live.Host) tea.Cmd {
 		return m.act(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})
 	})
 }
 
-// stop asks before the jobs of a host are ended.
+// stopHost asks before the jobs of a host are ended.
 func stopHost(m *model, host *live.Host) tea.Cmd {
 	h := *host
 	text := "nothing of ours runs there; nothing more will start"
@@ -387,9 +320,8 @@ func hostField(name string) (*query.Field[*live.Host], error) {
 }
 
 // show puts the cursor on a host, whatever the filter is.
-func (p *hostsPane) show(name string) { p.filter, p.cursor = "", name }
+func (p *hostsPane) show(name string) { p.filter, p.key = "", name }
 
-// clear takes the filter away; false: there was none.
 func (p *hostsPane) clear() bool {
 	had := p.filter != ""
 	p.filter = ""
@@ -406,4 +338,112 @@ func (p *hostsPane) openFilter(m *model) tea.Cmd {
 		},
 		left: func(m *model) tea.Cmd { return set(m, "") }}
 	return nil
+}
+
+// hostColumn is a column of the list of hosts.
+type hostColumn = column[*live.Host]
+
+// columns returns the columns for w cells. Room that is left goes to the history of the
+// slots, then to the last note.
+func (p *hostsPane) columns(m *model, w int) []hostColumn {
+	plain := func(f func(h *live.Host) string) func(*model, *live.Host, int) (string, *ink) {
+		return func(_ *model, h *live.Host, _ int) (string, *ink) { return f(h), nil }
+	}
+	drawn := func(f func(m *model, h *live.Host, w int) string) func(*model, *live.Host, int) (string, *ink) {
+		return func(m *model, h *live.Host, w int) (string, *ink) { return f(m, h, w), nil }
+	}
+	name, state := len("HOST"), len("STATE")
+	for i := range m.pic.Hosts {
+		h := &m.pic.Hosts[i]
+		name = max(name, min(16, width(m.clean(h.Name))))
+		if works(h) { // measurements stand beside it
+			state = max(state, 2+len(m.stateText(h)))
+		}
+	}
+	const history = 12
+	return fitted(&p.choices, fitColumns(append([]hostColumn{
+		{head: "HOST", w: name, cell: func(m *model, h *live.Host, w int) (string, *ink) { return m.clean(h.Name), nil }},
+		{head: "STATE", w: state, cell: hostStateCell},
+	}, chosen(&p.choices, []hostColumn{
+		{head: "USED", w: usedWidth, rank: 1, right: true, cell: plain(slotsUsed)},
+		{head: "SLOTS", w: 10, rank: 2, right: true, bar: true, cell: drawn((*model).slotsBar)},
+		{head: "LOAD", w: 5, rank: 4, right: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Load[0]) })},
+		{head: "BUSY", w: 5, rank: 7, right: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Busy) })},
+		{head: "OURS", w: 5, rank: 8, right: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Ours) })},
+		{head: "CORES", w: 5, rank: 12, right: true, cell: plain(func(h *live.Host) string { return known(h.Cores > 0, strconv.Itoa(h.Cores)) })},
+		{head: "MEM", w: 9, rank: 5, right: true, cell: plain(memory)},
+		{head: "DISK", w: 5, rank: 9, right: true, cell: plain(func(h *live.Host) string { return known(h.DiskFree >= 0, size(h.DiskFree)) })},
+		{head: "LINK", w: 6, rank: 6, right: true, cell: plain(func(h *live.Host) string { return delay(h.Delay) })},
+		{head: "FILES", w: 6, rank: 13, right: true, cell: plain(func(h *live.Host) string { return delay(h.FSDelay) })},
+		{head: "OK", w: 7, rank: 10, right: true, cell: plain(func(h *live.Host) string { return short(h.Done) })},
+		{head: "FAIL", w: 5, rank: 11, right: true, cell: plain(func(h *live.Host) string { return short(h.Failed) })},
+		{head: "5 MIN", w: history, more: 60 - history, rank: 3, right: true, bar: true, cell: drawn((*model).history)},
+		{head: "NOTE", w: 20, more: far, rank: luxury, spare: 60 - history, right: true, cell: func(m *model, h *live.Host, w int) (string, *ink) { return m.fit(m.clean(h.Note), w), nil }},
+	})...), w, true))
+}
+
+func hostStateCell(m *model, h *live.Host, w int) (string, *ink) {
+	style := hostStyle(h)
+	return m.hostGlyph(h) + " " + m.stateText(h), &style
+}
+
+const usedWidth = 7
+
+// slotsUsed are the slots in use of all, and the jobs that wait on the host.
+func slotsUsed(h *live.Host) string {
+	s := fmt.Sprintf("%d/%d", h.Running, h.Slots)
+	if more := fmt.Sprintf("+%d", h.Buffered); h.Buffered > 0 && len(s+more) <= usedWidth {
+		return s + more
+	}
+	return s
+}
+
+// slotsBar shows slots in use, free ones, and those that others' work takes.
+func (m *model) slotsBar(h *live.Host, w int) string {
+	if h.Slots <= 0 {
+		return ""
+	}
+	// What is in use or taken has a cell, however little it is; what is free has one too.
+	cells := func(v float64) int {
+		if v < 1 {
+			return 0
+		}
+		return max(1, min(w, int(v/float64(h.Slots)*float64(w))))
+	}
+	used := cells(float64(h.Running))
+	if h.Running >= h.Slots {
+		used = w
+	}
+	others := min(w-used, cells(float64(h.Slots)-math.Max(h.Usable, float64(h.Running))))
+	full := m.g.bar[len(m.g.bar)-1]
+	return styleBusy.Render(strings.Repeat(full, used)) + strings.Repeat(m.g.bar[0], w-used-others) + styleWarn.Render(strings.Repeat(m.g.othersBar, others))
+}
+
+// history is the use of the slots over the last five minutes.
+func (m *model) history(h *live.Host, w int) string {
+	values := make([]float64, len(h.History))
+	for i, v := range h.History {
+		if values[i] = float64(v); v > 100 {
+			values[i] = math.NaN()
+		}
+	}
+	return styleBusy.Render(m.spark(pool(values, w), 100, w))
+}
+
+func memory(h *live.Host) string {
+	return known(h.MemBytes > 0 && h.MemFree >= 0, size(max(0, h.MemBytes-h.MemFree))+"/"+size(h.MemBytes))
+}
+
+func oneDigit(v float64) string {
+	if v >= 99.95 {
+		return short(int(v + 0.5))
+	}
+	return strconv.FormatFloat(max(0, v), 'f', 1, 64)
+}
+
+func known(yes bool, s string) string {
+	if yes {
+		return s
+	}
+	return "-"
 }

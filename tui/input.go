@@ -420,7 +420,7 @@ func asOne(filter string) string {
 // filterNote returns what is wrong with a filter, or how many jobs it matches.
 func (m *model) filterNote(l *list, text string, w int) []string {
 	page, fits := l.page, l.page != nil && l.fits(l.page)
-	if p := m.result; l == &p.list && !p.rows() && p.table != nil { // groups and cells are of the jobs that match
+	if p := m.result; l == &p.list && !p.showsRows() && p.table != nil { // groups and cells are of the jobs that match
 		page, fits = &p.table.Page, p.table.Page.Filter == l.query()
 	}
 	wrong := ""

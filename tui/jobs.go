@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ type jobsPane struct {
 	choices choices
 	sel     selection
 	seen    seen
-	told    told
+	memory  progressMemory
 
 	edits, filters, commands history
 }
@@ -34,9 +35,11 @@ func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
 	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
 }
 
-func (p *jobsPane) ask(m *model, ask *runview.Ask) { ask.Jobs = p.window() }
+func (p *jobsPane) ask(m *model, ask *runview.Ask) { ask.Jobs = p.request() }
 
-func (p *jobsPane) keys() []binding { return listKeys(&p.list) }
+func (p *jobsPane) keys() []binding {
+	return append(jobListKeys(), p.listKeys(p.selectAll, quietly(p.nextSort))...)
+}
 
 func (p *jobsPane) choose() *choices { return &p.choices }
 
@@ -44,52 +47,94 @@ func (p *jobsPane) choose() *choices { return &p.choices }
 func (p *jobsPane) see(m *model) {
 	if page := m.pic.Jobs; page != nil && p.fits(page) {
 		p.seen.look(m, page.Rows)
-		p.told.keep(page.Rows)
+		p.memory.update(page.Rows)
 		p.watch(m, page)
 	}
 }
 
-func (p *jobsPane) current(m *model) (runview.Row, bool) { return p.list.current() }
+func (p *jobsPane) hasJobs() bool { return true }
+
+func (p *jobsPane) current(m *model) (runview.Row, bool) { return p.job() }
 
 // picked are the selected jobs.
 func (p *jobsPane) picked() jobs.Ranges { return p.sel.which }
 
 // clear empties the selection, or else the filter; false: both are empty.
-func (p *jobsPane) clear() bool { return p.list.clear(&p.sel) }
+func (p *jobsPane) clear() bool { return p.empty(&p.sel) }
 
 func (p *jobsPane) state(m *model) string { return m.listed(&p.list) }
 
+// seen is what the rows so far say about the columns that are needed. It only grows,
+// so that no column comes and goes while a list scrolls.
+type seen struct {
+	id, host, try, queue int // cells
+	title                int // cells, at most maxTitle
+	priority, untold     bool
+	progress             bool // a job reports progress or the cause of its failure
+	cpu, memory          bool
+	params               []string // names, in the order in which they came
+}
+
+// maxTitle is the maximum width, in cells, that names are given before other columns
+// are widened.
+const maxTitle = 80
+
+// maxParams bounds the parameters that have a column or are completed.
+const maxParams = 32
+
+func (s *seen) look(m *model, rows []runview.Row) {
+	for i := range rows {
+		r := &rows[i]
+		s.id = max(s.id, len(itoa(int(r.ID))))
+		s.host = max(s.host, min(16, width(m.cellText(r.Host, 16))))
+		s.try = max(s.try, len(tries(m, r)))
+		if r.Queue != "" {
+			s.queue = max(s.queue, min(12, width(m.cellText(r.Queue, 12))))
+		}
+		s.title = max(s.title, min(maxTitle, width(m.cellText(r.Title, maxTitle))))
+		s.progress = s.progress || r.Progress >= 0 || r.Said != "" || r.Cause != ""
+		s.priority = s.priority || r.Priority != 0
+		s.cpu, s.memory = s.cpu || r.CPU > 0, s.memory || r.MaxRSS > 0
+		for _, p := range r.Params {
+			if len(s.params) < maxParams && !slices.Contains(s.params, p.Name) {
+				s.params = append(s.params, p.Name)
+			}
+			title := r.Title[:min(len(r.Title), maxShown)]
+			s.untold = s.untold || !strings.Contains(title, p.Name+"="+p.Value)
+		}
+	}
+}
+
+// jobColumn is a column of a list of jobs.
+type jobColumn = column[*runview.Row]
+
 // columns are those of the list of jobs for w cells, marks aside.
-func (p *jobsPane) columns(m *model, w int) []column {
+func (p *jobsPane) columns(m *model, w int) []jobColumn {
 	s := &p.seen
-	all := []column{
+	return fitted(&p.choices, p.arrange(m, chosen(&p.choices, []jobColumn{
 		{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell},
 		{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell},
 		{head: "HOST", sort: runview.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
 		{head: "TRY", sort: runview.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
 		{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, cell: timeCell},
-	}
-	return p.choices.fitted(p.arrange(p.choices.columns(append(all,
-		column{head: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell, off: !s.progress && p.sort != runview.SortProgress},
-		column{head: "NAME", sort: runview.SortName, w: 12, more: max(32, s.title-12), first: min(s.title, 60) - 12, cell: nameCell},
-		column{head: "PARAMETERS", sort: runview.Sorts, rank: 5, w: 16, more: 60, cell: paramsCell, off: !s.untold},
-		column{head: "QUEUE", sort: runview.SortQueue, rank: 6, w: max(6, s.queue), cell: queueCell, off: s.queue == 0},
-		column{head: "PRIO", sort: runview.SortPriority, rank: 6, w: 5, right: true, cell: priorityCell, off: !s.priority && p.sort != runview.SortPriority},
-		column{head: "CPU", sort: runview.Sorts, rank: 8, w: 9, right: true, cell: cpuCell, off: !s.cpu},
-		column{head: "MEM", sort: runview.SortMemory, rank: 7, w: 5, right: true, cell: memoryCell, off: !s.memory && p.sort != runview.SortMemory},
-	)), w))
+		{head: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell, off: !s.progress && p.sort != runview.SortProgress},
+		{head: "NAME", sort: runview.SortName, w: 12, more: max(32, s.title-12), spare: min(s.title, 60) - 12, cell: nameCell},
+		{head: "PARAMETERS", sort: runview.Sorts, rank: luxury, w: 16, more: 60, cell: paramsCell, off: !s.untold},
+		{head: "QUEUE", sort: runview.SortQueue, rank: luxury + 1, w: max(6, s.queue), cell: queueCell, off: s.queue == 0},
+		{head: "PRIO", sort: runview.SortPriority, rank: luxury + 1, w: 5, right: true, cell: priorityCell, off: !s.priority && p.sort != runview.SortPriority},
+		{head: "CPU", sort: runview.Sorts, rank: luxury + 3, w: 9, right: true, cell: cpuCell, off: !s.cpu},
+		{head: "MEM", sort: runview.SortMemory, rank: luxury + 2, w: 5, right: true, cell: memoryCell, off: !s.memory && p.sort != runview.SortMemory},
+	}), w))
 }
 
-// arrange fits columns; the one that orders the list is always among them, and what
-// room is left is the last one's.
-func (l *list) arrange(all []column, w int) []column {
+// arrange fits columns; the one that orders the list is always among them.
+func (l *list) arrange(m *model, all []jobColumn, w int) []jobColumn {
 	for i := range all {
 		if all[i].sort == l.sort {
-			all[i].rank = min(all[i].rank, 1)
-			all[i].w = max(all[i].w, width(all[i].head)+1) // and the arrow
+			all[i].orders(m.arrow(l.sort, l.reverse))
 		}
 	}
-	return fitColumns(all, w)
+	return fitColumns(all, w, false)
 }
 
 const (
@@ -250,14 +295,14 @@ func memoryCell(m *model, r *runview.Row, w int) (string, *ink) {
 }
 
 // drawList draws the heading and the rows of a list: only those on the screen.
-func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []string {
+func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []string {
 	l.resize(max(0, h-1))
 	count := ""
 	if n := m.jobs.sel.n; n > 0 {
 		count = "  " + stylePick.Render(thousands(n)+" selected")
 	}
-	head := m.heading(cols, l.sort, l.reverse, w-width(count)) + count
-	out := append(make([]string, 0, h), head)
+	head := heading(m, cols, 2, w-width(count)) + count
+	out := []string{head}
 	if l.page == nil {
 		return append(out, styleFaint.Render("  waiting for the dispatcher"))
 	}
@@ -271,19 +316,16 @@ func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []strin
 		return append(out, "  "+styleBad.Render(m.g.phase[runview.Failed]+" "+m.clean(wrong)), "  esc clears the filter")
 	}
 	if l.page.Matched == 0 {
-		return append(out, styleFaint.Render("  "+m.empty(l)))
+		return append(out, styleFaint.Render("  "+m.whyEmpty(l)))
 	}
 	m.alike = l.alike()
-	for i := range min(l.h, l.page.Matched-l.top) {
-		pos := l.top + i
+	return append(out, l.rows(l.page.Matched, func(pos int) string {
 		r, ok := l.row(pos)
 		if !ok {
-			out = append(out, mark(pos == l.at, m.g.cursor)+styleFaint.Render(" "+m.g.cut))
-			continue
+			return mark(pos == l.at, m.g.cursor) + styleFaint.Render(" "+m.g.cut)
 		}
-		out = append(out, m.rowLine(cols, r, pos == l.at, m.jobs.sel.has(r.ID), focused, w))
-	}
-	return out
+		return rowLine(m, cols, r, pos == l.at, m.jobs.sel.has(r.ID), focused, w)
+	})...)
 }
 
 // alike is how the names of the rows on the screen begin, all of them.
@@ -310,8 +352,8 @@ func (l *list) alike() string {
 	return common
 }
 
-// empty explains why a list has no rows.
-func (m *model) empty(l *list) string {
+// whyEmpty explains why a list has no rows.
+func (m *model) whyEmpty(l *list) string {
 	switch {
 	case l.filter != "":
 		return "no job matches " + m.clean(l.filter) + "; esc clears the filter"

@@ -217,16 +217,16 @@ func BenchmarkKeyToFrame(b *testing.B) {
 				m.View()
 				look()
 			}
-			before := *m.jobs.window()
+			before := *m.jobs.request()
 			var spent time.Duration
 			for i := 0; b.Loop(); i++ {
 				start := time.Now()
 				m.Update(keyMsg("j"))
 				m.View()
 				spent += time.Since(start)
-				if *m.jobs.window() != before { // an answer comes beside the keys
+				if *m.jobs.request() != before { // an answer comes beside the keys
 					look()
-					before = *m.jobs.window()
+					before = *m.jobs.request()
 				}
 			}
 			b.ReportMetric(float64(spent.Microseconds())/float64(b.N)/1000, "ms/key")
@@ -310,10 +310,10 @@ func TestTheCursorTurnsNoBarRound(t *testing.T) {
 // columns by importance, from 40 to 300 cells, never wider than the room.
 func TestColumnsFit(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
-	has := func(cols []column, head string) bool {
-		return slices.ContainsFunc(cols, func(c column) bool { return strings.HasPrefix(c.head, head) })
+	has := func(cols []jobColumn, head string) bool {
+		return slices.ContainsFunc(cols, func(c jobColumn) bool { return strings.HasPrefix(c.head, head) })
 	}
-	for _, pane := range []interface{ columns(*model, int) []column }{m.jobs, m.result} {
+	for _, pane := range []interface{ columns(*model, int) []jobColumn }{m.jobs, m.result} {
 		m.result.seen = m.jobs.seen
 		before := 0
 		for w := 38; w <= 300; w++ {
@@ -330,7 +330,7 @@ func TestColumnsFit(t *testing.T) {
 					t.Errorf("%T: at %d there is no %s", pane, w, head)
 				}
 			}
-			if w >= 78 && pane == interface{ columns(*model, int) []column }(m.jobs) {
+			if w >= 78 && pane == interface{ columns(*model, int) []jobColumn }(m.jobs) {
 				for _, head := range []string{"HOST", "TRY", "PROGRESS", "NAME"} {
 					if !has(cols, head) {
 						t.Errorf("at %d there is no %s", w, head)

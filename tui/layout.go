@@ -119,7 +119,7 @@ func (m *model) place(y, h int) {
 	case low == 0:
 	case !tall || m.tab == tabEvents:
 		put(m.below(), 0, y, m.w, low)
-	case m.extra == nil && m.tab == tabResults && !m.result.rows(): // no job has an output to show
+	case m.extra == nil && m.tab == tabResults && !m.result.showsRows(): // no job has an output to show
 		put(events, 0, y, m.w, low)
 	case wide:
 		half := m.w * share / 100
@@ -213,19 +213,48 @@ func at(lines []string, i int) string {
 	return ""
 }
 
-// pane is a part of the screen. All methods are called by the goroutine that owns
-// the model.
+// pane is a part of the screen with its own keys. All methods are called by the goroutine
+// that owns the model. Panes embed noPane for what they do not have.
 type pane interface {
-	// title is the line over the pane: what it shows, and how.
+	// title returns the line over the pane: what it shows, and how.
 	title(m *model) string
 	// draw returns the pane's content: at most h lines of at most w cells. Texts from
 	// outside have passed clean or fit.
 	draw(m *model, w, h int, focused bool) []string
 	// ask adds what the pane wants to see, for the size it was last drawn in.
 	ask(m *model, ask *runview.Ask)
-	// keys are the pane's own; they come before those of all panes.
+	// keys returns the pane's own keys; they come before those of all panes.
 	keys() []binding
+
+	see(m *model)                               // takes the newest picture in
+	state(m *model) string                      // how the view is filtered and sorted
+	click(m *model, row int)                    // moves the cursor; row 0 is the first of the content
+	clear() bool                                // empties selection or filter; false: there was none
+	choose() *choices                           // of columns; nil: the pane has none
+	slipped(m *model) (newest *slip, on string) // what the cursor is on, in words; nil: it cannot slip
+	copied(m *model) (what, text string)        // what `y` copies; "": the command of the job
+
+	// Of panes with a job under the cursor:
+	hasJobs() bool                        // keys on jobs work here
+	current(m *model) (runview.Row, bool) // the job; false: it is not known
+	picked() jobs.Ranges                  // the selected jobs
+	hold()                                // keeps the cursor on its job
 }
+
+// noPane has nothing under its cursor.
+type noPane struct{}
+
+func (noPane) see(*model)                         {}
+func (noPane) state(*model) string                { return "" }
+func (noPane) click(*model, int)                  {}
+func (noPane) clear() bool                        { return false }
+func (noPane) choose() *choices                   { return nil }
+func (noPane) slipped(*model) (*slip, string)     { return nil, "" }
+func (noPane) copied(*model) (string, string)     { return "", "" }
+func (noPane) hasJobs() bool                      { return false }
+func (noPane) current(*model) (runview.Row, bool) { return runview.Row{}, false }
+func (noPane) picked() jobs.Ranges                { return nil }
+func (noPane) hold()                              {}
 
 // tab is one of the five views.
 type tab int
@@ -272,9 +301,6 @@ func (m *model) showJob(id jobs.ID) tea.Cmd {
 	return nil
 }
 
-// clickable is a pane whose rows can be clicked: row 0 is the first of its content.
-type clickable interface{ click(m *model, row int) }
-
 // mouse gives the pane under the mouse the focus, and its cursor the row.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	at := msg.Mouse()
@@ -295,8 +321,8 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 			if p.border || p.pane != m.panes[m.tab] { // a title is above
 				row--
 			}
-			if c, ok := p.pane.(clickable); ok && row >= 0 {
-				c.click(m, row)
+			if row >= 0 {
+				p.pane.click(m, row)
 			}
 		case tea.MouseWheelMsg:
 			m.focusOn(p.pane)
@@ -323,12 +349,5 @@ func (m *model) focusOn(p pane) {
 		if x == p {
 			m.side = tab(t)
 		}
-	}
-}
-
-// click puts the cursor of a list on a row; row 0 is its heading.
-func (l *list) click(_ *model, row int) {
-	if pos := l.top + row - 1; row > 0 && pos < l.matched() {
-		l.move(pos)
 	}
 }

@@ -12,24 +12,24 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// list is a cursor over the rows of a list that only partly are here: some screens
-// round the cursor. Its work does not grow with the list (rule 3). The cursor is on a
-// job, not on a row (rule 4); before a person has moved it, it stays at the top.
+// list is a list of jobs. Only a page of its rows, some screens around the cursor, is
+// here, so its work does not grow with the number of jobs (rule 3). The cursor is on a
+// job, not on a row (rule 4). Until a person moves it, it stays at the top.
 type list struct {
+	noPane
+	viewport // rows are positions in the whole list
+
 	base    string // part of the filter that is always there
 	filter  string // a person's part
 	sort    runview.Sort
 	reverse bool
 
-	page   *runview.Page // the newest that fits; of an older filter or order until it has come
+	page   *runview.Page // the newest that fits; until it has come, one of an older filter or order
 	cursor jobs.ID       // 0: whichever is at position at, as soon as that is known
 	held   bool          // a person has put the cursor somewhere
-	at     int           // position of the cursor
-	top    int           // position of the first row on the screen
-	h      int           // rows on the screen
 
-	win      runview.JobsWindow // the newest wish
-	first    int                // where it begins, as far as can be said before its answer
+	win      runview.JobsWindow // the newest request
+	first    int                // where it begins, as far as is known before its answer
 	waits    bool               // for its answer
 	outdated bool               // it does not have the cursor's job any more
 	missed   bool               // one page did not have the cursor's job: the next one decides
@@ -38,7 +38,7 @@ type list struct {
 	wrong, wrongOf string // what is wrong with a filter, and which; its page was not taken
 }
 
-// query is the whole filter.
+// query returns the whole filter.
 func (l *list) query() string {
 	if l.base == "" {
 		return l.filter
@@ -76,8 +76,8 @@ func find(p *runview.Page, id jobs.ID) int {
 	return -1
 }
 
-// current is the job under the cursor; there is none while its row is not here.
-func (l *list) current() (runview.Row, bool) {
+// job returns the job under the cursor; false while its row is not here.
+func (l *list) job() (runview.Row, bool) {
 	r, ok := l.row(l.at)
 	if !ok || r.ID != l.cursor {
 		return runview.Row{}, false
@@ -85,8 +85,8 @@ func (l *list) current() (runview.Row, bool) {
 	return *r, true
 }
 
-// see takes a page in; false: the cursor's job is not in the list any more.
-func (l *list) see(p *runview.Page) bool {
+// take takes a page in; false: the cursor's job is not in the list any more.
+func (l *list) take(p *runview.Page) bool {
 	if p == nil || !l.fits(p) {
 		return true
 	}
@@ -118,12 +118,9 @@ func (l *list) see(p *runview.Page) bool {
 	return there
 }
 
-// settle keeps cursor and screen within the list, and the cursor on the screen.
+// settle keeps the cursor within the list and on the screen, and on a job.
 func (l *list) settle() {
-	n := l.matched()
-	l.at = max(0, min(l.at, n-1))
-	l.top = max(0, min(l.top, n-l.h))
-	l.top = max(min(l.top, l.at), l.at-max(1, l.h)+1)
+	l.viewport.settle(l.matched())
 	if r, ok := l.row(l.at); ok && (l.cursor == 0 || !l.held) {
 		l.cursor = r.ID
 	}
@@ -131,9 +128,16 @@ func (l *list) settle() {
 
 // move puts the cursor on a position.
 func (l *list) move(pos int) {
-	if n := l.matched(); n > 0 {
-		l.at, l.held, l.cursor, l.missed = max(0, min(pos, n-1)), true, 0, false
+	if l.matched() > 0 {
+		l.at, l.held, l.cursor, l.missed = pos, true, 0, false
 		l.settle()
+	}
+}
+
+// click puts the cursor on a row of the screen, of which 0 is the heading.
+func (l *list) click(_ *model, row int) {
+	if pos := l.top + row - 1; row > 0 && pos < l.matched() {
+		l.move(pos)
 	}
 }
 
@@ -169,9 +173,9 @@ func (l *list) resize(h int) {
 	}
 }
 
-// window is what the source is requested. It stays the same while what is here is
+// request returns what is wanted of the source. It stays the same while what is here is
 // enough: each change costs a round trip, and ends the look under way.
-func (l *list) window() *runview.JobsWindow {
+func (l *list) request() *runview.JobsWindow {
 	w := &l.win
 	switch {
 	case w.Rows == 0 || w.Filter != l.query() || w.Sort != l.sort || w.Reverse != l.reverse:
@@ -179,10 +183,10 @@ func (l *list) window() *runview.JobsWindow {
 	case l.outdated:
 	case l.waits:
 		if l.top >= l.first && l.top+l.h <= l.first+w.Rows {
-			return l.wish()
+			return l.requested()
 		}
 	case l.page != nil && l.enough(l.page):
-		return l.wish()
+		return l.requested()
 	}
 	*w = runview.JobsWindow{Filter: l.query(), Sort: l.sort, Reverse: l.reverse, At: l.at, Rows: min(runview.MaxRows, max(40, 4*l.h))}
 	if w.Above = l.at - l.top + l.h*3/2; !l.held {
@@ -192,10 +196,10 @@ func (l *list) window() *runview.JobsWindow {
 		w.Cursor = l.cursor
 	}
 	l.first, l.waits, l.outdated = max(0, w.At-w.Above), true, false
-	return l.wish()
+	return l.requested()
 }
 
-func (l *list) wish() *runview.JobsWindow {
+func (l *list) requested() *runview.JobsWindow {
 	w := l.win
 	return &w
 }
@@ -206,14 +210,11 @@ func (l *list) enough(p *runview.Page) bool {
 	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
 }
 
-// sortBy orders a list again. The cursor stays on its job.
-func (l *list) sortBy(s runview.Sort, reverse bool) { l.sort, l.reverse = s, reverse }
+// nextSort orders the list by the next column.
+func (l *list) nextSort() { l.sort, l.reverse = (l.sort+1)%runview.Sorts, false }
 
-// nextSort goes through the columns.
-func (l *list) nextSort() { l.sortBy((l.sort+1)%runview.Sorts, false) }
-
-// highestFirst reports for a column that not reversed it begins with the highest: those
-// that are about amounts, and the order at first.
+// highestFirst reports whether an order that is not reversed begins with the highest value:
+// that of amounts, and the first order.
 func highestFirst(s runview.Sort) bool {
 	switch s {
 	case runview.SortAge, runview.SortTry, runview.SortTime, runview.SortProgress, runview.SortMemory:
@@ -233,39 +234,35 @@ func (m *model) arrow(s runview.Sort, reverse bool) string {
 // oldOrder is the age from which the order of a list is called old.
 const oldOrder = 3 * time.Second
 
-// sorted describes how a list is sorted: "sort:age ▼".
-func (m *model) sorted(l *list) string {
+// listed describes how a list is filtered and sorted: "/C=0.1  sort:age ▼".
+func (m *model) listed(l *list) string {
 	s := "sort:" + l.sort.String() + " " + m.arrow(l.sort, l.reverse)
 	if l.page != nil && l.page.Settled >= oldOrder {
 		s += " " + span(l.page.Settled) + " ago"
 	}
-	return s
-}
-
-// listed describes how a list is filtered and sorted: "/C=0.1  sort:age ▼".
-func (m *model) listed(l *list) string {
-	s := m.sorted(l)
 	if l.filter != "" {
 		s = m.cut("/"+m.clean(l.filter), 30) + "  " + s
 	}
 	return s
 }
 
-// listKeys are the keys of a list of jobs.
-func listKeys(l *list) []binding {
-	key := func(k, show, word, group, help string, do func(*model) tea.Cmd) binding {
-		return binding{keys: []string{k}, show: show, word: word, group: group, help: help, do: do}
-	}
-	now := func(do func()) func(*model) tea.Cmd { return func(*model) tea.Cmd { do(); return nil } }
-	return append([]binding{
-		key("enter", "enter", "detail", "Jobs", "details of a job: command, attempts with reasons, files", (*model).detailCurrent),
-		key("l", "l", "log", "Jobs", "its output: follow, search, wrap, stdout and stderr", (*model).logCurrent),
-		key("/", "/", "filter", "List", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
-		key("space", "space", "select", "List", "select a job, or not", func(m *model) tea.Cmd { return m.pick(l) }),
-		key("a", "a", "", "List", "select all jobs that match the filter", func(m *model) tea.Cmd { return m.pickAll(l) }),
-		key("s", "s", "", "List", "sort by the next column", now(l.nextSort)),
-		key("S", "S", "", "List", "the other way round", now(func() { l.reverse = !l.reverse })),
-	}, moving(func() int { return l.h }, func(_ *model, by int) {
+// jobListKeys are the first keys of a list of jobs.
+func jobListKeys() []binding {
+	return grouped("Jobs",
+		key("enter", "detail", "details of a job: command, attempts with reasons, files", (*model).detailCurrent),
+		key("l", "log", "its output: follow, search, wrap, stdout and stderr", (*model).logCurrent),
+	)
+}
+
+// listKeys are the other keys of a list of jobs.
+func (l *list) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
+	return append(grouped("List",
+		key("/", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
+		key("space", "select", "select a job, or not", l.selectCurrent),
+		key("a", "", "select all jobs that match the filter", selectAll),
+		key("s", "", "sort by the next column", nextSort),
+		key("S", "", "the other way round", quietly(func() { l.reverse = !l.reverse })),
+	), moving(func() int { return l.h }, func(_ *model, by int) {
 		if by <= -far {
 			l.home()
 			return
@@ -288,9 +285,9 @@ func (m *model) logCurrent() tea.Cmd {
 	return nil
 }
 
-// pick selects the job under the cursor, or takes it out, and goes on to the next.
-func (m *model) pick(l *list) tea.Cmd {
-	if r, ok := l.current(); ok {
+// selectCurrent selects the job under the cursor, or takes it out, and goes on to the next.
+func (l *list) selectCurrent(m *model) tea.Cmd {
+	if r, ok := l.job(); ok {
 		m.jobs.sel.toggle(r.ID)
 		l.move(l.at + 1)
 	}
@@ -304,10 +301,11 @@ type matchedAll struct {
 	err    error
 }
 
-// pickAll selects all jobs that a list shows, here or not.
-func (m *model) pickAll(l *list) tea.Cmd { return m.pickFilter(l.query()) }
+// selectAll selects all jobs of a list, whether their rows are here or not.
+func (l *list) selectAll(m *model) tea.Cmd { return m.selectMatches(l.query()) }
 
-func (m *model) pickFilter(filter string) tea.Cmd {
+// selectMatches selects all jobs that a filter matches.
+func (m *model) selectMatches(filter string) tea.Cmd {
 	src := m.src
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
@@ -330,8 +328,8 @@ func (a matchedAll) apply(m *model) tea.Cmd {
 	return nil
 }
 
-// clear empties the selection, or else the filter; false: both are empty.
-func (l *list) clear(sel *selection) bool {
+// empty empties the selection, or else the filter; false: both are empty.
+func (l *list) empty(sel *selection) bool {
 	switch {
 	case sel.n > 0:
 		sel.set(nil)
@@ -379,24 +377,18 @@ func (s *selection) add(more jobs.Ranges) { s.set(jobs.Union(s.which, more)) }
 
 func (s *selection) set(which jobs.Ranges) { s.which, s.n = which, which.Count() }
 
-// slipTime is how long a person has to see that the cursor has gone to another job by
-// itself. A key that was meant for the job before does nothing to the one that is there
-// now (rule 4).
+// slipTime is how long a person has to see that the cursor has moved to another job by
+// itself. Within it a key, which was meant for the job before, does nothing (rule 4).
 const slipTime = 1500 * time.Millisecond
 
-// slip is the newest such move of a cursor.
+// slip is a move of a cursor that nobody asked for.
 type slip struct {
-	from string // what it was on, in words; "": nothing to be told
+	from string // what it was on, in words; "": it was reported, or there was none
 	gone bool   // that is not in the list any more
 	at   time.Time
 }
 
-// slippery is a pane with a cursor that can slide: what it is on now, in words.
-type slippery interface {
-	slipped(m *model) (newest *slip, on string)
-}
-
-// watch has a list see a page and notes whether that moves its cursor.
+// watch takes a page in and notes whether that moves the cursor.
 func (l *list) watch(m *model, p *runview.Page) {
 	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil { // it is being typed: what it was stays
 		l.wrong, l.wrongOf, l.waits, l.outdated = p.Wrong, p.Filter, false, false
@@ -404,7 +396,7 @@ func (l *list) watch(m *model, p *runview.Page) {
 	}
 	anew := l.page == nil || !l.fits(l.page)
 	before, held := l.cursor, l.held
-	l.see(p)
+	l.take(p)
 	if before == 0 || l.cursor == before || anew {
 		return
 	}
@@ -412,20 +404,19 @@ func (l *list) watch(m *model, p *runview.Page) {
 }
 
 func (l *list) slipped(*model) (*slip, string) {
-	if r, ok := l.current(); ok {
+	if r, ok := l.job(); ok {
 		return &l.slip, jobName(r.ID)
 	}
 	return &l.slip, ""
 }
 
-// slid reports whether the cursor has just gone to something else than a key may be meant for,
-// and reports that; the next key counts.
+// slid reports whether the cursor has just moved to something else than a key may be meant
+// for. It tells the person; the next key counts.
 func (m *model) slid() bool {
-	p, is := m.focus().(slippery)
-	if !is {
+	s, on := m.focus().slipped(m)
+	if s == nil {
 		return false
 	}
-	s, on := p.slipped(m)
 	from := s.from
 	if from == "" || m.now().Sub(s.at) >= slipTime {
 		return false
@@ -441,8 +432,8 @@ func (m *model) slid() bool {
 	return true
 }
 
-// beside says, in the title of a pane that stays with a job, that the cursor of the list
-// is on another one.
+// beside returns an addition to the title of a pane that stays with a job, when the cursor
+// of the list is on another one.
 func (m *model) beside(id jobs.ID) string {
 	if m.tab != tabJobs {
 		return ""
@@ -453,17 +444,17 @@ func (m *model) beside(id jobs.ID) string {
 	return ""
 }
 
-// told is what jobs have said of their progress, by their attempts. Of one that cannot
-// be reached now, the source knows nothing.
-type told map[jobs.AttemptID]float64
+// progressMemory is the newest progress by attempt. The source knows none of an attempt
+// that cannot be reached now.
+type progressMemory map[jobs.AttemptID]float64
 
-// maxTold bounds it.
-const maxTold = 4096
+// maxProgress bounds progressMemory.
+const maxProgress = 4096
 
-// keep records what rows say, and gives those that do not know it what they last said.
-func (t *told) keep(rows []runview.Row) {
-	if *t == nil || len(*t) > maxTold {
-		*t = told{}
+// update records the progress of rows, and completes those without it.
+func (t *progressMemory) update(rows []runview.Row) {
+	if *t == nil || len(*t) > maxProgress {
+		*t = progressMemory{}
 	}
 	for i := range rows {
 		r := &rows[i]

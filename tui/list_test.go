@@ -42,10 +42,10 @@ func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
 // look asks as the looker would, until the wish stays the same.
 func (c *crowd) look(l *list) (asked int) {
 	for range 5 {
-		w := l.window()
-		l.see(c.page(w))
+		w := l.request()
+		l.take(c.page(w))
 		asked++
-		if *l.window() == *w {
+		if *l.request() == *w {
 			return asked
 		}
 	}
@@ -72,7 +72,7 @@ func (l *list) shown() (ids []jobs.ID) {
 }
 
 func here(l *list) jobs.ID {
-	r, _ := l.current()
+	r, _ := l.job()
 	return r.ID
 }
 
@@ -126,16 +126,16 @@ func TestTheTopStaysTheTop(t *testing.T) {
 func TestMovingAsksRarely(t *testing.T) {
 	c := newCrowd(1_000_000)
 	l := newList(c, 20)
-	asked, before := 0, *l.window()
+	asked, before := 0, *l.request()
 	for i := range 400 {
 		l.move(l.at + 1)
 		if slices.Contains(l.shown(), 0) {
 			t.Fatalf("at %d rows are missing", i)
 		}
-		if w := l.window(); *w != before {
+		if w := l.request(); *w != before {
 			asked++
-			l.see(c.page(w))
-			before = *l.window()
+			l.take(c.page(w))
+			before = *l.request()
 		}
 	}
 	if asked > 20 {
@@ -152,14 +152,14 @@ func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 	c := newCrowd(100_000)
 	l := newList(c, 20)
 	l.move(50_000)
-	w := *l.window()
+	w := *l.request()
 	for range 15 {
 		l.move(l.at + 1)
-		if *l.window() != w {
+		if *l.request() != w {
 			t.Fatal("the wish has changed before its answer")
 		}
 	}
-	l.see(c.page(&w))
+	l.take(c.page(&w))
 	if here(l) != 50_016 {
 		t.Errorf("the cursor is on %d", here(l))
 	}
@@ -170,7 +170,7 @@ func TestAJumpIsDrawnAtOnce(t *testing.T) {
 	c := newCrowd(5000)
 	l := newList(c, 10)
 	l.move(4999)
-	if _, ok := l.current(); ok || l.top != 4990 {
+	if _, ok := l.job(); ok || l.top != 4990 {
 		t.Errorf("there is a job under the cursor before it has come; top %d", l.top)
 	}
 	c.look(l)
@@ -179,7 +179,7 @@ func TestAJumpIsDrawnAtOnce(t *testing.T) {
 	}
 	slices.Reverse(c.order)
 	c.look(l)
-	if here(l) != 5000 || l.at != 0 || l.window().Cursor != 5000 {
+	if here(l) != 5000 || l.at != 0 || l.request().Cursor != 5000 {
 		t.Errorf("in another order the cursor is on %d at %d", here(l), l.at)
 	}
 }
@@ -191,7 +191,7 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 	late := c.page(&runview.JobsWindow{Cursor: 9000, Rows: 40, Above: 20})
 	l.move(5)
 	before := l.shown()
-	l.see(late)
+	l.take(late)
 	if here(l) != 6 || !slices.Equal(before, l.shown()) {
 		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
 	}
@@ -201,9 +201,9 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 	}
 
 	l.follow(6)
-	l.window()
+	l.request()
 	late = c.page(&runview.JobsWindow{At: 9000, Rows: 40}) // asked for a position, not for the job
-	if l.see(late); here(l) != 6 {
+	if l.take(late); here(l) != 6 {
 		t.Errorf("one late answer has taken the cursor to %d", here(l))
 	}
 }
@@ -229,7 +229,7 @@ func TestAJobThatLeavesTheList(t *testing.T) {
 	c.order = nil
 	c.look(l)
 	c.look(l)
-	if _, ok := l.current(); ok || len(l.shown()) != 0 {
+	if _, ok := l.job(); ok || len(l.shown()) != 0 {
 		t.Errorf("an empty list shows %v", l.shown())
 	}
 	l.move(5)
@@ -260,10 +260,10 @@ func TestAFilterAndTheCursor(t *testing.T) {
 	if here(l) != 777 || slices.Contains(l.shown(), 0) {
 		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
 	}
-	l.sortBy(runview.SortName, true)
+	l.sort, l.reverse = runview.SortName, true
 	slices.Reverse(all.order)
 	all.look(l)
-	if here(l) != 777 || l.window().Sort != runview.SortName {
+	if here(l) != 777 || l.request().Sort != runview.SortName {
 		t.Errorf("sorted anew the cursor is on %d", here(l))
 	}
 }

@@ -126,9 +126,7 @@ func (m *model) complain(text string) {
 
 // job returns the job that keys on jobs are about: the cursor's of the focused pane.
 func (m *model) job() (runview.Row, bool) {
-	if p, ok := m.focus().(interface {
-		current(*model) (runview.Row, bool)
-	}); ok {
+	if p := m.focus(); p.hasJobs() {
 		return p.current(m)
 	}
 	return m.jobs.current(m)
@@ -216,7 +214,7 @@ func (m *model) back() tea.Cmd {
 	switch {
 	case m.extra != nil:
 		m.extra, m.onExtra, m.full = nil, false, false
-	case m.clear():
+	case m.focus().clear():
 	case m.alone:
 		m.alone = false
 	case m.whole && m.hasSides():
@@ -230,12 +228,6 @@ func (m *model) back() tea.Cmd {
 		m.side, m.onExtra = m.tab, false
 	}
 	return nil
-}
-
-// clear empties filter or selection of the focused pane; false: there was none.
-func (m *model) clear() bool {
-	p, ok := m.focus().(interface{ clear() bool })
-	return ok && p.clear()
 }
 
 // ask gathers what the panes on the screen want to see.
@@ -259,8 +251,8 @@ func (m *model) ask() runview.Ask {
 // selection returns the jobs that an action is about: in a list of jobs those
 // selected, else the one under the cursor.
 func (m *model) selection() jobs.Ranges {
-	if p, ok := m.focus().(interface{ picked() jobs.Ranges }); ok && len(p.picked()) > 0 {
-		return p.picked()
+	if picked := m.focus().picked(); len(picked) > 0 {
+		return picked
 	}
 	if r, ok := m.job(); ok {
 		return jobs.One(r.ID)
@@ -386,12 +378,10 @@ func (m *model) see(l looked) {
 	m.seeOthers()
 	m.seeCauses()
 	for _, p := range m.panes {
-		if p, ok := p.(interface{ see(*model) }); ok {
-			p.see(m)
-		}
-	}
-	if p, ok := m.extra.(interface{ see(*model) }); ok {
 		p.see(m)
+	}
+	if m.extra != nil {
+		m.extra.see(m)
 	}
 }
 

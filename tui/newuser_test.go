@@ -348,7 +348,7 @@ func TestHeadingsAndNamesAreTold(t *testing.T) {
 			}
 		}
 	}), 80, 24)
-	m.jobs.sortBy(runview.SortHost, false)
+	m.jobs.sort, m.jobs.reverse = runview.SortHost, false
 	refresh(t, m)
 	shows(t, m, "HOST▲", "50117o", "50125o")
 }

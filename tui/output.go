@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // outputPane follows what a job prints, on one of its two streams. It keeps only an
 // excerpt of the file and has at most one read under way (outputread.go).
 type outputPane struct {
+	noPane
 	fixed  bool // opened for one job; else it follows the cursor of the list
 	job    jobs.ID
 	row    runview.Row // the newest known of the job
@@ -47,11 +49,11 @@ type outputPane struct {
 	chain  int   // pieces that were read for that so far
 	lead   int   // rows to be shown before it
 
-	find   string // what was searched for; "": nothing
-	up     bool   // upwards
-	hit    int64  // where it was found; -1: nowhere yet
-	missed string // there is nothing "above" or "below"
-	hunt   *hunt  // the search that is under way
+	find   string  // what was searched for; "": nothing
+	up     bool    // upwards
+	hit    int64   // where it was found; -1: nowhere yet
+	missed string  // there is nothing "above" or "below"
+	search *search // the search that is under way
 }
 
 // source is a file of an attempt.
@@ -89,7 +91,7 @@ func (p *outputPane) title(m *model) string {
 	case p.shown.id.N == 0:
 		return fmt.Sprintf("%d output", p.job)
 	}
-	name := p.name(p.file)
+	name := streamName(p.file)
 	s := fmt.Sprintf("%d %s", p.job, name)
 	if n := p.row.Attempt; n > 1 || p.pick > 0 {
 		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.shown.id.N, name, m.g.dot, p.shown.id.N, max(n, p.shown.id.N))
@@ -97,17 +99,17 @@ func (p *outputPane) title(m *model) string {
 	if p.left > 0 && !p.wrap {
 		s += " " + m.g.dot + " from column " + thousands(p.left+1)
 	}
-	if s += " " + m.g.dot + " " + p.state(); p.fixed {
+	if s += " " + m.g.dot + " " + p.position(); p.fixed {
 		s += m.beside(p.job)
 	}
 	return s
 }
 
-// state is how the excerpt stands to the file, in a word or two.
-func (p *outputPane) state() string {
+// position describes which part of the file is shown, in a word or two.
+func (p *outputPane) position() string {
 	switch {
-	case p.hunt != nil:
-		return p.hunt.progress(&p.text)
+	case p.search != nil:
+		return p.search.progress(&p.text)
 	case p.err != nil:
 		return "cannot be read now"
 	case p.missed != "":
@@ -126,37 +128,47 @@ func (p *outputPane) state() string {
 func (p *outputPane) ask(m *model, ask *runview.Ask) { ask.Focus = p.job }
 
 // current makes the keys of jobs work here.
+func (p *outputPane) hasJobs() bool { return true }
+
 func (p *outputPane) current(*model) (runview.Row, bool) {
 	return p.row, p.job != 0 && p.row.ID == p.job
 }
 
 func (p *outputPane) keys() []binding {
-	const group = "Output"
-	return append([]binding{
-		{keys: []string{"g", "home"}, show: "g G", group: group, help: "start and end of the file", do: func(*model) tea.Cmd { return p.leap(0) }},
-		{keys: []string{"G", "end"}, group: group, do: func(*model) tea.Cmd { return p.leap(-1) }},
-		{keys: []string{"f"}, show: "f", word: "follow", group: group, help: "follow the end, or stand still", do: func(m *model) tea.Cmd { p.toggle(m); return nil }},
-		{keys: []string{"/"}, show: "/", word: "search", group: group, help: "search", do: p.askSearch},
-		{keys: []string{"n"}, show: "n N", group: group, help: "next place, the one before", when: p.found, do: func(m *model) tea.Cmd { return p.again(m, false) }},
-		{keys: []string{"N"}, group: group, when: p.found, do: func(m *model) tea.Cmd { return p.again(m, true) }},
-		{keys: []string{"w"}, show: "w", word: "wrap", group: group, help: "wrap long lines, or cut them", do: func(m *model) tea.Cmd { p.setWrap(m); return nil }},
-		{keys: []string{"right"}, show: "right", group: group, help: "to the right, where lines are longer than the screen", when: p.cuts, do: p.sideways(1)},
-		{keys: []string{"left"}, show: "left", group: group, help: "back to the left", when: p.cuts, do: p.sideways(-1)},
-		{keys: []string{"o"}, show: "o", word: p.name(other(p.file)), group: group, help: "the other stream: stdout, stderr", do: func(m *model) tea.Cmd { p.file, p.chosen = other(p.file), true; return nil }},
-		shellKey,
-		{keys: []string{"["}, show: "[ ]", group: group, help: "output of the attempt before, after", when: p.several, do: func(m *model) tea.Cmd { p.choose(m, -1); return nil }},
-		{keys: []string{"]"}, group: group, when: p.several, do: func(m *model) tea.Cmd { p.choose(m, 1); return nil }},
-		{keys: []string{"enter"}, show: "enter", group: group, help: "details of the job", when: func(*model) bool { return p.job != 0 }, do: func(m *model) tea.Cmd { return m.openDetail(p.job) }},
-		{keys: []string{"esc"}, show: "esc", group: group, help: "end the search", when: func(*model) bool { return p.hunt != nil }, do: func(m *model) tea.Cmd { p.endHunt(); return nil }},
-	}, moving(func() int { return p.h - 1 }, func(m *model, by int) { p.chain = 0; p.move(m, by) })[:6]...) // all but g and G
+	cuts := func(*model) bool { return !p.wrap }
+	found := func(*model) bool { return p.find != "" }
+	several := func(*model) bool { return p.row.Attempt > 1 || p.pick > 0 }
+	hasJob := func(*model) bool { return p.job != 0 }
+	searches := func(*model) bool { return p.search != nil }
+	move := func(m *model, by int) {
+		switch p.chain = 0; by {
+		case -far:
+			p.leap(0)
+		case far:
+			p.leap(-1)
+		default:
+			p.move(m, by)
+		}
+	}
+	return append(grouped("Output",
+		key("f", "follow", "follow the end, or stand still", func(m *model) tea.Cmd { p.toggle(m); return nil }),
+		key("/", "search", "search", p.askSearch),
+		key("n", "", "the next place that was searched for", quietly(func() { p.again(false) })).when(found),
+		key("N", "", "the place before", quietly(func() { p.again(true) })).when(found),
+		key("w", "wrap", "wrap long lines, or cut them", quietly(func() { p.wrap, p.top.sub = !p.wrap, 0 })),
+		key("right", "", "to the right, where lines are longer than the screen", p.sideways(1)).when(cuts),
+		key("left", "", "back to the left", p.sideways(-1)).when(cuts),
+		key("o", streamName(other(p.file)), "the other stream: stdout, stderr", quietly(func() { p.file, p.chosen = other(p.file), true })),
+		shellKey(),
+		key("[", "", "output of the attempt before", quietly(func() { p.nextAttempt(-1) })).when(several),
+		key("]", "", "output of the attempt after", quietly(func() { p.nextAttempt(1) })).when(several),
+		key("enter", "", "details of the job", func(m *model) tea.Cmd { return m.openDetail(p.job) }).when(hasJob),
+		key("esc", "", "end the search", quietly(p.endSearch)).when(searches),
+	), moving(func() int { return p.h - 1 }, move)...)
 }
 
-func (p *outputPane) cuts(*model) bool    { return !p.wrap }
-func (p *outputPane) found(*model) bool   { return p.find != "" }
-func (p *outputPane) several(*model) bool { return p.row.Attempt > 1 || p.pick > 0 }
-
-// name is a stream's, for people.
-func (*outputPane) name(f jobs.File) string {
+// streamName returns the name of a stream for people.
+func streamName(f jobs.File) string {
 	if f == jobs.FileErr {
 		return "stderr"
 	}
@@ -170,8 +182,8 @@ func other(f jobs.File) jobs.File {
 	return jobs.FileErr
 }
 
-// choose goes to another attempt; beyond the newest it follows the newest again.
-func (p *outputPane) choose(m *model, by int) {
+// nextAttempt shows another attempt; beyond the newest it follows the newest again.
+func (p *outputPane) nextAttempt(by int) {
 	n := p.pick
 	if n == 0 {
 		n = p.row.Attempt
@@ -198,12 +210,11 @@ func (m *model) zoom() tea.Cmd {
 	return nil
 }
 
-// leap goes to the start of the file, or with -1 to its end. It ends a search: what that
-// finds would lead away again.
-func (p *outputPane) leap(offset int64) tea.Cmd {
-	p.endHunt()
+// leap shows the start of the file, or with -1 its end. It ends a search, whose result
+// would lead away again.
+func (p *outputPane) leap(offset int64) {
+	p.endSearch()
 	p.show(offset)
-	return nil
 }
 
 // toggle follows the end of the file, or stands still.
@@ -237,7 +248,7 @@ func (p *outputPane) draw(m *model, w, h int, focused bool) []string {
 
 // words stand in the place of output when there is none.
 func (p *outputPane) words(m *model) string {
-	name := p.name(p.file)
+	name := streamName(p.file)
 	e := &p.text
 	switch {
 	case p.job == 0:
@@ -307,9 +318,7 @@ func (p *outputPane) tail(m *model, h int) []string {
 			back = append(back, p.mark(parts[k]))
 		}
 	}
-	for i, k := 0, len(back)-1; i < k; i, k = i+1, k-1 {
-		back[i], back[k] = back[k], back[i]
-	}
+	slices.Reverse(back)
 	return back
 }
 
@@ -449,12 +458,4 @@ func (p *outputPane) anew(offset int64) {
 	p.serial++ // a read under way is of the old one
 }
 
-// setWrap wraps long lines, or cuts them.
-func (p *outputPane) setWrap(*model) {
-	p.wrap = !p.wrap
-	p.top.sub = 0
-}
-
 func limit(lines []string, n int) []string { return lines[:min(len(lines), max(0, n))] }
-
-var _ pane = (*outputPane)(nil)

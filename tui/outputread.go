@@ -79,9 +79,7 @@ func (p *outputPane) pump(m *model) tea.Cmd {
 func (p *outputPane) aim(m *model) {
 	if !p.fixed {
 		var r runview.Row
-		if list, ok := m.panes[m.tab].(interface {
-			current(*model) (runview.Row, bool)
-		}); ok {
+		if list := m.panes[m.tab]; list.hasJobs() {
 			r, _ = list.current(m)
 		} else {
 			r, _ = m.jobs.current(m)
@@ -101,7 +99,7 @@ func (p *outputPane) aim(m *model) {
 	if want == p.shown {
 		return
 	}
-	if p.endHunt(); !p.fixed && want.id.Job != p.shown.id.Job {
+	if p.endSearch(); !p.fixed && want.id.Job != p.shown.id.Job {
 		p.due = m.now().Add(settle)
 	} else {
 		p.due = time.Time{}
@@ -122,8 +120,8 @@ func (p *outputPane) next() (runview.Read, bool) {
 	ask := runview.Read{Attempt: p.shown.id, File: p.shown.file, Limit: pieceSize}
 	e := &p.text
 	switch {
-	case p.hunt != nil:
-		ask.Offset, ask.Limit = p.hunt.next()
+	case p.search != nil:
+		ask.Offset, ask.Limit = p.search.next()
 	case !p.read && p.target < 0:
 		ask.Offset = -pieceSize
 	case !p.read:
@@ -159,7 +157,7 @@ func (r pieceRead) news() bool {
 	}
 	e := &p.text
 	silent := r.err == nil && len(r.piece.Data) == 0 && r.piece.Size == e.size && r.piece.Over == e.over
-	return !silent || !p.read || p.err != nil || p.hunt != nil || p.owe != 0
+	return !silent || !p.read || p.err != nil || p.search != nil || p.owe != 0
 }
 
 // apply takes a piece in. What is to be read next is found out after it, as after
@@ -177,8 +175,8 @@ func (r pieceRead) apply(m *model) tea.Cmd {
 		return nil
 	}
 	p.err, p.fails, p.due = nil, 0, time.Time{}
-	if p.hunt != nil {
-		return p.hunted(m, r.ask, r.piece)
+	if p.search != nil {
+		return p.searched(m, r.ask, r.piece)
 	}
 	p.take(m, r.ask, r.piece)
 	return nil
@@ -238,12 +236,12 @@ func (e *excerpt) at(i int) int64 {
 	return e.from + int64(e.rows[i].at)
 }
 
-// huntPiece is what a search reads at once. Of a file only one such piece is in memory.
-const huntPiece = 256 << 10
+// searchPiece is what a search reads at once. Of a file only one such piece is in memory.
+const searchPiece = 256 << 10
 
-// hunt is a search under way: it reads piece after piece, up or down, until the text
+// search is a search under way: it reads piece after piece, up or down, until the text
 // is found or the file is at its end.
-type hunt struct {
+type search struct {
 	find  string
 	up    bool
 	at    int64 // everything before it has been searched; going up: everything after it
@@ -251,7 +249,7 @@ type hunt struct {
 	begun int64 // where it began
 }
 
-func (h *hunt) next() (offset int64, limit int) {
+func (h *search) next() (offset int64, limit int) {
 	if h.up {
 		offset = max(0, h.at-int64(h.limit))
 		return offset, int(h.at - offset)
@@ -260,7 +258,7 @@ func (h *hunt) next() (offset int64, limit int) {
 }
 
 // progress is how far it is, in the title.
-func (h *hunt) progress(e *excerpt) string {
+func (h *search) progress(e *excerpt) string {
 	whole, done := e.size-h.begun, h.at-h.begun
 	if h.up {
 		whole, done = h.begun, h.begun-h.at
@@ -291,7 +289,7 @@ func (p *outputPane) askSearch(m *model) tea.Cmd {
 }
 
 // again goes on to the next place, or back.
-func (p *outputPane) again(m *model, back bool) tea.Cmd {
+func (p *outputPane) again(back bool) {
 	up := p.up != back
 	from := p.hit + 1
 	switch {
@@ -303,7 +301,6 @@ func (p *outputPane) again(m *model, back bool) tea.Cmd {
 		from = p.hit + int64(len(p.find)) - 1
 	}
 	p.begin(up, from)
-	return nil
 }
 
 func (p *outputPane) begin(up bool, from int64) {
@@ -312,22 +309,22 @@ func (p *outputPane) begin(up bool, from int64) {
 		return
 	}
 	p.serial++ // a read under way is for something else
-	p.hunt = &hunt{find: p.find, up: up, at: from, begun: from, limit: huntPiece}
+	p.search = &search{find: p.find, up: up, at: from, begun: from, limit: searchPiece}
 	p.missed = ""
 	p.soon()
 }
 
-// endHunt gives the search up.
-func (p *outputPane) endHunt() {
-	if p.hunt != nil {
-		p.hunt = nil
+// endSearch gives the search up.
+func (p *outputPane) endSearch() {
+	if p.search != nil {
+		p.search = nil
 		p.serial++
 	}
 }
 
-// hunted looks through a piece.
-func (p *outputPane) hunted(m *model, ask runview.Read, piece *runview.Piece) tea.Cmd {
-	h := p.hunt
+// searched looks through a piece.
+func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) tea.Cmd {
+	h := p.search
 	p.text.size, p.text.over = max(p.text.size, piece.Size), piece.Over
 	data, overlap := piece.Data, int64(len(h.find)-1)
 	end := piece.Offset + int64(len(data))
@@ -345,7 +342,7 @@ func (p *outputPane) hunted(m *model, ask runview.Read, piece *runview.Piece) te
 	if i, _ := match(string(data)); i >= 0 {
 		p.hit = piece.Offset + int64(i)
 		line := p.hit - int64(i-(bytes.LastIndexByte(data[:i], '\n')+1))
-		p.endHunt()
+		p.endSearch()
 		p.reveal(m, line)
 		return nil
 	}
@@ -366,10 +363,10 @@ func (p *outputPane) hunted(m *model, ask runview.Read, piece *runview.Piece) te
 // nothing ends a search that has come to the end of the file.
 func (p *outputPane) nothing(m *model) tea.Cmd {
 	p.missed = "below"
-	if p.hunt.up {
+	if p.search.up {
 		p.missed = "above"
 	}
-	p.endHunt()
+	p.endSearch()
 	p.due = m.now().Add(pollEvery)
 	return nil
 }

@@ -38,12 +38,8 @@ func (m *model) copyText(what, text string) tea.Cmd {
 // copyHere copies the line under the cursor, the path of the output, or the command of the job.
 func (m *model) copyHere() tea.Cmd {
 	p := m.focus()
-	if p, ok := p.(interface {
-		copied(*model) (what, text string)
-	}); ok {
-		if what, text := p.copied(m); text != "" {
-			return m.copyText(what, text)
-		}
+	if what, text := p.copied(m); text != "" {
+		return m.copyText(what, text)
 	}
 	r, ok := m.job()
 	if !ok || !m.onJobs() {
@@ -53,7 +49,7 @@ func (m *model) copyHere() tea.Cmd {
 	return m.detail(r.ID, func(m *model, d *runview.Detail) tea.Cmd {
 		if p, ok := p.(*outputPane); ok && p.shown.id.Job == r.ID {
 			if path := pathOf(d, p.shown); path != "" {
-				return m.copyText("the path of the "+p.name(p.file)+" of "+jobName(r.ID), path)
+				return m.copyText("the path of the "+streamName(p.file)+" of "+jobName(r.ID), path)
 			}
 		}
 		return m.copyText("the command of "+jobName(r.ID), d.Command)
@@ -72,27 +68,6 @@ func pathOf(d *runview.Detail, s source) string {
 		}
 	}
 	return ""
-}
-
-func (p *eventsPane) copied(m *model) (what, text string) {
-	if e := p.event(m); e != nil {
-		return "the event", plainText(m.eventLine(e, maxShown))
-	}
-	return "", ""
-}
-
-func (p *failedPane) copied(m *model) (what, text string) {
-	if l, ok := p.line(m); ok && l.row == nil {
-		return "the cause", strings.TrimSpace(l.group.Cause + "  " + l.group.Last)
-	}
-	return "", ""
-}
-
-func (p *hostsPane) copied(m *model) (what, text string) {
-	if h := p.host(m); h != nil {
-		return "the host", strings.TrimSpace(h.Name + "  " + hostWord(h) + "  " + h.Reason)
-	}
-	return "", ""
 }
 
 // lent is a program that has the terminal until it ends.
@@ -233,7 +208,7 @@ func download(ctx context.Context, src runview.Source, s source) (path string, e
 		}
 	}()
 	for at := int64(-maxPaged); ; {
-		piece, err := src.Read(ctx, runview.Read{Attempt: s.id, File: s.file, Offset: at, Limit: huntPiece})
+		piece, err := src.Read(ctx, runview.Read{Attempt: s.id, File: s.file, Offset: at, Limit: searchPiece})
 		if err == nil {
 			_, err = f.Write(piece.Data)
 		}
@@ -273,12 +248,13 @@ func (p paged) apply(m *model) tea.Cmd {
 
 // outsideKeys are those of what leaves the screen.
 func (m *model) outsideKeys() []binding {
-	return []binding{
-		{keys: []string{"y"}, show: "y", group: "Views", help: "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", do: (*model).copyHere},
-		{keys: []string{"E"}, show: "E", group: "Jobs", help: "its output in $PAGER (less -R)", when: (*model).onJobs, do: (*model).pageOutput},
-	}
+	return append(
+		grouped("Views", key("y", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyHere)),
+		grouped("Jobs", key("E", "", "its output in $PAGER (less -R)", (*model).pageOutput).when((*model).onJobs))...)
 }
 
 // shellKey opens a shell on the host of a pane's job.
-var shellKey = binding{keys: []string{"s"}, show: "s", word: "shell", group: "Jobs", help: "a shell on its host",
-	when: func(m *model) bool { r, ok := m.job(); return ok && r.Host != "" && m.opt.Shell != nil }, do: (*model).shellHere}
+func shellKey() binding {
+	return key("s", "shell", "a shell on its host", (*model).shellHere).
+		when(func(m *model) bool { r, ok := m.job(); return ok && r.Host != "" && m.opt.Shell != nil })
+}

@@ -78,49 +78,43 @@ func (p *resultsPane) keys() []binding {
 
 func (p *resultsPane) choose() *choices { return &p.choices }
 
-// rows reports whether the view shows rows of jobs, and keys on jobs mean something.
-func (p *resultsPane) rows() bool { return !p.heat.on && !p.groups.on }
+// showsRows reports whether the view shows rows of jobs, and keys on jobs mean something.
+func (p *resultsPane) showsRows() bool { return !p.heat.on && !p.groups.on }
 
-func (p *resultsPane) current(m *model) (runview.Row, bool) {
-	if !p.rows() {
-		return runview.Row{}, false
-	}
-	return p.list.current()
-}
+func (p *resultsPane) hasJobs() bool { return p.showsRows() }
+
+func (p *resultsPane) current(m *model) (runview.Row, bool) { return p.job() }
 
 // slipped is about rows alone: keys on groups and cells change nothing.
 func (p *resultsPane) slipped(m *model) (*slip, string) {
-	if !p.rows() {
-		return &slip{}, ""
+	if !p.showsRows() {
+		return nil, ""
 	}
 	return p.list.slipped(m)
 }
 
 // picked are the selected jobs.
 func (p *resultsPane) picked() jobs.Ranges {
-	if p.sel == nil || !p.rows() {
+	if p.sel == nil || !p.showsRows() {
 		return nil
 	}
 	return p.sel.which
 }
 
-// clear goes back to the rows, or empties selection or filter; false: there was nothing.
+// clear goes back to the rows, or empties selection or filter.
 func (p *resultsPane) clear() bool {
-	if !p.rows() {
+	if !p.showsRows() {
 		p.heat.on, p.groups.on = false, p.groups.on && p.heat.on
 		return true
 	}
-	return p.sel != nil && p.list.clear(p.sel)
+	return p.sel != nil && p.empty(p.sel)
 }
 
-// click puts the cursor on a row.
 func (p *resultsPane) click(m *model, row int) {
 	switch {
 	case p.heat.on:
 	case p.groups.on:
-		if row > 0 {
-			p.groups.put(p.table, p.groups.top+row-1)
-		}
+		p.groups.click(p.groups.common(p.table), row)
 	default:
 		p.list.click(m, row)
 	}
@@ -128,39 +122,32 @@ func (p *resultsPane) click(m *model, row int) {
 
 // rowKeys are those of the list of jobs, and of the table where there is one.
 func (p *resultsPane) rowKeys() []binding {
-	keys := listKeys(&p.list)
-	for i := range keys {
-		do := keys[i].do
-		switch keys[i].keys[0] {
-		case "s":
-			keys[i].do = func(m *model) tea.Cmd {
-				if p.tabular {
-					p.by, p.reverse = nextOf(p.orders(), p.by), false
-					return nil
-				}
-				return do(m)
-			}
-		case "a":
-			keys[i].do = func(m *model) tea.Cmd {
-				if p.tabular && p.table != nil && p.table.Figured {
-					m.complain("the filter names what only this table has, which jobs cannot be selected by; space selects a job")
-					return nil
-				}
-				return do(m)
-			}
+	nextSort := func() {
+		if p.tabular {
+			p.by, p.reverse = nextOf(p.orders(), p.by), false
+		} else {
+			p.nextSort()
 		}
 	}
+	selectAll := func(m *model) tea.Cmd {
+		if p.tabular && p.table != nil && p.table.Figured {
+			m.complain("the filter names what only this table has, which jobs cannot be selected by; space selects a job")
+			return nil
+		}
+		return p.selectAll(m)
+	}
 	tabular := func(*model) bool { return p.tabular }
-	return slices.Insert(keys, 2, append([]binding{
-		{keys: []string{"m"}, show: "m", word: "means", group: "Results", help: "groups with their mean and spread; :group says by what", when: tabular, do: p.toggleGroups},
-		{keys: []string{"h"}, show: "h", word: "heat map", group: "Results", help: "a heat map of a figure over two parameters; :pivot says which", when: tabular, do: p.toggleHeat},
-	}, p.aside.keys("Results", tabular)...)...)
+	table := append([]binding{
+		key("m", "means", "groups with their mean and spread; :group says by what", p.showGroups).when(tabular),
+		key("h", "heat map", "a heat map of a metric over two parameters; :pivot says which", p.toggleHeat).when(tabular),
+	}, p.aside.keys(tabular)...)
+	return slices.Concat(jobListKeys(), grouped("Results", table...), p.listKeys(selectAll, quietly(nextSort)))
 }
 
 // ask wants the window of rows, and what a person has chosen of the table. Until it is
 // known that there is one, the list of jobs is requested, too.
 func (p *resultsPane) ask(m *model, ask *runview.Ask) {
-	w := p.window()
+	w := p.request()
 	if !p.tabular {
 		ask.Jobs = w
 	}
@@ -194,7 +181,7 @@ func (p *resultsPane) see(m *model) {
 		return
 	}
 	p.table, p.read = t, [2]int{t.Read, t.Jobs}
-	if p.rows() && t.Groups == nil && t.Heat == nil && p.fits(&t.Page) {
+	if p.showsRows() && t.Groups == nil && t.Heat == nil && p.fits(&t.Page) {
 		p.seen.look(m, t.Page.Rows)
 		p.watch(m, &t.Page)
 		p.cells = make(map[jobs.ID][]string, len(t.Figures))
@@ -204,10 +191,10 @@ func (p *resultsPane) see(m *model) {
 		p.measure(m, t.Page.Rows)
 	}
 	if t.Groups != nil {
-		p.groups.see(m, t)
+		p.groups.take(m, t)
 	}
 	if t.Heat != nil {
-		p.heat.see(m, t.Heat)
+		p.heat.take(m, t.Heat)
 	}
 }
 
@@ -276,7 +263,7 @@ func (p *resultsPane) state(m *model) string {
 	if by != "" {
 		parts = append(parts, "sort:"+m.cut(m.clean(by), 20)+" "+m.ascending(reverse))
 	}
-	if p.rows() && p.list.page != nil && p.list.page.Settled >= oldOrder {
+	if p.showsRows() && p.list.page != nil && p.list.page.Settled >= oldOrder {
 		parts = append(parts, span(p.list.page.Settled)+" ago")
 	}
 	return strings.Join(parts, "  ")
@@ -302,7 +289,7 @@ func (p *resultsPane) said(m *model, w int) []string {
 	}
 	var out []string
 	wrong := t.Wrong
-	if !p.rows() && t.Page.Wrong != "" { // the list of rows says it itself
+	if !p.showsRows() && t.Page.Wrong != "" { // the list of rows says it itself
 		wrong = t.Page.Wrong
 	}
 	if wrong != "" {
@@ -338,44 +325,48 @@ func (p *resultsPane) said(m *model, w int) []string {
 }
 
 // columns are those of the table for w cells, marks aside.
-func (p *resultsPane) columns(m *model, w int) []column {
+func (p *resultsPane) columns(m *model, w int) []jobColumn {
 	s := &p.seen
-	all := []column{{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell}}
+	all := []jobColumn{{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell}}
 	if p.tabular && p.best != "" {
-		all = append(all, column{head: "BEST", sort: runview.Sorts, w: 4, cell: p.bestCell})
+		all = append(all, jobColumn{head: "BEST", sort: runview.Sorts, w: 4, cell: p.bestCell})
 	}
-	all = append(all, column{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell})
-	fixed := 0 // columns that stay when others are moved to
-	all = append(append(append(all, p.paramColumns(m)...), p.figureColumns(m)...),
-		column{head: "CAUSE", sort: runview.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
-		column{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, right: true, cell: elapsed},
-		column{head: "CPU", sort: runview.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
-		column{head: "MEM", sort: runview.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
-		column{head: "HOST", sort: runview.SortHost, rank: 5, w: max(4, s.host), cell: hostCell},
-		column{head: "TRY", sort: runview.SortTry, rank: 7, w: max(3, s.try), cell: tryCell},
-	)
-	name := column{head: "NAME", sort: runview.SortName, rank: 3, w: 12, more: 60, cell: nameCell}
+	name := jobColumn{head: "NAME", sort: runview.SortName, rank: 3, w: 12, more: 60, cell: nameCell}
 	if len(s.params) > 0 {
-		name.rank = 8
+		name.rank = luxury + 3
 	}
-	all = p.choices.columns(append(all, name))
-	for fixed = 0; fixed < len(all) && slices.Contains([]string{"ID", "BEST", "STATE"}, all[fixed].head); {
+	all = append(all, jobColumn{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell})
+	all = chosen(&p.choices, append(append(append(all, p.paramColumns(m)...), p.metricColumns(m)...),
+		jobColumn{head: "CAUSE", sort: runview.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
+		jobColumn{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, right: true, cell: elapsed},
+		jobColumn{head: "CPU", sort: runview.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
+		jobColumn{head: "MEM", sort: runview.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
+		jobColumn{head: "HOST", sort: runview.SortHost, rank: luxury, w: max(4, s.host), cell: hostCell},
+		jobColumn{head: "TRY", sort: runview.SortTry, rank: luxury + 2, w: max(3, s.try), cell: tryCell},
+		name,
+	))
+	if !p.tabular {
+		return fitted(&p.choices, p.arrange(m, all, w))
+	}
+	fixed := 0 // columns that stay when others are moved to
+	for fixed < len(all) && slices.Contains([]string{"ID", "BEST", "STATE"}, all[fixed].head) {
 		fixed++
 	}
-	if p.tabular {
-		p.markOrder(m, all)
-		return p.choices.fitted(p.aside.fit(all, fixed, w))
-	}
-	return p.choices.fitted(p.arrange(all, w))
+	p.markOrder(m, all)
+	return fitted(&p.choices, columnsOf(&p.aside, all, fixed, w))
 }
 
 // paramColumns are those of the parameters: the first are kept longest, those that have
 // one value only go first.
-func (p *resultsPane) paramColumns(m *model) []column {
-	var all []column
+func (p *resultsPane) paramColumns(m *model) []jobColumn {
+	var all []jobColumn
 	if !p.tabular {
 		for i, name := range p.seen.params {
-			all = append(all, column{head: m.cut(m.cellText(name, paramWidth), paramWidth), name: name, sort: runview.Sorts, rank: min(1+i, 6),
+			rank := 1 + i
+			if rank > maxRank {
+				rank = luxury + min(i-maxRank, 1)
+			}
+			all = append(all, jobColumn{head: m.cut(m.cellText(name, paramWidth), paramWidth), name: name, sort: runview.Sorts, rank: rank,
 				w: max(6, min(12, width(m.cellText(name, paramWidth)))), cell: paramCell(name)})
 		}
 		return all
@@ -388,10 +379,10 @@ func (p *resultsPane) paramColumns(m *model) []column {
 		if c.Role != results.Param {
 			continue
 		}
-		col := column{head: m.cut(m.cellText(c.Name, paramWidth), paramWidth), name: c.Name, sort: runview.Sorts, rank: luxury, w: max(3, p.widths[c.Name]), cell: paramCell(c.Name)}
+		col := jobColumn{head: m.cut(m.cellText(c.Name, paramWidth), paramWidth), name: c.Name, sort: runview.Sorts, rank: luxury, w: max(3, p.widths[c.Name]), cell: paramCell(c.Name)}
 		if p.varied[c.Name] || len(p.varied) == 0 {
 			some++
-			col.rank = min(some, luxury-1)
+			col.rank = min(some, maxRank)
 		}
 		all = append(all, col)
 	}
@@ -422,8 +413,12 @@ func endedCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return "-", &styleFaint
 }
 
-// The most that a column of figures takes, with room to spare, and one of a parameter.
+// The most cells that a column of a metric takes, one with room to spare, and one of a
+// parameter.
 const figureWidth, wideFigure, paramWidth = 14, 24, 16
+
+// maxRank is the highest rank of a column that is not a luxury.
+const maxRank = 4
 
 // measure widens the columns of parameters and figures for what is in them, and notes
 // which parameters have several values. Both only grow.
@@ -456,16 +451,16 @@ func (p *resultsPane) measure(m *model, rows []runview.Row) {
 	}
 }
 
-// figureColumns are those of what was found in the outputs: the first are kept longest,
-// with those that a person has asked for here.
-func (p *resultsPane) figureColumns(m *model) []column {
-	var all []column
+// metricColumns are those of the metrics: the first are kept longest, with those that a
+// person has asked for here.
+func (p *resultsPane) metricColumns(m *model) []jobColumn {
+	var all []jobColumn
 	if !p.tabular {
 		return nil
 	}
 	for i, name := range p.named(results.Metric) {
 		w := p.widths["="+name]
-		col := column{head: m.cut(m.cellText(name, figureWidth-1), figureWidth-1), name: name, sort: runview.Sorts, rank: min(i, luxury-1), w: min(w, figureWidth), more: max(0, w-figureWidth), right: true}
+		col := jobColumn{head: m.cut(m.cellText(name, figureWidth-1), figureWidth-1), name: name, sort: runview.Sorts, rank: min(i, maxRank), w: min(w, figureWidth), more: max(0, w-figureWidth), right: true}
 		if slices.ContainsFunc(p.figures, func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
 			col.rank = min(col.rank, 1)
 		}
@@ -512,18 +507,16 @@ func (p *resultsPane) bestCell(m *model, r *runview.Row, w int) (string, *ink) {
 var factColumns = map[string]string{"ID": "job", "STATE": "state", "TIME": "time", "CPU": "cpu_seconds", "MEM": "max_rss_bytes", "HOST": "host",
 	"TRY": "try", "NAME": "name", "CAUSE": "cause"}
 
-// markOrder gives the column that orders the rows an arrow, and keeps it.
-func (p *resultsPane) markOrder(m *model, all []column) {
+// markOrder marks the column that orders the rows.
+func (p *resultsPane) markOrder(m *model, all []jobColumn) {
 	for i := range all {
 		c := &all[i]
-		c.sort = runview.Sorts
 		name := c.name
 		if name == "" {
 			name = factColumns[c.head]
 		}
 		if by := p.by; name != "" && (by == name || by == "" && name == "job") {
-			c.head = m.cut(c.head, max(1, c.w-1)) + m.ascending(p.reverse)
-			c.rank = min(c.rank, 1)
+			c.orders(m.ascending(p.reverse))
 		}
 	}
 }

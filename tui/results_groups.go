@@ -10,15 +10,15 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
 )
 
-// groupsView are groups of jobs, a row each, with what is computed of their figures. The
-// cursor sticks to what its group has in common.
+// groupsView are groups of jobs, a row each, with statistics of their metrics. The keys of
+// the rows are what the jobs of a group have in common.
 type groupsView struct {
+	table[string]
 	on      bool
 	by      []string // columns
 	least   int      // groups with fewer solved jobs are left out
@@ -27,10 +27,7 @@ type groupsView struct {
 
 	widths []int // of the columns of the newest table
 	aside  sideways
-	cursor string // of the group
-	held   bool   // a person has put it there
-	at     int
-	top, h int
+	held   bool // a person has moved the cursor
 }
 
 // seeds are the names of parameters that only repeat a job.
@@ -61,37 +58,37 @@ func (p *resultsPane) defaultGroup() []string {
 	return by
 }
 
-// common is what a group has in common, as one text.
-func (g *groupsView) common(t *runview.Table, row int) string {
-	return strings.Join(t.Groups.Rows[row][:min(len(g.by), len(t.Groups.Rows[row]))], "\x00")
+// common returns what each group has in common, as one text.
+func (g *groupsView) common(t *runview.Table) []string {
+	if t == nil || t.Groups == nil {
+		return nil
+	}
+	keys := make([]string, len(t.Groups.Rows))
+	for i, row := range t.Groups.Rows {
+		keys[i] = strings.Join(row[:min(len(g.by), len(row))], "\x00")
+	}
+	return keys
 }
 
-// see measures the columns, once for all frames, and keeps the cursor on its group.
-func (g *groupsView) see(m *model, t *runview.Table) {
+// take measures the columns, once for all frames, and keeps the cursor on its group.
+func (g *groupsView) take(m *model, t *runview.Table) {
 	g.widths = make([]int, len(t.Groups.Columns))
 	for _, row := range t.Groups.Rows {
 		for i := range min(len(row), len(g.widths)) {
 			g.widths[i] = max(g.widths[i], min(16, width(m.cellText(row[i], 16))))
 		}
 	}
-	for row := range t.Groups.Rows {
-		if g.held && g.common(t, row) == g.cursor {
-			g.at = row
-			return
-		}
+	keys := g.common(t)
+	if g.held && g.find(keys) {
+		return
 	}
-	g.put(t, g.at)
+	g.put(keys, g.at)
 	g.held = g.held && g.at > 0
 }
 
-// put sets the cursor on a row.
-func (g *groupsView) put(t *runview.Table, at int) {
-	if t == nil || t.Groups == nil {
-		return
-	}
-	if g.at = max(0, min(at, len(t.Groups.Rows)-1)); len(t.Groups.Rows) > 0 {
-		g.cursor, g.held = g.common(t, g.at), true
-	}
+func (g *groupsView) move(t *runview.Table, by int) {
+	g.put(g.common(t), g.at+by)
+	g.held = true
 }
 
 // ranks of what is computed: what goes first where there is no room.
@@ -111,27 +108,25 @@ func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 	if len(t.Groups.Rows) == 0 {
 		return []string{styleFaint.Render("  no group")}
 	}
-	g.top = window(g.top, g.at, len(t.Groups.Rows), g.h)
+	g.settle(len(t.Groups.Rows))
 	cols := p.groupColumns(m, w-2)
-	out := []string{m.heading(cols, runview.SortAge, false, w)}
-	for i := g.top; i < min(len(t.Groups.Rows), g.top+g.h); i++ {
-		r := runview.Row{ID: jobs.ID(i)} // only its number is used
-		out = append(out, m.rowLine(cols, &r, i == g.at, false, focused, w))
-	}
+	out := append([]string{heading(m, cols, 2, w)}, g.rows(len(t.Groups.Rows), func(i int) string {
+		return rowLine(m, cols, i, i == g.at, false, focused, w)
+	})...)
 	if t.Groups.More > 0 && len(out) <= g.h {
 		out = append(out, styleFaint.Render("  and "+plural(t.Groups.More, "group")+" more: a filter, or min N, leaves fewer"))
 	}
 	return out
 }
 
-// groupColumns are those for w cells.
-func (p *resultsPane) groupColumns(m *model, w int) []column {
+// groupColumns returns the columns for w cells. Their rows are positions of groups.
+func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 	g, t := &p.groups, p.table.Groups
-	var all []column
+	var all []column[int]
 	stay, used := 0, 0 // columns, and their cells, that stay when others are moved to
 	if t.Best >= 0 {
-		all = append(all, column{head: "BEST", sort: runview.Sorts, w: 4, cell: func(_ *model, r *runview.Row, _ int) (string, *ink) {
-			if int(r.ID) == t.Best {
+		all = append(all, column[int]{head: "BEST", w: 4, cell: func(_ *model, row, _ int) (string, *ink) {
+			if row == t.Best {
 				return "best", &styleGood
 			}
 			return "", nil
@@ -139,12 +134,12 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 	}
 	for i, c := range t.Columns {
 		head := m.cut(m.cellText(c.Name, 20), 20)
-		col := column{sort: runview.Sorts, right: i >= len(g.by), w: width(head), cell: func(m *model, r *runview.Row, w int) (string, *ink) {
+		col := column[int]{head: head, right: i >= len(g.by), w: width(head), cell: func(m *model, row, w int) (string, *ink) {
 			var style *ink
-			if int(r.ID) == t.Best {
+			if row == t.Best {
 				style = &styleGood
 			}
-			if text := t.Rows[r.ID][i]; text != "" {
+			if text := t.Rows[row][i]; text != "" {
 				return m.figure(text, w), style
 			}
 			return "-", &styleFaint
@@ -165,7 +160,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 			if i >= len(g.by)+2 { // the first figure is kept longest
 				col.rank += (i - len(g.by) - 2) / 6
 			}
-			col.rank = min(col.rank, luxury-1) // no room is spared for names, which groups have not
+			col.rank = min(col.rank, maxRank) // no room is spared for names, which groups do not have
 		}
 		if i < len(g.by) && used+col.w <= w/2 {
 			used += col.w + 1
@@ -174,31 +169,24 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 			col.rank = max(col.rank, 1)
 		}
 		if g.sort == c.Name {
-			head += m.ascending(g.reverse)
-			col.w = max(col.w, width(head))
-			col.rank = min(col.rank, 1)
+			col.orders(m.ascending(g.reverse))
 		}
-		col.head = head
 		all = append(all, col)
 	}
-	return g.aside.fit(all, stay, w)
+	return columnsOf(&g.aside, all, stay, w)
 }
 
 func (p *resultsPane) groupKeys() []binding {
 	g := &p.groups
-	key := func(k, word, help string, do func(*model) tea.Cmd) binding {
-		return binding{keys: []string{k}, show: k, word: word, help: help, group: "Groups", do: do}
-	}
-	now := func(do func()) func(*model) tea.Cmd { return func(*model) tea.Cmd { do(); return nil } }
-	return append(slices.Concat([]binding{
+	return append(grouped("Groups", slices.Concat([]binding{
 		key("enter", "its jobs", "the jobs of the group", p.groupJobs),
-		key("m", "jobs", "back to the jobs", now(func() { g.on = false })),
-		key("h", "heat map", "a heat map: colours and shades for the figure over two parameters", p.toggleHeat),
-	}, g.aside.keys("Groups", func(*model) bool { return true }), []binding{
-		key("s", "", "sort by the next column", now(func() { g.sort, g.reverse = nextOf(p.groupOrders(), g.sort), false })),
-		key("S", "", "the other way round", now(func() { g.reverse = !g.reverse })),
+		key("m", "jobs", "back to the jobs", quietly(func() { g.on = false })),
+		key("h", "heat map", "a heat map: colors and shades for the metric over two parameters", p.toggleHeat),
+	}, g.aside.keys(func(*model) bool { return true }), []binding{
+		key("s", "", "sort by the next column", quietly(func() { g.sort, g.reverse = nextOf(p.groupOrders(), g.sort), false })),
+		key("S", "", "the other way round", quietly(func() { g.reverse = !g.reverse })),
 		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
-	}), moving(func() int { return g.h }, func(_ *model, by int) { g.put(p.table, g.at+by) })...)
+	})...), moving(func() int { return g.h }, func(_ *model, by int) { g.move(p.table, by) })...)
 }
 
 func (p *resultsPane) groupOrders() []string {
@@ -211,8 +199,8 @@ func (p *resultsPane) groupOrders() []string {
 	return names
 }
 
-// toggleGroups shows groups, or the jobs again.
-func (p *resultsPane) toggleGroups(m *model) tea.Cmd {
+// showGroups shows the groups.
+func (p *resultsPane) showGroups(m *model) tea.Cmd {
 	if len(p.groups.by) == 0 {
 		p.groups.by = p.defaultGroup()
 	}

@@ -120,7 +120,7 @@ func TestResultsAsk(t *testing.T) {
 func TestResultsHelp(t *testing.T) {
 	m := newResults(t, sweep(t), 80, 24, false)
 	var help strings.Builder
-	for _, r := range newHelp(m).(*helpModal).rows {
+	for _, r := range m.helpRows() {
 		help.WriteString(r.name + "  " + r.text + "\n")
 	}
 	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  the other", "/  filter", "↵  details", "space  select", "a  select all",

@@ -77,8 +77,8 @@ func TestSearch(t *testing.T) {
 
 // A text that lies across two pieces is found, up and down.
 func TestSearchAcrossPieces(t *testing.T) {
-	for _, at := range []int{huntPiece - 5, huntPiece, huntPiece + 5} {
-		data := bytes.Repeat([]byte("."), 3*huntPiece)
+	for _, at := range []int{searchPiece - 5, searchPiece, searchPiece + 5} {
+		data := bytes.Repeat([]byte("."), 3*searchPiece)
 		copy(data[at:], "needle")
 		copy(data[len(data)-at-6:], "needle")
 		for _, key := range []string{"g", "G"} {
@@ -107,17 +107,17 @@ func TestSearchCanBeEnded(t *testing.T) {
 			t.Fatal("it does not go on by itself")
 		}
 		msg := cmd().(pieceRead)
-		if n := len(msg.piece.Data); n > huntPiece {
+		if n := len(msg.piece.Data); n > searchPiece {
 			t.Fatalf("read %d holds %d bytes", i, n)
 		}
 		s.p.busy = false
-		s.p.hunted(s.model, msg.ask, msg.piece)
+		s.p.searched(s.model, msg.ask, msg.piece)
 	}
 	if title := s.p.title(s.model); !strings.Contains(title, "searching 0% of 1G") {
 		t.Errorf("title %q", title)
 	}
 	press(t, s.model, "esc")
-	if s.p.hunt != nil || s.extra == nil {
+	if s.p.search != nil || s.extra == nil {
 		t.Error("esc does not end the search, or closes the pane as well")
 	}
 }
@@ -133,12 +133,12 @@ func TestLeapingEndsTheSearch(t *testing.T) {
 		}
 		s.p.find, s.p.up, s.p.hit = "needle", up, -1
 		s.p.begin(up, s.p.text.end())
-		if cmd := s.reading(); cmd == nil || s.p.hunt == nil {
+		if cmd := s.reading(); cmd == nil || s.p.search == nil {
 			t.Fatal("no search is under way")
 		}
 		s.p.busy = false
 		s.press(key)
-		if s.p.hunt != nil {
+		if s.p.search != nil {
 			t.Errorf("%s: the search goes on", key)
 		}
 		got := s.lines()[0]

@@ -92,6 +92,20 @@ func (m *model) sides(left, right string, w int) string {
 	return m.fit(left, w-r) + right
 }
 
+// wrap breaks a text into lines of at most w cells, between words where there are any.
+func (m *model) wrap(s string, w int) []string {
+	return strings.Split(ansi.WrapWc(s, max(1, w), ""), "\n")
+}
+
+// cellText makes a text from outside harmless for a cell, of which it looks at no more
+// than can be seen: a name may have megabytes.
+func (m *model) cellText(s string, w int) string {
+	if most := 16*w + 16; len(s) > most { // a letter with its accents has at most so many bytes
+		s = s[:most]
+	}
+	return m.clean(s)
+}
+
 // plainText takes the styles out of a text.
 func plainText(s string) string { return ansi.Strip(s) }
 
@@ -255,4 +269,15 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return thousands(n) + " " + thing + "s"
+}
+
+// waitingWord describes what an empty pane waits for.
+func (m *model) waitingWord(none string) string {
+	switch {
+	case m.pic == nil && m.lookErr != nil:
+		return " no answer from the dispatcher: " + m.clean(m.lookErr.Error())
+	case m.pic == nil:
+		return " waiting for the dispatcher"
+	}
+	return " " + none
 }

@@ -1,0 +1,195 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
+)
+
+// slotsRow tells slots and hosts in one row, however many hosts there are: each with
+// its load where they fit, else how many are in which state and the odd ones; what
+// troubles the worst of them in words at the right.
+func (m *model) slotsRow() string {
+	if m.pic == nil {
+		return ""
+	}
+	p := m.pic
+	if m.over() { // nobody knows how they are
+		return m.sides(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
+	}
+	if len(p.Hosts) == 0 {
+		return fmt.Sprintf(" slots %s/%s  no hosts", thousands(p.SlotsBusy), thousands(p.Slots))
+	}
+	left, where := m.slotsWords()
+	long, short := m.worst()
+	each, few := m.eachHost(), m.oddHosts()
+	numbers, _, _ := strings.Cut(few, "  ")
+	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long}, {numbers, short}, {"", long}} {
+		for _, left := range []string{left + where, left} { // the marks of the hosts say where, too
+			if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
+				return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
+			}
+		}
+	}
+	short = m.cut(short, m.w/3)
+	return m.sides(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
+}
+
+// slotsWords are the slots in use, of all that can be: a host that starts nothing has no
+// more than those that are; and which hosts that are, when it is not all.
+func (m *model) slotsWords() (slots, where string) {
+	p := m.pic
+	all, n := p.Slots, len(p.Hosts)
+	for i := range p.Hosts {
+		if h := &p.Hosts[i]; !takes(h) {
+			all, n = all-max(0, h.Slots-h.Running), n-1
+		}
+	}
+	if n < len(p.Hosts) {
+		where = fmt.Sprintf(" on %s of %s", thousands(n), plural(len(p.Hosts), "host"))
+	}
+	return fmt.Sprintf(" slots %s/%s", thousands(p.SlotsBusy), thousands(max(p.SlotsBusy, all))), where
+}
+
+// seeCauses groups the hosts in trouble by cause, when anything else is said of them.
+func (m *model) seeCauses() {
+	var texts []runview.HostText
+	for i := range m.pic.Hosts {
+		if h := &m.pic.Hosts[i]; worry(h) > 1 && h.Reason != "" {
+			texts = append(texts, runview.HostText{Host: clip(h.Name, 200), Text: clip(h.Reason, 1000)}) // bounded: they are searched
+		}
+	}
+	if !slices.Equal(texts, m.caused) {
+		m.caused, m.causes = texts, runview.GroupHosts(texts)
+	}
+}
+
+// commonCauses are the causes that several hosts have, a line each, for the end of the list of
+// hosts; at most n.
+func (m *model) commonCauses(n, w int) []string {
+	var out []string
+	for i := range m.causes {
+		if g := &m.causes[i]; len(g.Hosts) > 1 && len(out) < n {
+			out = append(out, m.cut(" "+styleWarn.Render(m.g.warn)+" "+m.clean(g.Title()+": "+g.Text), w))
+		}
+	}
+	return out
+}
+
+// worst describes what troubles the host that is worst off, and how many others there are.
+func (m *model) worst() (long, short string) {
+	var worst *live.Host
+	bad := 0
+	up, connecting := m.usable()
+	for i := range m.pic.Hosts {
+		h := &m.pic.Hosts[i]
+		if worry(h) > 1 {
+			bad++
+		}
+		if worst == nil || worry(h) > worry(worst) {
+			worst = h
+		}
+	}
+	if connecting > 0 && connecting+up == len(m.pic.Hosts) {
+		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.pic.Hosts), "host"), thousands(up)), "connecting"
+	}
+	long, short = m.trouble(worst)
+	for i := range m.causes { // all that have the same are told together
+		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, clip(worst.Name, 200)) {
+			long, short = m.clean(g.Title()+": "+g.Text), thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
+			bad -= len(g.Hosts) - 1
+		}
+	}
+	if bad > 1 {
+		more := fmt.Sprintf(" +%d", bad-1)
+		return long + more, short + more
+	}
+	return long, short
+}
+
+// eachHost is every host's short name with its load.
+func (m *model) eachHost() string {
+	if len(m.pic.Hosts)*3 > m.w {
+		return strings.Repeat(" ", m.w) // there is no room for that
+	}
+	names := m.shortNames()
+	var b strings.Builder
+	for i := range m.pic.Hosts {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(names[i] + m.loadGlyph(&m.pic.Hosts[i]))
+	}
+	return b.String()
+}
+
+// oddHosts counts the hosts by state and names those that are not simply up.
+func (m *model) oddHosts() string {
+	count := map[string]int{}
+	var words []string
+	var odd []string
+	names := m.shortNames()
+	for i := range m.pic.Hosts {
+		h := &m.pic.Hosts[i]
+		word := hostWord(h)
+		if count[word]++; count[word] == 1 {
+			words = append(words, word)
+		}
+		if worry(h) > 0 && len(odd) < m.w/3 {
+			odd = append(odd, names[i]+m.loadGlyph(h))
+		}
+	}
+	for i, w := range words {
+		words[i] = fmt.Sprintf("%s %s", thousands(count[w]), m.clean(w))
+	}
+	return m.most(append([]string{strings.Join(words, ", ") + " "}, odd...), " ", m.w*2/3)
+}
+
+// shortNames are the last two digits of the hosts' names, or as much as is needed to
+// tell them apart.
+func (m *model) shortNames() []string {
+	hosts := m.pic.Hosts
+	names := make([]string, len(hosts))
+	if len(hosts) <= 3 { // there is room
+		for i := range hosts {
+			names[i] = m.cut(m.clean(hosts[i].Name), 16) + " "
+		}
+		return names
+	}
+	for _, short := range []func(string) string{
+		func(s string) string { return lastDigits(s, 2) },
+		func(s string) string { return lastDigits(s, 9) },
+		func(s string) string { return ansi.TruncateWc(s, 1, "") + lastDigits(s, 4) },
+		func(s string) string { return s },
+	} {
+		seen := map[string]bool{}
+		unique := true
+		for i := range hosts {
+			names[i] = m.cut(short(m.clean(hosts[i].Name)), 8)
+			unique = unique && !seen[names[i]]
+			seen[names[i]] = true
+		}
+		if unique {
+			break
+		}
+	}
+	return names
+}
+
+// lastDigits are the last n digits that a name ends in; the whole name when it ends in
+// none.
+func lastDigits(s string, n int) string {
+	i := len(s)
+	for i > 0 && len(s)-i < n && s[i-1] >= '0' && s[i-1] <= '9' {
+		i--
+	}
+	if i == len(s) {
+		return s
+	}
+	return s[i:]
+}

@@ -1,0 +1,169 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
+)
+
+// helpRow is a thing and what it means; without a meaning it is a heading.
+type helpRow struct{ name, text string }
+
+// openHelp shows, over the whole screen, the keys that work where the focus was, the
+// commands of the command line, and the language of the filter.
+func (m *model) openHelp() tea.Cmd {
+	rows := m.helpRows()
+	m.modal = &wholeText{viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
+	return nil
+}
+
+func (m *model) helpRows() []helpRow {
+	return slices.Concat(m.helpKeys(), helpCommands(), m.helpSigns(), helpFilter)
+}
+
+// helpLines sets the rows in w cells: names at the left, as wide as those under the
+// same heading, what they mean beside them.
+func (m *model) helpLines(rows []helpRow, w int) []string {
+	var out []string
+	column := 0
+	for i, r := range rows {
+		if r.text == "" {
+			if column = 0; i > 0 {
+				out = append(out, "")
+			}
+			for _, x := range rows[i+1:] {
+				if x.text == "" {
+					break
+				}
+				column = max(column, min(24, width(x.name)))
+			}
+			out = append(out, styleBold.Render(r.name))
+			continue
+		}
+		for k, l := range m.wrap(r.text, max(10, w-column-4)) {
+			name := ""
+			if k == 0 {
+				name = r.name
+			}
+			out = append(out, "  "+styleBold.Render(m.fit(name, column))+"  "+l)
+		}
+	}
+	return out
+}
+
+// helpKeys are the bindings that count now, by their groups: the focused pane's, and
+// those of all panes that work here and that it does not use otherwise.
+func (m *model) helpKeys() []helpRow {
+	own := m.focus().keys()
+	taken := map[string]bool{}
+	for _, b := range own {
+		taken[b.keys[0]] = true
+	}
+	all := own[:len(own):len(own)]
+	for _, b := range m.general() {
+		if b.offered(m) && !taken[b.keys[0]] {
+			all = append(all, b)
+		}
+	}
+	var groups []string
+	rows := map[string][]helpRow{}
+	for _, b := range all {
+		if b.help == "" { // the same as another
+			continue
+		}
+		if _, ok := rows[b.group]; !ok {
+			groups = append(groups, b.group)
+		}
+		text := b.help
+		if !b.offered(m) {
+			text += " (not now)"
+		}
+		rows[b.group] = append(rows[b.group], helpRow{m.keyName(strings.Join(b.keys, " ")), text})
+	}
+	var out []helpRow
+	for _, g := range groups {
+		out = append(append(out, helpRow{name: g}), rows[g]...)
+	}
+	return out
+}
+
+// helpCommands are the commands of the `:` line.
+func helpCommands() []helpRow {
+	out := []helpRow{{name: "Commands"}}
+	for _, c := range commands {
+		out = append(out, helpRow{strings.TrimSpace(":" + c.name + " " + c.args), c.help})
+	}
+	return out
+}
+
+// helpFilter is what can be typed after `/`; jobs/runview has its meaning.
+var helpFilter = []helpRow{
+	{name: "Filter"},
+	{"text", "name, command or parameters contain it, in upper or lower case"},
+	{`"two words"`, "quotes keep blanks together"},
+	{"C=0.1 C>=1", "the parameter C; also != < <=, and 1 <= C < 10; C=\"0.10\" is exactly that text"},
+	{"host=ws* name~^train", "* ? [a-z] stand for other characters with = and !=; ~ and !~ are regular expressions"},
+	{"and or not ( )", "state=fail (host=ws1 or host=ws2) not resnet; a blank and a comma are `and`"},
+	{"state=fail", "also run, away, handed, retry, timeout, queue, waits, ok, cancel, skip, ending; open, done, and bad are several"},
+	{"exit=137 signal=SIGKILL", "how it ended"},
+	{"time>2h mem>1.5G cpu<1m", "how long it ran, its memory, its CPU time"},
+	{"queue= tags~ try= prio=", "its queue, the tags that it asks for, which try it is at, its priority; also job, command, failures, progress"},
+	{"straggler=yes", "it runs far longer than others of its queue"},
+	{"acc>0.9 acc=nan", "in Results: a metric, and all other columns of results; among groups acc_mean>0.9, solved>2"},
+	{"C * gamma < 10", "arithmetic, with blanks around + - * / %"},
+}
+
+// helpSigns returns what the signs in the lists mean.
+func (m *model) helpSigns() []helpRow {
+	out := []helpRow{{name: "Signs"}}
+	for p := range runview.Phases {
+		out = append(out, helpRow{m.g.phase[p] + " " + p.String(), phaseWords[p].help})
+	}
+	out = append(out, helpRow{name: "Signs of hosts"})
+	for _, s := range hostHelp {
+		h := live.Host{State: s[0]}
+		out = append(out, helpRow{m.hostGlyph(&h) + " " + hostWord(&h), s[1]})
+	}
+	full := m.g.bar[len(m.g.bar)-1]
+	return append(out,
+		helpRow{m.spark([]float64{1, 3, 6, 8}, 8, 4), "before ETA: how many jobs ended, in each of the last minutes"},
+		helpRow{"2/4+1", "of a host: 2 of its 4 slots in use, 1 job handed to it in advance"},
+		helpRow{"0:42?", "so long, if it still runs: nobody hears of it now"},
+		helpRow{"TRY 2/3", "at the second of three tries; an attempt that a host gave back, or that was lost with it, uses up none"},
+		helpRow{m.g.spark[0] + " " + m.g.spark[len(m.g.spark)-1], "up, in the header: how busy its cores are, by everybody"},
+		helpRow{full + m.g.bar[0] + m.g.othersBar, "slots: in use, free, and not usable because others use the cores"},
+		helpRow{full + m.g.badBar + m.g.othersBar, "the run: succeeded, failed, canceled or skipped"})
+}
+
+var hostHelp = [][2]string{
+	{hostUp, "jobs run there; held: it is up and starts nothing, the row says why"},
+	{hostSuspect, "no heartbeat for 15 s: nothing more is started there"},
+	{hostLost, "given up: its jobs are queued again"},
+	{hostConnecting, "being connected to"},
+	{hostBackingOff, "could not be reached, or fails everything: tried again later"},
+	{hostDraining, "what runs there finishes, nothing more starts"},
+	{hostDisabled, "stopped by a person, or of no use: the row says why"},
+	{hostCreating, "an instance of a provider whose create command runs"},
+	{hostStarting, "an instance that has not answered yet"},
+	{hostTerminating, "an instance that gets no more jobs; its outputs are fetched first"},
+}
+
+// phaseWords say of a job how it stands, and what that means.
+var phaseWords = [runview.Phases]struct{ stands, help string }{
+	runview.Ending:    {"is being canceled already", "runs, and is being canceled"},
+	runview.Running:   {"runs", "runs"},
+	runview.Away:      {"runs on a host that cannot be reached now", "runs on a host that cannot be reached now"},
+	runview.Handed:    {"has been handed to a host", "sent to its host, which starts it when a slot is free there"},
+	runview.Retry:     {"waits for its next try", "failed or lost, waits for its next try"},
+	runview.Failed:    {"has failed", "failed, and has no try left"},
+	runview.TimedOut:  {"has timed out", "ended because it ran longer than it may"},
+	runview.Queued:    {"is queued", "waits for a slot"},
+	runview.Waits:     {"waits for other jobs", "waits for other jobs"},
+	runview.Succeeded: {"has succeeded", "succeeded"},
+	runview.Canceled:  {"is canceled", "canceled by a person"},
+	runview.Skipped:   {"was skipped", "skipped: as hard as one that timed out, or what it waits for failed"},
+}

@@ -1,0 +1,220 @@
+package tui
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
+)
+
+// The states of a host as live.Host has them.
+const (
+	hostUp         = "up"
+	hostSuspect    = "suspect"
+	hostLost       = "lost"
+	hostConnecting = "connecting"
+	hostBackingOff = "backing_off"
+	hostDraining   = "draining"
+	hostDisabled   = "disabled"
+
+	// Of instances of a provider.
+	hostCreating    = "creating"
+	hostStarting    = "starting"
+	hostTerminating = "terminating"
+)
+
+// works reports whether jobs can run on a host.
+func works(h *live.Host) bool { return h.State == hostUp || h.State == hostDraining }
+
+// takes reports whether a host starts jobs.
+func takes(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
+
+// worries are the states of a host by how much they want to be looked at.
+var worries = map[string]int{hostLost: 6, hostBackingOff: 5, hostSuspect: 4, hostConnecting: 2, hostCreating: 2, hostStarting: 2, hostDisabled: 1, hostDraining: 1, hostTerminating: 1}
+
+// worry orders hosts by how much they want to be looked at: 0 is all well.
+func worry(h *live.Host) int {
+	n, known := worries[h.State]
+	switch {
+	case h.State == hostUp && h.Reason == "":
+		return 0
+	case !known: // also one that is up and starts nothing
+		return 3
+	case h.State == hostDisabled && !h.Stopped && h.Reason != "": // nobody asked for it
+		return 5
+	}
+	return n
+}
+
+// hostWord is the state in a word of at most eleven letters.
+func hostWord(h *live.Host) string {
+	switch {
+	case h.State == hostBackingOff:
+		return "waits"
+	case h.State == hostUp && h.Reason != "":
+		return "held"
+	}
+	return h.State
+}
+
+// stateText is the state of a host in its row: of an idle instance, also for how long.
+func (m *model) stateText(h *live.Host) string {
+	if h.State == hostUp && h.Idle > 0 {
+		return "idle " + clock(h.Idle+m.since())
+	}
+	return m.clean(hostWord(h))
+}
+
+// hostGlyph is the mark of a host's state; hosts that are up show their load in its
+// place where there is only one cell.
+func (m *model) hostGlyph(h *live.Host) string { return cmp.Or(m.g.host[h.State], m.g.question) }
+
+func hostStyle(h *live.Host) ink {
+	switch h.State {
+	case hostUp:
+		if h.Reason != "" {
+			return styleWarn
+		}
+		return styleGood
+	case hostLost:
+		return styleBad
+	case hostDisabled:
+		return styleFaint
+	}
+	return styleWarn
+}
+
+// loadGlyph shows how busy a host is, by everybody; its state where that is not up.
+func (m *model) loadGlyph(h *live.Host) string {
+	if h.State != hostUp {
+		return hostStyle(h).with(styleBold).Render(m.hostGlyph(h))
+	}
+	return styleBusy.Render(m.level(busyShare(h), 1))
+}
+
+// busyShare is the share of a host's cores that are busy; of its slots where it has
+// not said how many cores it has.
+func busyShare(h *live.Host) float64 {
+	switch {
+	case h.Cores > 0:
+		return h.Busy / float64(h.Cores)
+	case h.Slots > 0:
+		return float64(h.Running) / float64(h.Slots)
+	}
+	return 0
+}
+
+// trouble explains in words what is the matter with a host, at length and in short; "" when
+// it is nothing.
+func (m *model) trouble(h *live.Host) (long, short string) {
+	if worry(h) == 0 {
+		return "", ""
+	}
+	name := m.clean(h.Name)
+	reason, word := m.clean(h.Reason), m.clean(hostWord(h))
+	if reason == "" {
+		reason = word
+	}
+	reason = strings.TrimPrefix(strings.TrimPrefix(reason, name+": "), name+" ")
+	long, short = name+" "+reason, name+" "+word
+	if wait := m.again(h); wait != "" {
+		long, short = long+", "+wait, short+" "+strings.TrimPrefix(wait, "again in ")
+	}
+	return long, short
+}
+
+// again describes when a host that is away is tried again.
+func (m *model) again(h *live.Host) string {
+	if h.RetryIn <= 0 || works(h) || m.over() {
+		return ""
+	}
+	if wait := h.RetryIn - m.since(); wait > 0 {
+		return "again in " + clock(wait)
+	}
+	return "being tried"
+}
+
+// openHost shows all that is known of a host, over the whole screen.
+func (m *model) openHost(name string) tea.Cmd {
+	m.modal = &wholeText{viewer{
+		title:  "Host " + m.clean(name),
+		text:   func(m *model, w int) []string { return m.hostLines(name, w) },
+		events: &runview.EventsWindow{Filter: "host=" + name, All: true, Rows: 200},
+	}}
+	return nil
+}
+
+func (m *model) hostLines(name string, w int) []string {
+	i := slices.IndexFunc(m.pic.Hosts, func(h live.Host) bool { return h.Name == name })
+	if i < 0 {
+		return []string{"It is no longer part of the inventory."}
+	}
+	h := &m.pic.Hosts[i]
+	var out []string
+	add := func(name, text string) {
+		for i, l := range m.wrap(text, max(10, w-17)) {
+			if i > 0 {
+				name = ""
+			}
+			out = append(out, styleFaint.Render(m.fit(name, 13))+l)
+		}
+	}
+	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.stateText(h))
+	if !works(h) {
+		state += "  " + m.downText(h, w)
+	} else if h.Reason != "" && h.Reason != h.State {
+		state += "  starts nothing: " + strings.TrimPrefix(m.clean(h.Reason), "starts nothing: ")
+	}
+	add("state", state)
+	if h.Note != "" {
+		add("last note", m.clean(h.Note))
+	}
+	usable := h.Usable
+	if !takes(h) {
+		usable = 0
+	}
+	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), plural(h.Buffered, "job")+" sent in advance"))
+	out = append(out, m.fit("", 13)+m.slotsBar(h, min(40, w-17)))
+	add("five minutes", "")
+	out[len(out)-1] += m.history(h, min(60, w-17))
+	add("load", fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]), oneDigit(h.Load[1]), oneDigit(h.Load[2])))
+	if h.Cores > 0 {
+		add("cores", fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours)))
+	}
+	if h.Users != "" {
+		add("users", m.clean(h.Users))
+	}
+	if h.GPUs > 0 {
+		add("GPUs", itoa(h.GPUs))
+	}
+	if h.MemBytes > 0 && h.MemFree >= 0 {
+		add("memory", size(h.MemFree)+" free of "+size(h.MemBytes))
+	}
+	if h.DiskFree >= 0 {
+		add("disk", size(h.DiskFree)+" free")
+	}
+	if h.Files != "" {
+		add("files", m.clean(h.Files))
+	}
+	add("delay", "link "+delay(h.Delay)+", its file system "+delay(h.FSDelay))
+	if h.Beat > 0 {
+		add("last sign", span(h.Beat+m.since())+" ago")
+	}
+	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", thousands(h.Done), thousands(h.Failed)))
+	out = append(out, "", styleBold.Render("What happened there"))
+	if m.pic.Events == nil || len(m.pic.Events.Lines) == 0 {
+		return append(out, styleFaint.Render("nothing that is still known"))
+	}
+	for i := len(m.pic.Events.Lines) - 1; i >= 0; i-- {
+		e := &m.pic.Events.Lines[i]
+		if e.Host == name {
+			out = append(out, m.eventLine(e, w-2))
+		}
+	}
+	return out
+}
