@@ -58,8 +58,8 @@ func (m *model) targets() jobs.Ranges {
 	return which
 }
 
-// dispatched reports whether somebody carries out what only a dispatcher can, and else
-// says why not.
+// dispatched reports whether the run has a dispatcher. If not, it tells the person what
+// cannot be done.
 func (m *model) dispatched(what string) bool {
 	if !m.over() {
 		return true
@@ -72,7 +72,7 @@ func (m *model) dispatched(what string) bool {
 	return false
 }
 
-// single is the row of a target that is one job, when it is known.
+// single returns the row of the only target, if it is known.
 func (m *model) single(which jobs.Ranges) (runview.Row, bool) {
 	r, ok := m.job()
 	return r, ok && slices.Equal(which, jobs.One(r.ID))
@@ -92,7 +92,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 	}
 	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
 		n := w.Queued + w.Handed + w.Running
-		// Who is told that nothing that runs is lost ends nothing that starts in the meantime.
+		// If the person is told that nothing that runs is lost, jobs that start meanwhile go on.
 		do := func(m *model) tea.Cmd {
 			return m.act(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
 		}
@@ -120,7 +120,7 @@ func (m *model) named(which jobs.Ranges) string {
 	return "these " + plural(which.Count(), "job") + " are"
 }
 
-// stands explains in words how a job stands.
+// stands describes the state of a job, after its name.
 func stands(p runview.Phase) string {
 	if p < runview.Phases {
 		return phaseWords[p].stands
@@ -130,8 +130,8 @@ func stands(p runview.Phase) string {
 
 func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targets()) }
 
-// requeueJobs runs jobs again that are over. Many at once are asked about: what they
-// have done is done again.
+// requeueJobs runs jobs again that are over. It asks first about many jobs, because they
+// repeat all their work.
 func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	if len(which) == 0 {
 		return nil
@@ -194,14 +194,14 @@ func (m *model) pauseWith(verb runview.Verb) tea.Cmd {
 // undoable reports whether there is something to undo, and time left for it.
 func (m *model) undoable() bool { return m.undo != nil && !m.now().After(m.undo.till) }
 
-// takeBack queues again what the last cancel has ended.
+// takeBack queues the jobs again that the last cancel has ended.
 func (m *model) takeBack() tea.Cmd {
 	which := m.undo.jobs
 	m.undo = nil // a second u undoes nothing
 	return m.act(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
 }
 
-// acted empties the selection when what was wanted of it has been done.
+// acted empties the selection after an action on it.
 func (m *model) acted(a runview.Action) {
 	switch a.Do {
 	case runview.Cancel, runview.Requeue, runview.Edit:

@@ -11,9 +11,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Choose shows a list below what the terminal shows already, until a person presses one of
-// keys on a row, or leaves: then key is "". title and footer are lines above and below the
-// rows; no text is cleaned.
+// Choose shows a list below the text on the terminal until a person presses one of keys on a
+// row, or leaves: then key is "". title and footer are lines above and below the rows. The
+// caller must have cleaned all texts.
 func Choose(ctx context.Context, o Options, title string, rows []string, footer string, keys ...string) (row int, key string, err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
@@ -26,7 +26,7 @@ func Choose(ctx context.Context, o Options, title string, rows []string, footer 
 
 // chooser is the model of Choose.
 type chooser struct {
-	m             *model // draws
+	m             *model // for drawing
 	title, footer string
 	rows, keys    []string
 	w             int // cells of the terminal; 0: not known yet

@@ -14,14 +14,14 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// command is one of the command line's. The table of commands is the only place where
-// they are named: completion, errors and the help come from it.
+// command is a command of the command line. The table of commands is the only place where
+// they are named: completion, errors, and the help come from it.
 type command struct {
 	name  string
 	alias []string
 	args  string // as the help shows them
 	help  string
-	words func(m *model) []string // that may stand as arguments; nil: none are known
+	words func(m *model) []string // known arguments; nil: none
 	do    func(m *model, arg string) (tea.Cmd, error)
 }
 
@@ -100,7 +100,7 @@ func (m *model) commandWords(before string) (int, []string) {
 	return start, startingWith(c.words(m), before[start:])
 }
 
-// list is the list of jobs that commands are about: the focused one, else the jobs.
+// listNow returns the list of jobs with the focus. If there is none, it opens the jobs.
 func (m *model) listNow() *list {
 	if m.focus() == pane(m.result) {
 		return &m.result.list
@@ -142,7 +142,7 @@ var sortNames = func() []string {
 	return names
 }()
 
-// init breaks the circle: the help, which a command opens, lists the commands.
+// init breaks an initialization cycle: a command opens the help, which lists the commands.
 func init() { commands = commandTable() }
 
 var commands []command
@@ -184,7 +184,7 @@ func commandTable() []command {
 	}, resultCommands()...)
 }
 
-// onIDs is a command on jobs: those named, else those that keys would be about.
+// onIDs returns a command on the named jobs, else on those that keys would be about.
 func onIDs(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		if arg == "" {
@@ -198,7 +198,7 @@ func onIDs(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, 
 	}
 }
 
-// onJob is a command on one job: that named, else that under the cursor.
+// onJob returns a command on the named job, else on the one under the cursor.
 func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		if arg == "" {
@@ -231,7 +231,7 @@ func (m *model) parseIDs(s string) (jobs.Ranges, error) {
 	return which, nil
 }
 
-// onHost is a command on a host: its name, and what follows that.
+// onHost returns a command on a host, with the text after its name.
 func onHost(what string, do func(m *model, host, rest string) (tea.Cmd, error)) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		name, rest, _ := strings.Cut(arg, " ")
@@ -242,7 +242,7 @@ func onHost(what string, do func(m *model, host, rest string) (tea.Cmd, error)) 
 	}
 }
 
-// hostVerb is such a command that takes nothing else.
+// hostVerb returns a command that takes only the name of a host.
 func hostVerb(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
 	what := strings.ReplaceAll(string(verb), "-", " a ")
 	return onHost(what, func(m *model, host, rest string) (tea.Cmd, error) {
@@ -349,7 +349,7 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 	return nil, query.Unknown("column", f[0], sortNames)
 }
 
-// sortWords are the columns that the focused list can be sorted by.
+// sortWords returns the columns that the focused list can be sorted by.
 func (m *model) sortWords() []string {
 	names := sortNames
 	if p := m.result; m.focus() == pane(p) && p.tabular {
@@ -386,7 +386,7 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.Resume}), nil
 }
 
-// endRun ends the dispatcher, after a question that says what happens to the jobs.
+// endRun ends the dispatcher, after a question that says what happens to its jobs.
 func endRun(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.pic != nil && m.dispatched(what) {

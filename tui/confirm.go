@@ -14,16 +14,16 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// confirmation asks before something is destroyed (rule 9). No is the default: only y
-// does it, or for many jobs their number, typed.
+// confirmation asks before something is destroyed (rule 9). Only y confirms, or for many
+// jobs their number; any other key does nothing.
 type confirmation struct {
 	title, text string
-	number      int // to be typed; 0: y is enough
+	number      int // that must be typed; 0: y is enough
 	typed       string
 	yes         func(*model) tea.Cmd
 }
 
-// manyJobs is how many jobs may be ended with a single key.
+// manyJobs is the number of jobs that may be ended with a single key.
 const manyJobs = 100
 
 // newConfirmation asks about n jobs.
@@ -71,7 +71,7 @@ func (c *confirmation) draw(m *model, w, h int) []string {
 	return append(out, " "+answer+styleHere.Render(" "))
 }
 
-// leave ends the screen; while the run continues it asks what is to become of it.
+// leave ends the screen. While the run continues it asks what should happen to it.
 func (m *model) leave() tea.Cmd {
 	if m.pic == nil || m.over() {
 		return tea.Quit
@@ -80,8 +80,8 @@ func (m *model) leave() tea.Cmd {
 	return nil
 }
 
-// leaveModal asks what is to become of the run. Its keys are bindings, so that what is
-// drawn is what works.
+// leaveModal asks what should happen to the run. Its keys are bindings, so that it draws
+// the keys that work.
 type leaveModal struct{}
 
 func (l *leaveModal) keys(m *model) []binding {
@@ -144,12 +144,12 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 	return out
 }
 
-// leaveShort describes in at most 26 letters what the keys do.
+// leaveShort holds the help of the keys in at most 26 letters.
 var leaveShort = map[string]string{
 	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "all is ended (asks again)", "stay": "back to the screen",
 }
 
-// going describes how many jobs run, in a sentence.
+// going returns how many jobs run, for a sentence.
 func going(t tally) string {
 	s := thousands(t.running) + " running"
 	if t.handed > 0 {
@@ -158,9 +158,9 @@ func going(t tally) string {
 	return s
 }
 
-// question puts the dispatcher's question to the person, once (live.Question). It
-// does not take the place of what a person is typing or answering. Whoever is asked how to
-// leave a run that ends meanwhile has left.
+// question shows a question of the dispatcher (live.Question) once. It waits until the
+// person has finished typing or answering something else. If the run ends while the person
+// is asked how to leave it, the screen ends.
 func (m *model) question() tea.Cmd {
 	if _, leaving := m.modal.(*leaveModal); leaving && m.over() {
 		return tea.Quit // nothing is left to ask about
@@ -182,8 +182,8 @@ func (m *model) question() tea.Cmd {
 	return nil
 }
 
-// questionModal is a line to answer the dispatcher in. A secret is not shown, not
-// even how long it is.
+// questionModal is a line for the answer to the dispatcher. Of a secret not even the
+// length is shown.
 type questionModal struct {
 	q    live.Question
 	text edited
@@ -217,12 +217,12 @@ func (p *questionModal) paste(_ *model, s string) tea.Cmd {
 
 func (p *questionModal) reply(m *model, text string) tea.Cmd {
 	m.modal, m.replied = nil, p.q.ID
-	clear(p.text.text) // a secret stays in memory no longer than it must
+	clear(p.text.text) // keep a secret in memory no longer than needed
 	do := m.act(runview.Action{Do: runview.Reply, Number: int(p.q.ID), Text: text})
 	return func() tea.Msg { return replied{do()} }
 }
 
-// replied is what came of an answer: one that did not arrive is requested again.
+// replied is the result of an answer. If it did not arrive, the question is shown again.
 type replied struct{ msg tea.Msg }
 
 func (r replied) apply(m *model) tea.Cmd {
@@ -233,7 +233,7 @@ func (r replied) apply(m *model) tea.Cmd {
 	if a.err != nil {
 		m.replied = 0
 	}
-	m.heard(a)
+	m.handleAnswer(a)
 	return nil
 }
 
@@ -250,9 +250,9 @@ func (p *questionModal) draw(m *model, w, h int) []string {
 	return append(out, typed, styleFaint.Render(" "+m.g.enter+" answers, esc refuses"))
 }
 
-// waiting takes the keys while an answer is under way that a key has asked for.
+// waiting takes the keys while the source computes an answer that a key needs.
 type waiting struct {
-	keeps bool // what is typed meanwhile is for the line that is about to open
+	keeps bool // what is typed meanwhile belongs to the line that is about to open
 	typed []tea.Msg
 }
 
@@ -280,8 +280,8 @@ func (p *waiting) keep(msg tea.Msg) {
 // maxKept bounds the keys that are kept for a line.
 const maxKept = 1000
 
-// retype gives a line what was typed before it was there, up to an enter: nobody takes
-// what he has not seen.
+// retype passes to a line what was typed before it opened, up to an enter: nobody confirms
+// a text that was not shown.
 func (p *waiting) retype(m *model) tea.Cmd {
 	var cmds []tea.Cmd
 	for _, msg := range p.typed {
@@ -302,7 +302,7 @@ func (p *waiting) retype(m *model) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// draw shows the footer as it was: nothing moves for the blink of an eye that it takes.
+// draw shows the footer as it was, so that nothing moves for a short wait.
 func (p *waiting) draw(m *model, w, h int) []string {
 	m.modal = nil
 	foot := m.footer()
@@ -310,18 +310,18 @@ func (p *waiting) draw(m *model, w, h int) []string {
 	return foot
 }
 
-// lookTimeout bounds a question to the source that a person waits for.
+// lookTimeout bounds a call of the source that a person waits for.
 const lookTimeout = 10 * time.Second
 
-// fetched is what a question to the source has brought, and what is done with it.
+// fetched is the answer of the source to a key.
 type fetched struct {
-	box  *waiting // for it
+	box  *waiting // that waits for it
 	then func(*model) tea.Cmd
 }
 
-// await asks the source something. Until the answer is there no key does anything but esc:
-// two quick keys do not do two things, and a y that was typed before a question was there
-// confirms nothing. ask runs beside the screen; what it returns has the model again.
+// await calls the source. Until it answers, only esc works: two quick keys do not do two
+// things, and a y that was typed before a question was shown confirms nothing. ask runs
+// outside the screen's goroutine; the function that it returns runs inside.
 func (m *model) await(box *waiting, ask func(context.Context) func(*model) tea.Cmd) tea.Cmd {
 	m.modal = box
 	return func() tea.Msg {
@@ -340,7 +340,7 @@ func (f fetched) apply(m *model) tea.Cmd {
 	return tea.Batch(cmd, f.box.retype(m))
 }
 
-// weigh asks what it would cost to end jobs, and goes on with the answer.
+// weigh asks what it would cost to end jobs, and calls then with the answer.
 func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.Cmd) tea.Cmd {
 	src := m.src
 	return m.await(&waiting{}, func(ctx context.Context) func(*model) tea.Cmd {
@@ -355,7 +355,7 @@ func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.C
 	})
 }
 
-// loss describes what ending jobs would cost: "3 running, 14h32 of run time lost; 5 queued".
+// loss describes the cost of ending jobs: "3 running, 14h32 of run time lost; 5 queued".
 func loss(w runview.Weight) string {
 	s := "nothing running is touched"
 	if w.Running > 0 {
@@ -373,7 +373,7 @@ func loss(w runview.Weight) string {
 	return s
 }
 
-// detail asks for the details of a job and goes on with them.
+// detail asks for the details of a job and calls then with them.
 func (m *model) detail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	return m.detailFor(&waiting{}, id, then)
 }
@@ -414,7 +414,7 @@ func (m *model) why(id jobs.ID) tea.Cmd {
 		if text == "" {
 			text = fmt.Sprintf("%s %s.", jobName(id), stands(d.Row.Phase))
 		}
-		if last := lastWords(d); last != "" && !strings.Contains(text, last) {
+		if last := lastStderr(d); last != "" && !strings.Contains(text, last) {
 			text += " The last line of its stderr: " + last
 		}
 		m.openNote(fmt.Sprintf("Why %d?", id), text)
@@ -422,8 +422,9 @@ func (m *model) why(id jobs.ID) tea.Cmd {
 	})
 }
 
-// lastWords is the last line of stderr of the newest try that failed; "" if it wrote none.
-func lastWords(d *runview.Detail) string {
+// lastStderr returns the last line of stderr of the newest attempt that failed; "" if there
+// is none.
+func lastStderr(d *runview.Detail) string {
 	if d.Row.Phase == runview.Succeeded {
 		return ""
 	}

@@ -11,8 +11,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// detailPane shows all that is known of one job: what it runs and needs, why it is
-// where it is, and each attempt.
+// detailPane shows the details of one job: its command, what it needs, why it is in its
+// state, and each attempt.
 type detailPane struct {
 	noPane
 	viewer
@@ -69,27 +69,24 @@ func (p *detailPane) draw(m *model, w, h int, focused bool) []string {
 	return p.viewer.draw(m, w, h)
 }
 
-// labelColumn is the width of the names of things.
+// labelColumn is the width of the labels.
 const labelColumn = 10
 
-// labelled are the lines of one thing: its name at the left, the rest beside it,
-// wrapped between words.
-func (m *model) labelled(label, text string, w int) []string {
+// labeled returns a label and the text beside it, wrapped between words.
+func (m *model) labeled(label, text string, w int) []string {
 	if text == "" {
 		return nil
 	}
 	return beside(label, m.wrap(text, max(8, w-labelColumn-1)))
 }
 
+// beside returns lines with a label at the left of the first.
 func beside(label string, lines []string) []string {
-	const column = labelColumn
+	head := styleFaint.Render(label + strings.Repeat(" ", max(1, labelColumn-len(label))))
 	var out []string
-	for i, l := range lines {
-		head := strings.Repeat(" ", column)
-		if i == 0 {
-			head = styleFaint.Render(label + strings.Repeat(" ", max(1, column-len(label))))
-		}
+	for _, l := range lines {
 		out = append(out, head+" "+l)
+		head = strings.Repeat(" ", labelColumn)
 	}
 	return out
 }
@@ -98,7 +95,7 @@ func beside(label string, lines []string) []string {
 func (p *detailPane) detailLines(m *model, w int) []string {
 	d := p.all
 	var out []string
-	add := func(label, text string) { out = append(out, m.labelled(label, text, w)...) }
+	add := func(label, text string) { out = append(out, m.labeled(label, text, w)...) }
 	clean := func(label, text string) { add(label, m.clean(text)) }
 	clean("why", d.Why)
 	if d.Row.Straggler {
@@ -170,7 +167,7 @@ func (m *model) stateLine(r *runview.Row) string {
 	return s
 }
 
-// needs is what a host must offer.
+// needs describes what the job needs of a host.
 func needs(d *runview.Detail) string {
 	s := []string{plural(d.SlotCount(), "slot")}
 	if d.GPUs > 0 {
@@ -188,7 +185,7 @@ func needs(d *runview.Detail) string {
 	return strings.Join(s, ", ")
 }
 
-// limits are its queue, priority and times.
+// limits describes the queue, the priority, and the times of a job.
 func (m *model) limits(d *runview.Detail) string {
 	var s []string
 	if d.Row.Queue != "" {
@@ -209,7 +206,7 @@ func (m *model) limits(d *runview.Detail) string {
 	return strings.Join(s, ", ")
 }
 
-// joined writes each of a list.
+// joined joins the texts of the elements of a list.
 func joined[T any](list []T, between string, text func(T) string) string {
 	s := make([]string, len(list))
 	for i, x := range list {
@@ -218,7 +215,7 @@ func joined[T any](list []T, between string, text func(T) string) string {
 	return strings.Join(s, between)
 }
 
-// clip cuts a text that is looked at only in part.
+// clip returns the first n bytes of a text.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -226,7 +223,7 @@ func clip(s string, n int) string {
 	return s[:n]
 }
 
-// attempt are the lines of one execution.
+// attempt returns the lines of one attempt.
 func (m *model) attempt(a *runview.Attempt, w int) []string {
 	style := styleFaint
 	switch {
@@ -252,7 +249,7 @@ func (m *model) attempt(a *runview.Attempt, w int) []string {
 		head += ", a try that failed"
 	}
 	out := m.wrap(head, w)
-	add := func(label, text string) { out = append(out, m.labelled("  "+label, text, w)...) }
+	add := func(label, text string) { out = append(out, m.labeled("  "+label, text, w)...) }
 	add("time", m.times(a))
 	if a.CPU > 0 || a.MaxRSS > 0 {
 		add("used", fmt.Sprintf("%s of CPU time, %s of memory at most", took(a.CPU), peak(a.MaxRSS)))
@@ -277,7 +274,7 @@ func (m *model) times(a *runview.Attempt) string {
 	return fmt.Sprintf("%s to %s, %s", m.moment(a.Started), m.moment(a.Ended), took(a.Ended.Sub(a.Started)))
 }
 
-// moment writes an instant by this machine's clock; the day too, when it is not today.
+// moment formats a time in this machine's time zone, with its day if that is not today.
 func (m *model) moment(t time.Time) string {
 	now := m.instant().Local()
 	if t = t.Local(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {

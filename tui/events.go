@@ -26,7 +26,7 @@ type eventsPane struct {
 	cursor uint64 // Seq of the event under the cursor; 0: the newest, followed
 	back   int    // about how many events are newer than the cursor's
 
-	bad runview.Event // the newest that wants attention, for the footer
+	bad runview.Event // the newest that needs attention, for the footer
 }
 
 func (p *eventsPane) title(m *model) string { return "Events  " + p.state(m) }
@@ -58,6 +58,7 @@ func (p *eventsPane) older(m *model) []string {
 	return []string{" older ones: dcs-tui events " + m.clean(m.pic.Run.Name)}
 }
 
+// ask requests the events on the screen and some more on both sides.
 func (p *eventsPane) ask(m *model, ask *runview.Ask) {
 	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))} // a page beyond what is shown
 	if p.cursor != 0 {
@@ -213,7 +214,7 @@ func (m *model) eventLine(e *runview.Event, w int) string {
 	return m.cut(sign+" "+styleFaint.Render(m.when(e))+" "+text, w)
 }
 
-// when is the time of an event, with its day when that is not today's.
+// when returns the time of an event, with its day if that is not today.
 func (m *model) when(e *runview.Event) string {
 	at, today := e.At, m.instant()
 	if at.YearDay() != today.YearDay() || at.Year() != today.Year() {
@@ -222,10 +223,10 @@ func (m *model) when(e *runview.Event) string {
 	return at.Format("15:04:05")
 }
 
-// newsAge is how long a bad event stands in the footer.
+// newsAge is how long a bad event is shown in the footer.
 const newsAge = time.Hour
 
-// newestBad is the newest event that wants attention, in a line.
+// newestBad returns the newest event that needs attention, as a line; "": there is none.
 func (m *model) newestBad() string {
 	e := &m.events.bad
 	if e.Seq == 0 || m.instant().Sub(e.At) > newsAge {

@@ -99,7 +99,7 @@ func refresh(t *testing.T, m *model) {
 		m.draw()
 		pic, err := m.src.(*fakeSource).picture(m.ask())
 		m.frame = ""
-		m.take(looked{pic: pic, err: err, at: m.now()})
+		m.handle(looked{pic: pic, err: err, at: m.now()})
 		m.draw()
 		cmd := m.reading()
 		for _, x := range m.placed {

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// footer are the rows under the view: a message, and the hints of the keys that work.
+// footer returns the rows under the view: a message, and the keys that work.
 func (m *model) footer() []string {
 	switch {
 	case m.modal != nil:
@@ -25,10 +25,10 @@ func (m *model) footer() []string {
 	return []string{m.hintsRow()}
 }
 
-// mostRows is in how many rows a message may be told that is too long for one.
-func (m *model) mostRows() int { return max(1, min(3, m.h/5)) }
+// maxRows is the number of rows that a long message may take.
+func (m *model) maxRows() int { return max(1, min(3, m.h/5)) }
 
-// messageRows are what came of the last key, else the newest bad event.
+// messageRows returns the result of the last key, else the newest bad event.
 func (m *model) messageRows() []string {
 	undo := ""
 	if m.undo != nil {
@@ -45,7 +45,7 @@ func (m *model) messageRows() []string {
 			text, style = m.g.warn+" "+text, styleBad
 		}
 		w := m.w - 2 - width(undo)
-		rows := m.atMost(m.wrap(text, w), m.mostRows(), w)
+		rows := m.atMost(m.wrap(text, w), m.maxRows(), w)
 		for i, r := range rows {
 			rows[i] = m.sides(" "+style.Render(r), undo, m.w)
 			undo = ""
@@ -61,7 +61,7 @@ func (m *model) messageRows() []string {
 	return []string{m.sides("", undo, m.w)}
 }
 
-// atMost are n rows of a text at most; the last is cut where that is not enough.
+// atMost returns at most n rows of a text; the last one is cut if there are more.
 func (m *model) atMost(rows []string, n, w int) []string {
 	if len(rows) > n {
 		rows[n-1] = m.cut(strings.Join(rows[n-1:], " "), w)
@@ -70,8 +70,8 @@ func (m *model) atMost(rows []string, n, w int) []string {
 	return rows
 }
 
-// hintsRow are the keys that work now, from the table of bindings, as many as there is
-// room for (rule 12). The first are the most important; leave and help are always among them.
+// hintsRow returns the keys that work now, as many as there is room for (rule 12). Leave
+// and help are always among them.
 func (m *model) hintsRow() string {
 	var hints []string
 	always, seen := "", []string{}
@@ -100,8 +100,8 @@ func (m *model) hintsRow() string {
 // summaryH is the height from which there is room for the summary over a view.
 const summaryH = 20
 
-// summary is shown over the view when the run is over, until it is left: what came of
-// the jobs, why those that failed did, and what to do next.
+// summary returns the rows that are shown over the view when the run is over: the results
+// of the jobs, the causes of failures, and what to do next.
 func (m *model) summary() []string {
 	if !m.over() || m.h < summaryH || m.folded || m.full && m.extra != nil && m.onExtra {
 		return nil
@@ -124,7 +124,7 @@ func (m *model) summary() []string {
 		parts = append(parts, styleFaint.Render("begun "+m.day(m.pic.Run.Created)))
 	}
 	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
-	trouble := m.ofNoUse(max(1, m.h/3-6))
+	trouble := m.hostTrouble(max(1, m.h/3-6))
 	room := max(1, min(3, m.h/3-5-len(trouble))) // of causes; all of it takes at most a third of the screen
 	for i := range m.pic.Groups {
 		if i == room {
@@ -153,8 +153,8 @@ func (m *model) summary() []string {
 	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 
-// ofNoUse returns what hosts were to the run, in at most n lines.
-func (m *model) ofNoUse(n int) []string {
+// hostTrouble returns the trouble of hosts during the run, in at most n lines.
+func (m *model) hostTrouble(n int) []string {
 	var out []string
 	for _, text := range m.pic.Trouble {
 		mark := styleWarn.Render(m.g.warn)
@@ -171,7 +171,7 @@ func (m *model) ofNoUse(n int) []string {
 	return out
 }
 
-// day is an instant as people write it.
+// day formats a time with its day.
 func (m *model) day(t time.Time) string { return t.Format("Jan 2 15:04") }
 
 // resumeKeys start a dispatcher for a run that has none.
@@ -187,7 +187,7 @@ func (m *model) resumeKeys() []binding {
 	)
 }
 
-// allFailed are the jobs of all causes.
+// allFailed returns the jobs of all causes.
 func (m *model) allFailed() jobs.Ranges {
 	var which jobs.Ranges
 	for i := range m.pic.Groups {

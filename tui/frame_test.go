@@ -152,7 +152,7 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 			if ascii {
 				m.opt.ASCII, m.g = true, &asciiGlyphs
 			}
-			m.see(looked{pic: samplePicture(runview.Ask{Groups: true, Events: &runview.EventsWindow{Rows: 9}}), at: noon})
+			m.handlePicture(looked{pic: samplePicture(runview.Ask{Groups: true, Events: &runview.EventsWindow{Rows: 9}}), at: noon})
 			f(m.pic)
 			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60}, [2]int{119, 12}, [2]int{300, 10})
 			if ascii {

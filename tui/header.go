@@ -9,12 +9,11 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// stale is the age from which a picture is no longer called live: looks come every
-// second.
-const stale = 4 * time.Second
+// staleAge is the age from which a picture is no longer called live. Looks come every second.
+const staleAge = 4 * time.Second
 
-// header are the rows over the view: whether the data is live, how far the run is, the slots,
-// what stands in the way, the tabs.
+// header returns the rows over the view: whether the data is live, the progress of the run,
+// the slots, what stands in the way, and the tabs.
 func (m *model) header() []string {
 	if m.small() {
 		return append([]string{m.summaryRow()}, m.banner()...)
@@ -23,7 +22,7 @@ func (m *model) header() []string {
 	return append(append(rows, m.tabsRow()), m.summary()...)
 }
 
-// tally are the jobs of a picture as a person counts them.
+// tally counts the jobs of a picture.
 type tally struct{ running, handed, queued, retry, done, failed, over, other int }
 
 func counts(p *runview.Picture) tally {
@@ -41,8 +40,8 @@ func counts(p *runview.Picture) tally {
 	return t
 }
 
-// running describes how many jobs run, and how many more were sent to hosts that have not
-// said that they started them. Of a run that nobody dispatches nobody knows.
+// running describes how many jobs run, and how many were sent to hosts that have not yet
+// reported their start. Without a dispatcher nobody knows.
 func (m *model) running(t tally) string {
 	switch {
 	case m.over() && t.running+t.handed > 0:
@@ -79,7 +78,7 @@ func (m *model) runRow() string {
 	if on := m.pic.Run.Standby; on != "" && !m.over() {
 		numbers = append(numbers, styleFaint.Render("standby "+m.clean(on)))
 	}
-	// What there is no room for goes: first the laboratory, then wide gaps, the name, what is done.
+	// Without enough room, the laboratory goes first, then wide gaps, the name, and what is done.
 	name, lab := m.clean(m.pic.Run.Name), m.cut(m.clean(m.pic.Run.Lab), max(8, m.w/6))
 	between, all := "   ", numbers[:4]
 	room := func() int { return m.w - 4 - width(live) - width(strings.Join(all, between)) }
@@ -126,13 +125,13 @@ func (m *model) liveness() (string, ink) {
 		return m.g.gone + " stopped", styleWarn
 	case m.over():
 		return m.g.gone + " ended", styleBold
-	case m.lookErr != nil || age >= stale:
+	case m.lookErr != nil || age >= staleAge:
 		return m.g.gone + " not live, " + span(age) + " old", styleBad
 	}
 	return m.g.live + " live " + span(age), styleGood
 }
 
-// progressRow describes how far the run is, how fast it goes and when it ends.
+// progressRow describes the progress of the run, its rate, and when it will end.
 func (m *model) progressRow() string {
 	if m.pic == nil {
 		return ""
@@ -146,7 +145,7 @@ func (m *model) progressRow() string {
 		said = append(said, thousands(t.over)+" of "+thousands(m.pic.Total)+" jobs are over")
 	} else {
 		n := min(len(m.pic.Rates), max(8, m.w/10))
-		if n == 1 { // says nothing
+		if n == 1 { // a single bar has no scale
 			n = 0
 		}
 		said = append(said, strings.TrimSpace(pace(m.pic.Rate)+" "+styleBusy.Render(m.spark(m.pic.Rates, 0, n))), m.eta())
@@ -155,7 +154,7 @@ func (m *model) progressRow() string {
 	return m.sides(" "+m.shares(t.done, t.failed, t.other, m.pic.Total, m.w-1-width(right)), right, m.w)
 }
 
-// eta describes when the queue will be done, and how sure that is.
+// eta describes when the run will be done, and the uncertainty.
 func (m *model) eta() string {
 	switch {
 	case m.pic.ETA <= 0 && m.pic.More:
@@ -173,7 +172,7 @@ func (m *model) eta() string {
 	return s
 }
 
-// summaryRow is all the header that a small screen has.
+// summaryRow returns the whole header of a small screen.
 func (m *model) summaryRow() string {
 	live, style := m.liveness()
 	if m.pic == nil {
@@ -192,9 +191,9 @@ func (m *model) summaryRow() string {
 	return m.sides(m.most(parts, "  ", m.w-width(where)-2), where, m.w)
 }
 
-// tooSmall is all that a screen below 40x10 shows.
+// tooSmall returns the rows of a screen below 40x10.
 func (m *model) tooSmall() []string {
-	if m.modal != nil { // what is asked must be seen
+	if m.modal != nil { // a question must be seen
 		if rows := m.modal.draw(m, m.w, m.h); len(rows) > 0 {
 			return rows
 		}
@@ -262,7 +261,7 @@ func (m *model) tabsRow() string {
 	return m.sides(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
 }
 
-// tabCount is the number beside the name of a view.
+// tabCount returns the number beside the name of a view.
 func (m *model) tabCount(t tab) string {
 	if m.pic == nil {
 		return ""
@@ -295,8 +294,8 @@ func (m *model) listState() string {
 	return ""
 }
 
-// banner returns what stands in the way of the run, the worst first, in one row; none
-// when nothing does.
+// banner returns what stands in the way of the run, the worst first: one row if it fits,
+// none if there is nothing.
 func (m *model) banner() []string {
 	var said, words, texts []string
 	add := func(style ink, word, text string) {
@@ -351,12 +350,12 @@ func (m *model) banner() []string {
 	if len(said) == 0 {
 		return nil
 	}
-	if row := " " + strings.Join(said, "  "); width(row) <= m.w || m.mostRows() == 1 {
+	if row := " " + strings.Join(said, "  "); width(row) <= m.w || m.maxRows() == 1 {
 		return []string{row}
 	}
-	// There is no room for all of it in a row: each has its own, the worst as many as it needs.
+	// If one row is too short, each has its own, and the worst as many as it needs.
 	var rows []string
-	most := m.mostRows()
+	most := m.maxRows()
 	for i := 0; i < len(said) && len(rows) < most; i++ {
 		indent := 1 + width(words[i]) + 1
 		left := most - len(rows) - (len(said) - i - 1)
@@ -397,9 +396,9 @@ func (m *model) usable() (up, connecting int) {
 // othersTime is how long others' load is shown after the last report of it: it comes and goes.
 const othersTime = 15 * time.Second
 
-// seeOthers notes the hosts that yield, and whose cores other users have, or all of those
-// that jobs could have.
-func (m *model) seeOthers() {
+// noteOthersLoad notes the hosts whose slots are reduced because other users have their cores,
+// or all cores that jobs could have.
+func (m *model) noteOthersLoad() {
 	for i := range m.pic.Hosts {
 		h := &m.pic.Hosts[i]
 		if h.State == hostUp && h.Cores > 0 && h.Usable < float64(h.Slots) && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "reduces its slots")) {

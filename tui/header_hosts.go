@@ -11,15 +11,15 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// slotsRow tells slots and hosts in one row, however many hosts there are: each with
-// its load where they fit, else how many are in which state and the odd ones; what
-// troubles the worst of them in words at the right.
+// slotsRow describes slots and hosts in one row. It shows each host with its load if they
+// fit, else the number of hosts by state and those that are not simply up. The trouble of
+// the worst host is at the right.
 func (m *model) slotsRow() string {
 	if m.pic == nil {
 		return ""
 	}
 	p := m.pic
-	if m.over() { // nobody knows how they are
+	if m.over() { // their state is unknown
 		return m.sides(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
 	}
 	if len(p.Hosts) == 0 {
@@ -40,8 +40,8 @@ func (m *model) slotsRow() string {
 	return m.sides(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
 }
 
-// slotsWords are the slots in use, of all that can be: a host that starts nothing has no
-// more than those that are; and which hosts that are, when it is not all.
+// slotsWords returns the slots in use, of those that can be used (a host that starts nothing
+// has no more than those in use), and on how many hosts, if that is not all.
 func (m *model) slotsWords() (slots, where string) {
 	p := m.pic
 	all, n := p.Slots, len(p.Hosts)
@@ -56,8 +56,8 @@ func (m *model) slotsWords() (slots, where string) {
 	return fmt.Sprintf(" slots %s/%s", thousands(p.SlotsBusy), thousands(max(p.SlotsBusy, all))), where
 }
 
-// seeCauses groups the hosts in trouble by cause, when anything else is said of them.
-func (m *model) seeCauses() {
+// groupTrouble groups the hosts in trouble by cause, if their reasons have changed.
+func (m *model) groupTrouble() {
 	var texts []runview.HostText
 	for i := range m.pic.Hosts {
 		if h := &m.pic.Hosts[i]; worry(h) > 1 && h.Reason != "" {
@@ -69,8 +69,8 @@ func (m *model) seeCauses() {
 	}
 }
 
-// commonCauses are the causes that several hosts have, a line each, for the end of the list of
-// hosts; at most n.
+// commonCauses returns at most n causes that several hosts have, a line each, for the end
+// of the list of hosts.
 func (m *model) commonCauses(n, w int) []string {
 	var out []string
 	for i := range m.causes {
@@ -81,7 +81,7 @@ func (m *model) commonCauses(n, w int) []string {
 	return out
 }
 
-// worst describes what troubles the host that is worst off, and how many others there are.
+// worst describes the trouble of the worst host, and the number of others in trouble.
 func (m *model) worst() (long, short string) {
 	var worst *live.Host
 	bad := 0
@@ -99,7 +99,7 @@ func (m *model) worst() (long, short string) {
 		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.pic.Hosts), "host"), thousands(up)), "connecting"
 	}
 	long, short = m.trouble(worst)
-	for i := range m.causes { // all that have the same are told together
+	for i := range m.causes { // hosts with the same cause are named together
 		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, clip(worst.Name, 200)) {
 			long, short = m.clean(g.Title()+": "+g.Text), thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
 			bad -= len(g.Hosts) - 1
@@ -112,7 +112,7 @@ func (m *model) worst() (long, short string) {
 	return long, short
 }
 
-// eachHost is every host's short name with its load.
+// eachHost returns every host's short name with its load.
 func (m *model) eachHost() string {
 	if len(m.pic.Hosts)*3 > m.w {
 		return strings.Repeat(" ", m.w) // there is no room for that
@@ -150,8 +150,8 @@ func (m *model) oddHosts() string {
 	return m.most(append([]string{strings.Join(words, ", ") + " "}, odd...), " ", m.w*2/3)
 }
 
-// shortNames are the last two digits of the hosts' names, or as much as is needed to
-// tell them apart.
+// shortNames returns the last two digits of the hosts' names, or as much as is needed to
+// distinguish them.
 func (m *model) shortNames() []string {
 	hosts := m.pic.Hosts
 	names := make([]string, len(hosts))
@@ -181,7 +181,7 @@ func (m *model) shortNames() []string {
 	return names
 }
 
-// lastDigits are the last n digits that a name ends in; the whole name when it ends in
+// lastDigits returns the last n digits at the end of a name; the whole name if it ends in
 // none.
 func lastDigits(s string, n int) string {
 	i := len(s)

@@ -11,11 +11,11 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// heatView is a figure over two columns. Each cell has a shade and its number, where
-// there is room; color repeats what the shade says (rule 8).
+// heatView is the heat map of a metric over two columns. Each cell has a shade, and its
+// number if there is room. The color repeats the shade (rule 8).
 type heatView struct {
 	on        bool
-	pivot     []string  // down, across, figure; nil: what the run has
+	pivot     []string  // down, across, metric; nil: the source chooses
 	viewport            // of the rows
 	col, left int       // column of the cursor, and the first on the screen
 	values    [2]string // that the cursor stays on: down and across
@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// shade is that of a level, two cells; "--" where there is no number.
+// shade returns the shade of a level in two cells; "--" if there is no number.
 func (m *model) shade(level int8) string {
 	switch {
 	case level < 0 || level >= runview.HeatLevels:
@@ -51,7 +51,7 @@ func heatStyle(level int8) *ink {
 }
 
 const (
-	heatLabel  = 20 // cells of what stands at the left
+	heatLabel  = 20 // cells of the labels at the left
 	heatNumber = 13 // cells of a number: -1.23457e+300
 	shadeWidth = 2
 )
@@ -117,7 +117,7 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	return append(out, here, p.heatRest(columns))
 }
 
-// heatText is the number of a cell.
+// heatText returns the number of a cell.
 func (p *resultsPane) heatText(m *model, row, col int) string {
 	if text := p.table.Heat.Cells[row][col]; text != "" {
 		return m.cut(m.cellText(text, heatNumber), heatNumber)
@@ -146,7 +146,7 @@ func (v *heatView) take(m *model, x *runview.Heat) {
 	}
 }
 
-// put sets the cursor on a cell, the nearest there is.
+// put moves the cursor to a cell, or to the nearest one.
 func (v *heatView) put(x *runview.Heat, row, col int) {
 	if x == nil || len(x.Rows) == 0 || len(x.Columns) == 0 {
 		return
@@ -155,8 +155,8 @@ func (v *heatView) put(x *runview.Heat, row, col int) {
 	v.values = [2]string{x.Rows[v.at], x.Columns[v.col]}
 }
 
-// pivot is what a heat map is of: what was asked for, else the two columns by which jobs
-// were grouped before; nil leaves it to the source.
+// pivot returns the columns of the heat map: those that were asked for, else the two by
+// which jobs were grouped; nil leaves the choice to the source.
 func (p *resultsPane) pivot() []string {
 	if p.heat.pivot == nil && p.groups.on && len(p.groups.by) == 2 {
 		return p.groups.by
@@ -164,7 +164,7 @@ func (p *resultsPane) pivot() []string {
 	return p.heat.pivot
 }
 
-// heatTitle describes what is shown, and what the shades mean.
+// heatTitle describes the heat map and its shades.
 func (p *resultsPane) heatTitle(m *model, w int) string {
 	x := p.table.Heat
 	left := " " + styleBold.Render(m.cut(m.cellText(x.Figure, 40), 40)) + ": " + m.cut(m.cellText(x.Down, 30), 30) + " down, " + m.cut(m.cellText(x.Across, 30), 30) + " across"
@@ -183,8 +183,8 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 	return m.sides(left, "  "+m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
 }
 
-// heatHead are the values across: each over its column, or where there is no room for
-// that the first and the last.
+// heatHead returns the values across, each over its column. If there is no room for that,
+// it returns the first and the last.
 func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool) string {
 	x, left := p.table.Heat, p.heat.left
 	head := "  " + m.fit(m.cellText(x.Down, label), label)
@@ -202,7 +202,7 @@ func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool
 	return styleBold.Render(head + " " + m.sides(first, last, w))
 }
 
-// heatRest describes what is not on the screen.
+// heatRest describes which rows and columns are on the screen; "": all.
 func (p *resultsPane) heatRest(columns int) string {
 	x, v := p.table.Heat, &p.heat
 	var rest []string

@@ -25,8 +25,8 @@ func (m *model) helpRows() []helpRow {
 	return slices.Concat(m.helpKeys(), helpCommands(), m.helpSigns(), helpFilter)
 }
 
-// helpLines sets the rows in w cells: names at the left, as wide as those under the
-// same heading, what they mean beside them.
+// helpLines sets the rows in w cells. The meanings stand beside the names, which are as wide
+// as the widest under the same heading.
 func (m *model) helpLines(rows []helpRow, w int) []string {
 	var out []string
 	column := 0
@@ -55,8 +55,8 @@ func (m *model) helpLines(rows []helpRow, w int) []string {
 	return out
 }
 
-// helpKeys are the bindings that count now, by their groups: the focused pane's, and
-// those of all panes that work here and that it does not use otherwise.
+// helpKeys returns the bindings that work now by groups: the focused pane's, and those of
+// all panes that it does not use otherwise.
 func (m *model) helpKeys() []helpRow {
 	own := m.focus().keys()
 	taken := map[string]bool{}
@@ -91,7 +91,7 @@ func (m *model) helpKeys() []helpRow {
 	return out
 }
 
-// helpCommands are the commands of the `:` line.
+// helpCommands returns the commands of the command line.
 func helpCommands() []helpRow {
 	out := []helpRow{{name: "Commands"}}
 	for _, c := range commands {
@@ -100,7 +100,7 @@ func helpCommands() []helpRow {
 	return out
 }
 
-// helpFilter is what can be typed after `/`; jobs/runview has its meaning.
+// helpFilter describes the language of filters (jobs/query).
 var helpFilter = []helpRow{
 	{name: "Filter"},
 	{"text", "name, command or parameters contain it, in upper or lower case"},
@@ -152,7 +152,7 @@ var hostHelp = [][2]string{
 	{hostTerminating, "an instance that gets no more jobs; its outputs are fetched first"},
 }
 
-// phaseWords say of a job how it stands, and what that means.
+// phaseWords describe the phases of a job.
 var phaseWords = [runview.Phases]struct{ stands, help string }{
 	runview.Ending:    {"is being canceled already", "runs, and is being canceled"},
 	runview.Running:   {"runs", "runs"},

@@ -34,10 +34,10 @@ func works(h *live.Host) bool { return h.State == hostUp || h.State == hostDrain
 // takes reports whether a host starts jobs.
 func takes(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
 
-// worries are the states of a host by how much they want to be looked at.
+// worries orders the states of a host by how much they need attention.
 var worries = map[string]int{hostLost: 6, hostBackingOff: 5, hostSuspect: 4, hostConnecting: 2, hostCreating: 2, hostStarting: 2, hostDisabled: 1, hostDraining: 1, hostTerminating: 1}
 
-// worry orders hosts by how much they want to be looked at: 0 is all well.
+// worry orders hosts by how much they need attention; 0: none.
 func worry(h *live.Host) int {
 	n, known := worries[h.State]
 	switch {
@@ -51,7 +51,7 @@ func worry(h *live.Host) int {
 	return n
 }
 
-// hostWord is the state in a word of at most eleven letters.
+// hostWord returns the state in a word of at most eleven letters.
 func hostWord(h *live.Host) string {
 	switch {
 	case h.State == hostBackingOff:
@@ -62,7 +62,7 @@ func hostWord(h *live.Host) string {
 	return h.State
 }
 
-// stateText is the state of a host in its row: of an idle instance, also for how long.
+// stateText returns the state of a host in its row; of an idle instance, for how long.
 func (m *model) stateText(h *live.Host) string {
 	if h.State == hostUp && h.Idle > 0 {
 		return "idle " + clock(h.Idle+m.since())
@@ -70,8 +70,7 @@ func (m *model) stateText(h *live.Host) string {
 	return m.clean(hostWord(h))
 }
 
-// hostGlyph is the mark of a host's state; hosts that are up show their load in its
-// place where there is only one cell.
+// hostGlyph returns the glyph of a host's state.
 func (m *model) hostGlyph(h *live.Host) string { return cmp.Or(m.g.host[h.State], m.g.question) }
 
 func hostStyle(h *live.Host) ink {
@@ -89,7 +88,7 @@ func hostStyle(h *live.Host) ink {
 	return styleWarn
 }
 
-// loadGlyph shows how busy a host is, by everybody; its state where that is not up.
+// loadGlyph shows how busy a host is, or its state if it is not up, in one cell.
 func (m *model) loadGlyph(h *live.Host) string {
 	if h.State != hostUp {
 		return hostStyle(h).with(styleBold).Render(m.hostGlyph(h))
@@ -97,8 +96,8 @@ func (m *model) loadGlyph(h *live.Host) string {
 	return styleBusy.Render(m.level(busyShare(h), 1))
 }
 
-// busyShare is the share of a host's cores that are busy; of its slots where it has
-// not said how many cores it has.
+// busyShare returns the share of a host's cores that are busy; of its slots if the number
+// of cores is not known.
 func busyShare(h *live.Host) float64 {
 	switch {
 	case h.Cores > 0:
@@ -109,8 +108,7 @@ func busyShare(h *live.Host) float64 {
 	return 0
 }
 
-// trouble explains in words what is the matter with a host, at length and in short; "" when
-// it is nothing.
+// trouble describes the trouble of a host, at length and in short; "": there is none.
 func (m *model) trouble(h *live.Host) (long, short string) {
 	if worry(h) == 0 {
 		return "", ""
@@ -128,7 +126,7 @@ func (m *model) trouble(h *live.Host) (long, short string) {
 	return long, short
 }
 
-// again describes when a host that is away is tried again.
+// again describes when connecting to a host is tried again; "": it is not.
 func (m *model) again(h *live.Host) string {
 	if h.RetryIn <= 0 || works(h) || m.over() {
 		return ""

@@ -165,8 +165,8 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn
 	l.text(strings.Repeat(" ", max(0, w)), nil)
 }
 
-// downText explains why a host is not up, for how long, and when it is tried again; when w
-// cells are not enough for that, the last before the first.
+// downText explains why a host is not up, for how long, and when it is tried again. If w
+// cells are not enough, it begins with the next try.
 func (m *model) downText(h *live.Host, w int) string {
 	var parts []string
 	if r := m.clean(h.Reason); r != "" {
@@ -188,7 +188,6 @@ func (m *model) downText(h *live.Host, w int) string {
 	return text
 }
 
-// keys are what can be done with a host.
 func (p *hostsPane) keys() []binding {
 	some := func(m *model) bool { return p.host(m) != nil }
 	awake := func(h *live.Host) bool { return !resting(h) }
@@ -389,7 +388,7 @@ func hostStateCell(m *model, h *live.Host, w int) (string, *ink) {
 
 const usedWidth = 7
 
-// slotsUsed are the slots in use of all, and the jobs that wait on the host.
+// slotsUsed returns the slots in use, all slots, and the number of jobs sent in advance.
 func slotsUsed(h *live.Host) string {
 	s := fmt.Sprintf("%d/%d", h.Running, h.Slots)
 	if more := fmt.Sprintf("+%d", h.Buffered); h.Buffered > 0 && len(s+more) <= usedWidth {
@@ -398,12 +397,12 @@ func slotsUsed(h *live.Host) string {
 	return s
 }
 
-// slotsBar shows slots in use, free ones, and those that others' work takes.
+// slotsBar shows slots in use, free ones, and those that are not usable because of others' load.
 func (m *model) slotsBar(h *live.Host, w int) string {
 	if h.Slots <= 0 {
 		return ""
 	}
-	// What is in use or taken has a cell, however little it is; what is free has one too.
+	// Each of the three has at least one cell if it is not zero.
 	cells := func(v float64) int {
 		if v < 1 {
 			return 0
@@ -419,7 +418,7 @@ func (m *model) slotsBar(h *live.Host, w int) string {
 	return styleBusy.Render(strings.Repeat(full, used)) + strings.Repeat(m.g.bar[0], w-used-others) + styleWarn.Render(strings.Repeat(m.g.othersBar, others))
 }
 
-// history is the use of the slots over the last five minutes.
+// history shows the use of the slots over the last five minutes.
 func (m *model) history(h *live.Host, w int) string {
 	values := make([]float64, len(h.History))
 	for i, v := range h.History {

@@ -27,7 +27,7 @@ type input struct {
 
 	// complete offers words for the one that ends at the cursor and begins at start; nil: none.
 	complete func(m *model, before string) (start int, words []string)
-	offered  []string // words that a second tab goes through
+	offered  []string // words that further tabs choose from
 	turn     int
 	from     int   // where they begin
 	filters  *list // what is typed is its filter; nil: it is another line
@@ -50,7 +50,7 @@ func (p *input) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	before := p.text.String()
 	switch key {
 	case "enter":
-		return p.take(m)
+		return p.confirm(m)
 	case "esc", "ctrl+c":
 		m.modal = nil
 		if p.left != nil {
@@ -70,18 +70,18 @@ func (p *input) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 			return nil
 		}
 	}
-	return p.tell(m, before)
+	return p.notify(m, before)
 }
 
-// tell reports a change.
-func (p *input) tell(m *model, before string) tea.Cmd {
+// notify reports a change of the text.
+func (p *input) notify(m *model, before string) tea.Cmd {
 	if text := p.text.String(); p.changed != nil && text != before {
 		return p.changed(m, text)
 	}
 	return nil
 }
 
-// paste puts a text in at once; its newlines never run it.
+// paste inserts a text; its newlines do not confirm the line.
 func (p *input) paste(m *model, s string) tea.Cmd {
 	s = strings.TrimRight(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
 	if !p.lines {
@@ -94,11 +94,11 @@ func (p *input) paste(m *model, s string) tea.Cmd {
 	}
 	p.text.insert(s)
 	p.offered = nil
-	return p.tell(m, before)
+	return p.notify(m, before)
 }
 
-// take hands the text over.
-func (p *input) take(m *model) tea.Cmd {
+// confirm passes the text on. An error keeps the line open.
+func (p *input) confirm(m *model) tea.Cmd {
 	text := p.text.String()
 	m.modal = nil
 	if p.past != nil {
@@ -164,7 +164,7 @@ func commonStart(words []string) string {
 	return s
 }
 
-// recall brings a line of before.
+// recall replaces the text by an earlier or later line.
 func (p *input) recall(by int) {
 	if p.past == nil || p.back+by < 0 || p.back+by > len(p.past.lines) {
 		return
@@ -196,7 +196,7 @@ func (p *input) draw(m *model, w, h int) []string {
 	return out[:min(len(out), max(1, h))]
 }
 
-// offers are the words that tab would complete, or what the keys do.
+// offers returns the words that tab would complete, or what the keys do.
 func (p *input) offers(m *model, w int) string {
 	words, chosen := p.offered, p.turn
 	if words == nil && p.complete != nil {
@@ -246,10 +246,9 @@ func (h *history) add(s string) {
 	h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
 }
 
-// edited is a text in one line that a person changes. It keeps every character that
-// is put in, also newlines and what a terminal must not see: the text of a command
-// must not change by being looked at. (The text input of Bubbles makes blanks of
-// newlines, and asks programs for the clipboard.)
+// edited is a text in one line that a person changes. It keeps every character, also
+// newlines and control characters, because editing must not change the rest of a command.
+// (The text input of Bubbles makes blanks of newlines, and runs programs for the clipboard.)
 type edited struct {
 	text []rune
 	pos  int
@@ -265,7 +264,7 @@ func (e *edited) insert(s string) {
 	e.pos += len(r)
 }
 
-// cutTo deletes what stands between the cursor and a position.
+// cutTo deletes the text between the cursor and a position.
 func (e *edited) cutTo(pos int) {
 	from, to := min(pos, e.pos), max(pos, e.pos)
 	e.text = slices.Delete(e.text, from, to)
@@ -294,7 +293,7 @@ func (e *edited) word(by int) int {
 	return i
 }
 
-// key changes the text as a key says; false: the key means nothing here.
+// key changes the text; false: the key has no meaning here.
 func (e *edited) key(k tea.KeyPressMsg) bool {
 	left, right := max(0, e.pos-1), min(len(e.text), e.pos+1)
 	switch k.String() {
@@ -331,8 +330,7 @@ func (e *edited) key(k tea.KeyPressMsg) bool {
 	return true
 }
 
-// view draws the part of the text round the cursor in exactly w cells, the cursor
-// reversed.
+// view draws the part of the text around the cursor in exactly w cells, the cursor reversed.
 func (e *edited) view(m *model, w int) string {
 	if w < 4 {
 		return strings.Repeat(" ", max(0, w))
@@ -358,8 +356,8 @@ func (e *edited) view(m *model, w int) string {
 	return m.fit(s, w)
 }
 
-// filterDelay is how long after a key the list is requested again: whoever types fast
-// does not wait for each letter.
+// filterDelay is the time after a key until the list is requested again, so that fast
+// typing does not request it for each letter.
 const filterDelay = 120 * time.Millisecond
 
 // filterDue reports that nothing was typed for a while.
@@ -401,7 +399,7 @@ func (l *list) setFilter(text string) {
 	}
 }
 
-// wrongNow is what is wrong with the filter, if the list still is that of another one.
+// wrongNow returns what is wrong with the filter, if the list is still that of another one.
 func (l *list) wrongNow() string {
 	if l.wrongOf == l.query() && (l.page == nil || !l.fits(l.page)) {
 		return l.wrong
@@ -409,7 +407,7 @@ func (l *list) wrongNow() string {
 	return ""
 }
 
-// asOne is a filter that stands beside others: an `or` in it is not about them.
+// asOne returns a filter that can be combined with others: an `or` in it is put in parentheses.
 func asOne(filter string) string {
 	if strings.Contains(filter, "||") || strings.Contains(strings.ToLower(filter), "or") {
 		return "(" + filter + ")"
@@ -490,7 +488,7 @@ func prefixed(p string, words []string) []string {
 	return out
 }
 
-// startingWith are the words that begin as typed.
+// startingWith returns the words that begin as typed.
 func startingWith(words []string, typed string) []string {
 	var out []string
 	for _, w := range words {

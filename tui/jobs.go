@@ -56,20 +56,18 @@ func (p *jobsPane) hasJobs() bool { return true }
 
 func (p *jobsPane) current(m *model) (runview.Row, bool) { return p.job() }
 
-// picked are the selected jobs.
 func (p *jobsPane) picked() jobs.Ranges { return p.sel.which }
 
-// clear empties the selection, or else the filter; false: both are empty.
 func (p *jobsPane) clear() bool { return p.empty(&p.sel) }
 
 func (p *jobsPane) state(m *model) string { return m.listed(&p.list) }
 
-// seen is what the rows so far say about the columns that are needed. It only grows,
-// so that no column comes and goes while a list scrolls.
+// seen is what the rows so far need of columns. It only grows, so that no column appears and
+// disappears while a list scrolls.
 type seen struct {
-	id, host, try, queue int // cells
-	title                int // cells, at most maxTitle
-	priority, untold     bool
+	id, host, try, queue int  // cells
+	title                int  // cells, at most maxTitle
+	priority, unnamed    bool // unnamed: a name does not show all parameters
 	progress             bool // a job reports progress or the cause of its failure
 	cpu, memory          bool
 	params               []string // names, in the order in which they came
@@ -100,7 +98,7 @@ func (s *seen) look(m *model, rows []runview.Row) {
 				s.params = append(s.params, p.Name)
 			}
 			title := r.Title[:min(len(r.Title), maxShown)]
-			s.untold = s.untold || !strings.Contains(title, p.Name+"="+p.Value)
+			s.unnamed = s.unnamed || !strings.Contains(title, p.Name+"="+p.Value)
 		}
 	}
 }
@@ -108,7 +106,7 @@ func (s *seen) look(m *model, rows []runview.Row) {
 // jobColumn is a column of a list of jobs.
 type jobColumn = column[*runview.Row]
 
-// columns are those of the list of jobs for w cells, marks aside.
+// columns returns the columns for w cells, without the marks.
 func (p *jobsPane) columns(m *model, w int) []jobColumn {
 	s := &p.seen
 	return fitted(&p.choices, p.arrange(m, chosen(&p.choices, []jobColumn{
@@ -119,7 +117,7 @@ func (p *jobsPane) columns(m *model, w int) []jobColumn {
 		{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, cell: timeCell},
 		{head: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell, off: !s.progress && p.sort != runview.SortProgress},
 		{head: "NAME", sort: runview.SortName, w: 12, more: max(32, s.title-12), spare: min(s.title, 60) - 12, cell: nameCell},
-		{head: "PARAMETERS", sort: runview.Sorts, rank: luxury, w: 16, more: 60, cell: paramsCell, off: !s.untold},
+		{head: "PARAMETERS", sort: runview.Sorts, rank: luxury, w: 16, more: 60, cell: paramsCell, off: !s.unnamed},
 		{head: "QUEUE", sort: runview.SortQueue, rank: luxury + 1, w: max(6, s.queue), cell: queueCell, off: s.queue == 0},
 		{head: "PRIO", sort: runview.SortPriority, rank: luxury + 1, w: 5, right: true, cell: priorityCell, off: !s.priority && p.sort != runview.SortPriority},
 		{head: "CPU", sort: runview.Sorts, rank: luxury + 3, w: 9, right: true, cell: cpuCell, off: !s.cpu},
@@ -151,8 +149,7 @@ func (s *seen) idWidth(m *model) int {
 
 func idCell(m *model, r *runview.Row, w int) (string, *ink) { return itoa(int(r.ID)), nil }
 
-// stateCell is the phase as glyph, word and color (rule 8). A straggler is called
-// slow.
+// stateCell returns the phase as glyph, word, and color (rule 8). A straggler is called slow.
 func stateCell(m *model, r *runview.Row, w int) (string, *ink) {
 	glyph, word, style := m.g.dot, r.Phase.String(), phaseStyle(r.Phase)
 	if r.Phase < runview.Phases {
@@ -175,7 +172,7 @@ func hostCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return m.cellText(r.Host, w), nil
 }
 
-// tryCell describes which try it is, of how many (rule 6).
+// tryCell returns which try a job is at, of how many (rule 6).
 func tryCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Failures > 0 && !r.Phase.Terminal() {
 		return tries(m, r), &styleWarn
@@ -195,8 +192,8 @@ func tries(m *model, r *runview.Row) string {
 	return fmt.Sprintf("%d/%d", min(n, most), most)
 }
 
-// timeCell describes how long a job runs or has run, when it is tried again, or how many
-// start before it.
+// timeCell returns how long a job runs or has run, when it is tried again, or its place in
+// the queue.
 func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch r.Phase {
 	case runview.Retry:
@@ -230,7 +227,7 @@ func elapsed(m *model, r *runview.Row, w int) (string, *ink) {
 	return clock(end.Sub(r.Started)), nil
 }
 
-// progressCell is what the job reports about itself, or why it failed.
+// progressCell returns what the job reports about itself, or why it failed.
 func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch {
 	case r.Phase == runview.Succeeded, r.Phase.Terminal() && r.Cause == "":
@@ -251,7 +248,7 @@ func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
 func nameCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if n := len(m.alike); 4*n >= 3*w && len(r.Title) > n {
 		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
-			head := max(4, w/3) // what all have in common tells nothing: more of the end
+			head := max(4, w/3) // all have the beginning in common: show more of the end
 			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""), head) + m.cutLeft(string(name[len(name)-w:]), w-head), nil
 		}
 	}
@@ -328,7 +325,7 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 	})...)
 }
 
-// alike is how the names of the rows on the screen begin, all of them.
+// alike returns the common beginning of the names of the rows on the screen.
 func (l *list) alike() string {
 	common, n := "", 0
 	for i := range l.h {

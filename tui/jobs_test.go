@@ -446,7 +446,7 @@ func TestFigures(t *testing.T) {
 		{"日本語日本語日本語", 14, "日本語日本語…"},
 		{"a long text of no number", 14, "a long text o…"},
 	} {
-		if got := strings.TrimSpace(m.figure(c.text, c.w)); got != c.want || width(got) > c.w {
+		if got := strings.TrimSpace(m.metric(c.text, c.w)); got != c.want || width(got) > c.w {
 			t.Errorf("%s in %d cells is %q, not %q", c.text, c.w, got, c.want)
 		}
 	}
@@ -469,7 +469,7 @@ func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	}
 	p := *m.pic
 	p.Table = &runview.Table{Ready: true, Heat: &x, Columns: m.result.table.Columns}
-	m.take(looked{pic: &p, at: noon})
+	m.handle(looked{pic: &p, at: noon})
 	m.frame = ""
 	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
 }

@@ -25,7 +25,7 @@ const (
 	tallH          = 36     // from here on Events stand under it
 )
 
-// View gives the frame, drawn again only when something has changed (rule 3).
+// View returns the frame. It is drawn again only when something has changed (rule 3).
 func (m *model) View() tea.View {
 	m.draw()
 	v := tea.NewView(m.frame)
@@ -44,7 +44,7 @@ func (m *model) draw() {
 	m.frame = strings.Join(m.lines(), "\n")
 }
 
-// lines are the rows of the screen, top to bottom, exactly m.h of them.
+// lines returns the rows of the screen, exactly m.h of them.
 func (m *model) lines() []string {
 	m.placed = m.placed[:0]
 	if m.tiny() {
@@ -58,7 +58,7 @@ func (m *model) lines() []string {
 	body := m.h - len(head) - len(foot)
 	m.place(len(head), body)
 	rows := m.compose(len(head), body)
-	if m.modal == nil { // only now it is known which pane has the focus, and what it leaves out: the keys are its
+	if m.modal == nil { // the pane with the focus, whose keys are shown, is known only now
 		foot = m.footer()
 	}
 	return m.exactly(append(append(head, rows...), foot...), m.h)
@@ -73,14 +73,13 @@ func (m *model) exactly(rows []string, n int) []string {
 	return out
 }
 
-// tiny reports whether there is room for nothing but the counts.
+// tiny reports whether there is room only for the counts.
 func (m *model) tiny() bool { return m.w < tinyW || m.h < tinyH }
 
 // small reports whether there is room for a summary and a list only.
 func (m *model) small() bool { return m.w < smallW || m.h < smallH }
 
-// place divides the rows y … y+h-1 among the panes, in the order in which tab goes
-// through them.
+// place divides the rows y to y+h-1 among the panes, in the order in which tab visits them.
 func (m *model) place(y, h int) {
 	wide := m.hasSides()
 	tall := m.h >= tallH && !m.small()
@@ -131,8 +130,8 @@ func (m *model) place(y, h int) {
 	}
 }
 
-// below is the pane under the view: what was opened, else the output of the job
-// under the cursor.
+// below returns the pane under the view: what was opened, else the output of the job under
+// the cursor.
 func (m *model) below() pane {
 	if m.extra != nil {
 		return m.extra
@@ -157,7 +156,7 @@ func (m *model) compose(y, h int) []string {
 	return out
 }
 
-// box draws one pane with its title: exactly p.h rows of p.w cells.
+// box draws one pane with its title, exactly p.h rows of p.w cells.
 func (m *model) box(p placed) []string {
 	focused := m.modal == nil && m.focus() == p.pane
 	title := p.pane.title(m)
@@ -190,7 +189,7 @@ func (m *model) box(p placed) []string {
 	return append(out, c[2]+strings.Repeat(line, inner)+c[3])
 }
 
-// rule is a title as a line across.
+// rule returns a title as a line across the screen.
 func (m *model) rule(title string, w int, focused bool) string {
 	line := m.g.line
 	if focused {
@@ -278,8 +277,7 @@ type modal interface {
 	draw(m *model, w, h int) []string
 }
 
-// overlay is a modal that takes the whole screen. What it wants to see it asks for
-// with a method of a pane, ask.
+// overlay is a modal that takes the whole screen. It may have the method ask of a pane.
 type overlay interface {
 	modal
 	screen(m *model, w, h int) []string

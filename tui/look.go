@@ -14,9 +14,9 @@ import (
 
 const (
 	minInterval = 250 * time.Millisecond // between pictures that nobody has asked for
-	confirm     = time.Second            // an unchanged run is looked at so often: rule 5, how old the data is
-	retryLook   = time.Second            // after an error
-	answerTime  = 6 * time.Second        // a source that has not answered by then is not live
+	maxWait     = time.Second            // after which an unchanged picture is confirmed (rule 5)
+	retryDelay  = time.Second            // after an error
+	lookLimit   = 6 * time.Second        // a source that has not answered by then is not live
 )
 
 // looked is a picture, or why there is none.
@@ -28,21 +28,22 @@ type looked struct {
 	same bool
 }
 
-// looker asks the source for pictures, one at a time. What is requested follows the
-// screen; a new wish does not wait for the answer to the one before.
+// looker asks the source for pictures, one at a time (rule 2). A new request ends the look
+// under way, so that it does not wait for the answer to the one before.
 type looker struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	src    runview.Source
-	wake   chan struct{} // room for one: the wish has changed
+	wake   chan struct{} // capacity 1: the request has changed
 
-	mu   sync.Mutex
-	wish runview.Ask
-	drop context.CancelFunc // ends the look under way
+	mu      sync.Mutex
+	request runview.Ask
+	drop    context.CancelFunc // ends the look under way
 
-	version uint64 // of the newest picture; of the one command that runs, as what follows
+	// Owned by the one command that runs.
+	version uint64 // of the newest picture
 	last    time.Time
-	pause   time.Duration // before the next look that nobody asks for
+	pause   time.Duration // before the next look that no key needs
 	clocks  clocks
 }
 
@@ -53,10 +54,10 @@ func newLooker(ctx context.Context, src runview.Source) *looker {
 
 func (l *looker) end() { l.cancel() }
 
-// want changes what is requested. Called by the model, after each update.
+// want changes the request. The model calls it after each update.
 func (l *looker) want(ask runview.Ask) {
 	l.mu.Lock()
-	l.wish = ask
+	l.request = ask
 	drop := l.drop
 	l.mu.Unlock()
 	select {
@@ -68,7 +69,7 @@ func (l *looker) want(ask runview.Ask) {
 	}
 }
 
-// next is the command that brings the next picture. There is always one and never two.
+// next returns the next picture. The model always has exactly one such command running.
 func (l *looker) next() tea.Msg {
 	firm := false
 	for {
@@ -82,9 +83,9 @@ func (l *looker) next() tea.Msg {
 			continue // woken, or over
 		}
 		asking := time.Now()
-		ctx, drop := context.WithTimeout(l.ctx, answerTime)
+		ctx, drop := context.WithTimeout(l.ctx, lookLimit)
 		l.mu.Lock()
-		ask := l.wish
+		ask := l.request
 		if !firm {
 			l.drop = drop
 		}
@@ -92,7 +93,7 @@ func (l *looker) next() tea.Msg {
 		if ask.After = l.version; asked {
 			ask.After = 0
 		}
-		ask.Wait = confirm
+		ask.Wait = maxWait
 		pic, err := l.src.Look(ctx, ask)
 		l.mu.Lock()
 		l.drop = nil
@@ -108,12 +109,12 @@ func (l *looker) next() tea.Msg {
 			return nil
 		case err != nil && errors.Is(ended, context.Canceled):
 			firm = true // a key that is held must not end every look
-			continue    // another wish came
+			continue    // another request came
 		case err != nil && ended != nil:
 			err = fmt.Errorf("no answer for %s", span(l.last.Sub(asking)))
 		}
 		if err != nil {
-			l.version, l.pause = 0, retryLook
+			l.version, l.pause = 0, retryDelay
 			return looked{err: err, at: l.last}
 		}
 		same := ask.After != 0 && pic.Version == ask.After
@@ -122,15 +123,15 @@ func (l *looker) next() tea.Msg {
 	}
 }
 
-// clocks returns the minimum age of a snapshot: it may have been long on its way. The
-// clock of who made it is another one, so only what two clocks say of each other
-// counts: the picture was made after it was asked for.
+// clocks estimates the age of pictures, which may have been long on their way. They are
+// made by another machine's clock, so only its difference to ours counts: a picture was
+// made after it was asked for.
 type clocks struct {
 	ahead time.Duration // our clock is at least so far ahead of theirs
 	known bool
 }
 
-// born returns an instant of our clock that is not after the one at which a picture was made.
+// born returns a time of our clock that is not after the one at which a picture was made.
 func (c *clocks) born(asked, got, at time.Time) time.Time {
 	low, high := asked.Sub(at), got.Sub(at)
 	if !c.known || low > c.ahead || c.ahead > high { // above high: a clock was set
@@ -139,7 +140,7 @@ func (c *clocks) born(asked, got, at time.Time) time.Time {
 	return got.Add(c.ahead - high)
 }
 
-// rest waits; false: there is a new wish.
+// rest waits; false: there is a new request.
 func (l *looker) rest(d time.Duration) bool {
 	if d <= 0 {
 		return true

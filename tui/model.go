@@ -24,13 +24,13 @@ type model struct {
 	g    *glyphs
 
 	w, h  int
-	frame string // what View gives; "" when it must be drawn anew
-	asked string // key of the wish that was given to the looker
+	frame string // the rows of the screen; "" when they must be drawn again
+	asked string // key of the request that the looker has
 
 	pic     *runview.Picture // the newest; nil before the first
 	gotAt   time.Time        // when it came
-	drawnAt time.Time        // when the screen was last drawn anew
-	lookErr error            // why there is no newer one
+	drawnAt time.Time        // when the screen was last drawn
+	lookErr error            // why there is no newer picture; nil: there is none
 
 	tab      tab
 	panes    [tabs]pane
@@ -39,38 +39,38 @@ type model struct {
 	failed   *failedPane
 	result   *resultsPane
 	events   *eventsPane
-	under    pane    // follows the job under the cursor, on tall screens
+	under    pane    // output of the job under the cursor, on tall screens
 	full     bool    // extra has the whole body
-	folded   bool    // the summary of a run that is over is put away
-	alike    string  // how the names of the rows on the screen begin, all of them
+	folded   bool    // the summary of a run that is over is hidden
+	alike    string  // common beginning of the names on the screen
 	searched history // in outputs
-	extra    pane    // the job's details or its output, under the view; nil: closed
-	onExtra  bool    // the focus is there, or on the output that stands in its place
-	side     tab     // with several panes on the screen: the one with the focus
+	extra    pane    // the details or the output of a job, under the view; nil: closed
+	onExtra  bool    // the focus is on extra, or on under in its place
+	side     tab     // view with the focus, where several panes are on the screen
 	whole    bool    // the view has the full width
 	alone    bool    // the view with the focus has the whole screen
-	from     tab     // the view before the present one
+	from     tab     // the view before this one
 	modal    modal   // takes all keys; nil: none
 
 	lent    atomic.Pointer[lent] // the program that has the terminal; nil: the screen has it
 	others  map[string]time.Time // when other users last had all cores of a host
-	causes  []runview.HostGroup  // hosts in trouble, by what is said of them
-	caused  []runview.HostText   // what they were made of
+	causes  []runview.HostGroup  // hosts in trouble, by cause
+	caused  []runview.HostText   // from which causes was computed
 	message message
 	undo    *undo
 	replied int64    // ID of the newest question that was answered here
 	placed  []placed // panes as they were last drawn
 }
 
-// message is the line above the footer: what came of the last key.
+// message is the line above the footer: the result of the last key.
 type message struct {
 	text string
 	bad  bool
 	till time.Time
-	of   runview.Verb // that it is the answer to; "": of none
+	of   runview.Verb // the action that it answers; "": none
 }
 
-// undo brings jobs back that the last action has ended.
+// undo holds the jobs that the last action has ended.
 type undo struct {
 	jobs jobs.Ranges
 	till time.Time
@@ -94,15 +94,15 @@ func newModel(o Options, now func() time.Time) *model {
 	return m
 }
 
-// over reports whether nobody dispatches the run now.
+// over reports whether the run has no dispatcher now.
 func (m *model) over() bool { return m.pic != nil && m.pic.Status != runview.StatusRunning }
 
-// crashed reports whether jobs are left and their dispatcher is gone without a word.
+// crashed reports whether the dispatcher is gone without having ended the run.
 func (m *model) crashed() bool {
 	return m.pic != nil && (m.pic.Status == runview.StatusCrashed || m.pic.Status == runview.StatusSilent)
 }
 
-// since is the age of the picture, by which waits in it have become shorter.
+// since returns the age of the picture. Waits in it have become shorter by that.
 func (m *model) since() time.Duration {
 	if m.pic == nil {
 		return 0
@@ -110,7 +110,7 @@ func (m *model) since() time.Duration {
 	return max(0, m.now().Sub(m.gotAt))
 }
 
-// instant is the dispatcher's clock, as far as it is known here.
+// instant returns the time of the dispatcher's clock, as far as it is known here.
 func (m *model) instant() time.Time {
 	if m.pic == nil {
 		return m.now()
@@ -124,7 +124,7 @@ func (m *model) complain(text string) {
 	m.message = message{text: text, bad: true, till: m.now().Add(15 * time.Second)}
 }
 
-// job returns the job that keys on jobs are about: the cursor's of the focused pane.
+// job returns the job under the cursor of the focused pane, else of the list of jobs.
 func (m *model) job() (runview.Row, bool) {
 	if p := m.focus(); p.hasJobs() {
 		return p.current(m)
@@ -132,7 +132,7 @@ func (m *model) job() (runview.Row, bool) {
 	return m.jobs.current(m)
 }
 
-// focus is the pane that hears the keys.
+// focus returns the pane that gets the keys.
 func (m *model) focus() pane {
 	switch {
 	case m.onExtra && (m.extra != nil || m.shown(m.below())):
@@ -192,8 +192,8 @@ func (m *model) hasSides() bool { return m.w >= wideW && m.h >= smallH }
 // always has it, because it is the pane that is shown beside the others.
 func (m *model) hasWhole() bool { return m.whole || m.tab == tabHosts }
 
-// turn moves the focus to the next pane on the screen, or to the next view when
-// there is only one.
+// turn moves the focus to the next pane on the screen, or to the next view if there is
+// only one pane.
 func (m *model) turn(by int) tea.Cmd {
 	if len(m.placed) <= 1 {
 		m.open((m.tab + tab(by) + tabs) % tabs)
@@ -219,7 +219,7 @@ func (m *model) back() tea.Cmd {
 		m.alone = false
 	case m.whole && m.hasSides():
 		m.tab, m.whole = m.from, false
-	case m.focus() != m.panes[m.tab]: // the same keys mean something else from here on
+	case m.focus() != m.panes[m.tab]: // the same keys have another meaning from here on
 		m.side, m.onExtra = m.tab, false
 		m.say("the keys are about " + tabNames[m.tab] + " now")
 	case m.over() && !m.folded:
@@ -230,7 +230,7 @@ func (m *model) back() tea.Cmd {
 	return nil
 }
 
-// ask gathers what the panes on the screen want to see.
+// ask collects what the panes on the screen need.
 func (m *model) ask() runview.Ask {
 	var ask runview.Ask
 	for _, x := range m.placed {
@@ -248,8 +248,8 @@ func (m *model) ask() runview.Ask {
 	return ask
 }
 
-// selection returns the jobs that an action is about: in a list of jobs those
-// selected, else the one under the cursor.
+// selection returns the jobs that an action is about: those selected, else the one under
+// the cursor.
 func (m *model) selection() jobs.Ranges {
 	if picked := m.focus().picked(); len(picked) > 0 {
 		return picked
@@ -262,20 +262,20 @@ func (m *model) selection() jobs.Ranges {
 
 var _ tea.Model = (*model)(nil)
 
-// jobName is how a job is called in sentences.
+// jobName returns a job's name in sentences.
 func jobName(id jobs.ID) string { return "job " + itoa(int(id)) }
 
-// answered is what came of an action.
+// answered is the result of an action.
 type answered struct {
 	action runview.Action
 	answer *runview.Answer
 	err    error
 }
 
-// second redraws what counts time.
+// second is the message that moves the clocks on the screen.
 type second struct{}
 
-// Init begins to look.
+// Init starts looking at the source.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.look.next, m.tick()) }
 
 // Clocks move a second after the last frame. After a picture the next one may come in time
@@ -297,20 +297,19 @@ func (m *model) untilSecond() time.Duration {
 	return clockInterval
 }
 
-// Update takes one message. Whatever it was, the looker then knows what the screen
-// wants to see.
+// Update handles one message. The looker then gets what the screen needs.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	stays := !m.news(msg) && m.calm()
-	cmd := m.take(msg)
-	if !stays || !m.calm() {
+	unchanged := !m.news(msg) && m.calm()
+	cmd := m.handle(msg)
+	if !unchanged || !m.calm() {
 		m.frame, m.drawnAt = "", m.now()
 	}
-	m.wish()
+	m.request()
 	return m, tea.Batch(cmd, m.reading())
 }
 
-// news reports whether a message, which has not been taken yet, may change more on the
-// screen than what counts time. That is drawn again once a second (rule 3).
+// news reports whether a message, which is not handled yet, may change more on the screen
+// than its clocks. Those are drawn again once a second (rule 3).
 func (m *model) news(msg tea.Msg) bool {
 	switch msg := msg.(type) {
 	case second:
@@ -328,7 +327,7 @@ func (m *model) news(msg tea.Msg) bool {
 // calm reports whether nothing on the screen ends by itself.
 func (m *model) calm() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
 
-func (m *model) take(msg tea.Msg) tea.Cmd {
+func (m *model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
@@ -354,29 +353,29 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		}
 		return m.tick()
 	case looked:
-		m.see(msg)
+		m.handlePicture(msg)
 		return tea.Batch(m.look.next, m.question())
 	case answered:
-		m.heard(msg)
+		m.handleAnswer(msg)
 	case interface{ apply(*model) tea.Cmd }: // messages of panes and modals
 		return msg.apply(m)
 	}
 	return nil
 }
 
-// see takes a picture in.
-func (m *model) see(l looked) {
+// handlePicture shows a picture, or why there is none.
+func (m *model) handlePicture(l looked) {
 	if l.err != nil {
 		m.lookErr = l.err
 		return
 	}
 	if was := m.pic; was != nil && was.Paused != l.pic.Paused && m.message.of == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[l.pic.Paused] {
-		m.message = message{} // another screen has turned it round
+		m.message = message{} // another screen has changed it again
 	}
 	m.pic, m.gotAt, m.lookErr = l.pic, l.at, nil
 	m.folded = m.folded && m.over()
-	m.seeOthers()
-	m.seeCauses()
+	m.noteOthersLoad()
+	m.groupTrouble()
 	for _, p := range m.panes {
 		p.see(m)
 	}
@@ -385,9 +384,9 @@ func (m *model) see(l looked) {
 	}
 }
 
-// wish tells the looker what the screen wants, when that has changed. What is shown
-// where is only known after drawing.
-func (m *model) wish() {
+// request gives the looker what the screen needs, if that has changed. It draws first, to
+// know which panes are on the screen.
+func (m *model) request() {
 	if m.look == nil {
 		return
 	}
@@ -400,22 +399,22 @@ func (m *model) wish() {
 	}
 }
 
-// doTimeout bounds an action: whoever carries it out may hang.
-const doTimeout = 30 * time.Second
+// actTimeout bounds an action, because the source may hang.
+const actTimeout = 30 * time.Second
 
-// act carries out an action and brings the answer.
+// act carries out an action and returns the answer as a message.
 func (m *model) act(a runview.Action) tea.Cmd {
 	src := m.src
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(context.Background(), doTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), actTimeout)
 		defer cancel()
 		answer, err := src.Do(ctx, a)
 		return answered{a, answer, err}
 	}
 }
 
-// heard shows what came of an action, and keeps what an undo needs.
-func (m *model) heard(a answered) {
+// handleAnswer shows the result of an action, and keeps what an undo needs.
+func (m *model) handleAnswer(a answered) {
 	var refused *runview.Refused
 	switch {
 	case errors.As(a.err, &refused):
@@ -432,7 +431,7 @@ func (m *model) heard(a answered) {
 	}
 }
 
-// naming puts the number of a single job in the place of "1 job".
+// naming replaces "1 job" by the name of the job.
 func naming(text string, which jobs.Ranges) string {
 	if which.Count() != 1 {
 		return text

@@ -368,7 +368,7 @@ func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 					continue // it has the keys, and says how it is closed
 				}
 				rows := strings.Split(strings.TrimSuffix(plain(m), "\n"), "\n")
-				if foot := strings.Join(rows[len(rows)-m.mostRows():], "\n"); !strings.Contains(foot, "q leave") {
+				if foot := strings.Join(rows[len(rows)-m.maxRows():], "\n"); !strings.Contains(foot, "q leave") {
 					t.Errorf("%v, view %d after %q: the footer is %q", size, tab+1, key, foot)
 				}
 			}

@@ -14,24 +14,24 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// outputPane follows what a job prints, on one of its two streams. It keeps only an
-// excerpt of the file and has at most one read under way (outputread.go).
+// outputPane follows the output of a job, one of its two streams. It keeps only an excerpt
+// of the file and has at most one read under way (outputread.go).
 type outputPane struct {
 	noPane
 	fixed  bool // opened for one job; else it follows the cursor of the list
 	job    jobs.ID
 	row    runview.Row // the newest known of the job
-	pick   int         // number of the attempt that was chosen; 0: the newest
+	pick   int         // number of the chosen attempt; 0: the newest
 	file   jobs.File
-	chosen bool // by a person
+	chosen bool // a person has chosen the stream
 	mute   bool // the job failed and printed nothing on stdout: its stderr is shown
 
-	shown  source // where the excerpt is from
+	shown  source // file of the excerpt
 	text   excerpt
 	read   bool // the excerpt has been read
 	err    error
 	fails  int // in a row
-	silent int // reads in a row that brought nothing new
+	silent int // reads in a row without new output
 
 	busy   bool               // a read is under way
 	drop   context.CancelFunc // ends it
@@ -43,11 +43,11 @@ type outputPane struct {
 	wrap   bool
 	left   int // cells of each line to the left of the screen
 	follow bool
-	top    place // of what is shown first, unless it follows
-	owe    int   // rows to go up when the piece before has come; a sign of wanting it
-	target int64 // offset to be shown next: -1 the end
-	chain  int   // pieces that were read for that so far
-	lead   int   // rows to be shown before it
+	top    place // first line on the screen, unless it follows
+	owe    int   // rows still to move when the next piece has come: below 0 up, above 0 down
+	target int64 // offset to be shown next; -1: the end
+	chain  int   // pieces read so far for one key
+	lead   int   // rows to be shown before the target
 
 	find   string  // what was searched for; "": nothing
 	up     bool    // upwards
@@ -62,8 +62,8 @@ type source struct {
 	file jobs.File
 }
 
-// place is a row of the excerpt by its offset in the file, and a part of it when it
-// is wrapped.
+// place is a row of the excerpt by its offset in the file, and the part of it if it is
+// wrapped.
 type place struct {
 	offset int64
 	sub    int
@@ -73,7 +73,7 @@ func newOutput(id jobs.ID, fixed bool) *outputPane {
 	return &outputPane{job: id, fixed: fixed, file: jobs.FileOut, follow: true, target: -1}
 }
 
-// openOutput shows what a job prints.
+// openOutput shows the output of a job.
 func (m *model) openOutput(id jobs.ID) tea.Cmd {
 	p := newOutput(id, true)
 	if r, ok := m.job(); ok && r.ID == id {
@@ -124,10 +124,8 @@ func (p *outputPane) position() string {
 	return "following"
 }
 
-// ask wants the details of the job: its attempts, and why it has none.
 func (p *outputPane) ask(m *model, ask *runview.Ask) { ask.Focus = p.job }
 
-// current makes the keys of jobs work here.
 func (p *outputPane) hasJobs() bool { return true }
 
 func (p *outputPane) current(*model) (runview.Row, bool) {
@@ -226,7 +224,7 @@ func (p *outputPane) toggle(m *model) {
 	p.show(-1)
 }
 
-// fileSize explains that small numbers are bytes.
+// fileSize formats the size of a file; small ones with their unit.
 func fileSize(n int64) string {
 	if n < 1024 {
 		return plural(int(n), "byte")
@@ -246,7 +244,7 @@ func (p *outputPane) draw(m *model, w, h int, focused bool) []string {
 	return p.from(m, p.top, h)
 }
 
-// words stand in the place of output when there is none.
+// words returns what is shown in place of output when there is none.
 func (p *outputPane) words(m *model) string {
 	name := streamName(p.file)
 	e := &p.text
@@ -273,7 +271,7 @@ func (p *outputPane) words(m *model) string {
 	return ""
 }
 
-// parts are the lines of the screen that a row takes.
+// parts returns the lines of the screen that a row takes.
 func (p *outputPane) parts(m *model, i int) []string {
 	b := p.text.bytesOf(i)
 	if most := 8*(p.left+p.w) + 64; !p.wrap && len(b) > most && bytes.IndexByte(b[:most], 0x1b) < 0 {
@@ -291,8 +289,7 @@ func (p *outputPane) parts(m *model, i int) []string {
 	return []string{m.fit(shifted(l, p.left), p.w)}
 }
 
-// sideways moves what is shown of long lines by half the width, as far as the lines on the
-// screen go.
+// sideways moves long lines by half the width, as far as the lines on the screen go.
 func (p *outputPane) sideways(way int) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
 		first, most := p.text.find(p.top.offset), 0
@@ -309,7 +306,7 @@ func (p *outputPane) sideways(way int) func(*model) tea.Cmd {
 	}
 }
 
-// tail are the last h lines.
+// tail returns the last h lines.
 func (p *outputPane) tail(m *model, h int) []string {
 	var back []string
 	for i := len(p.text.rows) - 1; i >= 0 && len(back) < h; i-- {
@@ -322,7 +319,7 @@ func (p *outputPane) tail(m *model, h int) []string {
 	return back
 }
 
-// from are the h lines that begin at a place.
+// from returns the h lines that begin at a place.
 func (p *outputPane) from(m *model, at place, h int) []string {
 	var out []string
 	sub := at.sub
@@ -336,7 +333,7 @@ func (p *outputPane) from(m *model, at place, h int) []string {
 	return limit(out, h)
 }
 
-// mark shows what was searched for.
+// mark highlights what was searched for.
 func (p *outputPane) mark(l string) string {
 	if p.find == "" || strings.Contains(l, "\x1b") {
 		return l
@@ -354,7 +351,7 @@ func (p *outputPane) mark(l string) string {
 	}
 }
 
-// move goes by lines of the screen. Going down to the end follows it again.
+// move scrolls by lines of the screen. At the end it follows the output again.
 func (p *outputPane) move(m *model, by int) {
 	if !p.read || len(p.text.rows) == 0 {
 		return
@@ -403,7 +400,7 @@ func (p *outputPane) move(m *model, by int) {
 	p.soon()
 }
 
-// stand stops at what is shown now.
+// stand stops following, at the lines on the screen.
 func (p *outputPane) stand(m *model) {
 	if !p.follow {
 		return
@@ -422,7 +419,7 @@ func (p *outputPane) stand(m *model) {
 // end reports whether the excerpt reaches to the end of the file, as far as it is known.
 func (p *outputPane) end() bool { return p.text.end() >= p.text.size }
 
-// seen is the offset after what is shown.
+// seen returns the offset after the lines on the screen.
 func (p *outputPane) seen() int64 {
 	e := &p.text
 	i := e.find(p.top.offset) + p.h
@@ -432,7 +429,7 @@ func (p *outputPane) seen() int64 {
 	return e.at(i)
 }
 
-// show goes to a place in the file; -1 is the end, which it then follows.
+// show moves to a place in the file; -1 is the end, which it then follows.
 func (p *outputPane) show(offset int64) {
 	e := &p.text
 	p.owe = 0
@@ -452,7 +449,7 @@ func (p *outputPane) show(offset int64) {
 	p.soon()
 }
 
-// again reads another excerpt; what is there is shown until then.
+// anew reads another excerpt. The old one stays on the screen until then.
 func (p *outputPane) anew(offset int64) {
 	p.read, p.target = false, offset
 	p.serial++ // a read under way is of the old one

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	pollEvery   = 500 * time.Millisecond // of an attempt that may still write; four times that when it has been silent
-	settle      = 200 * time.Millisecond // the cursor must rest so long before its job's output is read
+	pollEvery   = 500 * time.Millisecond // of an attempt that may still write; up to four times as long when it is silent
+	settle      = 200 * time.Millisecond // for which the cursor must rest before its job's output is read
 	readTimeout = 20 * time.Second
 	maxRetry    = 10 * time.Second // between reads that fail
 )
 
-// pieceRead is what came of a read.
+// pieceRead is the result of a read.
 type pieceRead struct {
 	pane   *outputPane
 	serial int
@@ -35,8 +35,8 @@ type readDue struct {
 	at   time.Time
 }
 
-// reading is the command that the output on the screen needs now: a read, or a timer
-// for the next. What is not shown reads nothing.
+// reading returns the command that the output on the screen needs now: a read, or a timer
+// for the next. Panes that are not on the screen read nothing.
 func (m *model) reading() tea.Cmd {
 	for _, x := range m.placed {
 		if p, ok := x.pane.(*outputPane); ok {
@@ -46,7 +46,7 @@ func (m *model) reading() tea.Cmd {
 	return nil
 }
 
-// pump begins the next read when one is wanted and none is under way.
+// pump starts the next read if one is needed and none is under way.
 func (p *outputPane) pump(m *model) tea.Cmd {
 	p.aim(m)
 	if p.busy || p.shown.id.N == 0 {
@@ -75,7 +75,7 @@ func (p *outputPane) pump(m *model) tea.Cmd {
 	}
 }
 
-// aim finds out which file is to be shown, and begins again when it is another one.
+// aim determines which file to show, and starts again if it is another one.
 func (p *outputPane) aim(m *model) {
 	if !p.fixed {
 		var r runview.Row
@@ -115,7 +115,7 @@ func (p *outputPane) aim(m *model) {
 	m.frame = ""
 }
 
-// next is the read that is wanted; false: none.
+// next returns the read that is needed; false: none.
 func (p *outputPane) next() (runview.Read, bool) {
 	ask := runview.Read{Attempt: p.shown.id, File: p.shown.file, Limit: pieceSize}
 	e := &p.text
@@ -148,8 +148,8 @@ func (d readDue) apply(*model) tea.Cmd {
 	return nil
 }
 
-// news reports whether the pane shows anything else with the piece than without it: not
-// when a job that is followed has printed nothing more.
+// news reports whether the piece changes the pane. It does not if a job that is followed
+// has printed nothing more.
 func (r pieceRead) news() bool {
 	p := r.pane
 	if r.serial != p.serial {
@@ -160,8 +160,7 @@ func (r pieceRead) news() bool {
 	return !silent || !p.read || p.err != nil || p.search != nil || p.owe != 0
 }
 
-// apply takes a piece in. What is to be read next is found out after it, as after
-// every message.
+// apply handles a piece. The next read is chosen after it, as after every message.
 func (r pieceRead) apply(m *model) tea.Cmd {
 	p := r.pane
 	p.busy, p.drop = false, nil
@@ -182,7 +181,7 @@ func (r pieceRead) apply(m *model) tea.Cmd {
 	return nil
 }
 
-// take puts a piece into the excerpt and moves to what was waiting for it.
+// take adds a piece to the excerpt, and moves as far as was not possible without it.
 func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 	e := &p.text
 	if p.read && piece.Size < e.end() { // the job has cut its own output off: what was kept is of another file
@@ -236,11 +235,10 @@ func (e *excerpt) at(i int) int64 {
 	return e.from + int64(e.rows[i].at)
 }
 
-// searchPiece is what a search reads at once. Of a file only one such piece is in memory.
+// searchPiece is the size of one read of a search. Only one such piece is in memory.
 const searchPiece = 256 << 10
 
-// search is a search under way: it reads piece after piece, up or down, until the text
-// is found or the file is at its end.
+// search reads piece after piece, up or down, until the text is found or the file ends.
 type search struct {
 	find  string
 	up    bool
@@ -257,7 +255,7 @@ func (h *search) next() (offset int64, limit int) {
 	return h.at, h.limit
 }
 
-// progress is how far it is, in the title.
+// progress describes the progress of the search, for the title.
 func (h *search) progress(e *excerpt) string {
 	whole, done := e.size-h.begun, h.at-h.begun
 	if h.up {
@@ -270,8 +268,8 @@ func (h *search) progress(e *excerpt) string {
 	return s + ", esc ends it"
 }
 
-// askSearch asks what to look for. From the end of a file it looks upwards, from
-// elsewhere downwards; n goes on in that direction.
+// askSearch asks what to search for. From the end of a file the search goes upwards, from
+// elsewhere downwards; n continues in that direction.
 func (p *outputPane) askSearch(m *model) tea.Cmd {
 	m.modal = &input{prompt: "/", past: &m.searched, done: func(m *model, text string) (tea.Cmd, error) {
 		if text == "" {
@@ -288,7 +286,7 @@ func (p *outputPane) askSearch(m *model) tea.Cmd {
 	return nil
 }
 
-// again goes on to the next place, or back.
+// again continues the search, or searches back.
 func (p *outputPane) again(back bool) {
 	up := p.up != back
 	from := p.hit + 1
@@ -314,7 +312,7 @@ func (p *outputPane) begin(up bool, from int64) {
 	p.soon()
 }
 
-// endSearch gives the search up.
+// endSearch cancels the search.
 func (p *outputPane) endSearch() {
 	if p.search != nil {
 		p.search = nil
@@ -322,7 +320,7 @@ func (p *outputPane) endSearch() {
 	}
 }
 
-// searched looks through a piece.
+// searched searches a piece.
 func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) tea.Cmd {
 	h := p.search
 	p.text.size, p.text.over = max(p.text.size, piece.Size), piece.Over
@@ -371,7 +369,7 @@ func (p *outputPane) nothing(m *model) tea.Cmd {
 	return nil
 }
 
-// reveal shows the row at an offset, with some of what comes before it.
+// reveal shows the row at an offset, with some rows before it.
 func (p *outputPane) reveal(m *model, offset int64) {
 	p.show(offset)
 	if p.read {
@@ -382,11 +380,11 @@ func (p *outputPane) reveal(m *model, offset int64) {
 	p.lead = p.h / 3
 }
 
-// matcher returns the first place of a text, and its length. Small letters stand for
-// capitals as well, unless there is a capital in what is looked for.
+// matcher returns a function that finds the first place of a text, and its length. It
+// ignores case unless the text has a capital letter.
 func matcher(find string) func(string) (int, int) { return searching(find, strings.Index) }
 
-// lastMatcher returns the last place.
+// lastMatcher returns a function that finds the last place.
 func lastMatcher(find string) func(string) (int, int) { return searching(find, strings.LastIndex) }
 
 func searching(find string, index func(s, sub string) int) func(string) (int, int) {
@@ -396,7 +394,7 @@ func searching(find string, index func(s, sub string) int) func(string) (int, in
 	return func(s string) (int, int) { return index(lowered(s), find), len(find) }
 }
 
-// lowered makes small letters of A to Z and keeps the place of every byte.
+// lowered makes A to Z lowercase. Every byte keeps its place.
 func lowered(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -407,7 +405,7 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// soon lets the next read begin at once, unless the last one has failed.
+// soon lets the next read start at once, unless the last one has failed.
 func (p *outputPane) soon() {
 	if p.err == nil {
 		p.due = time.Time{}

@@ -10,8 +10,8 @@ import (
 
 const (
 	pieceSize = 64 << 10  // one read
-	keepSize  = 512 << 10 // of a file, round what is shown
-	rowSize   = 4 << 10   // a longer line is shown as several
+	keepSize  = 512 << 10 // of a file, around what is shown
+	rowSize   = 4 << 10   // longer lines are shown as several
 	tabStop   = 8
 )
 
@@ -25,14 +25,14 @@ type excerpt struct {
 	rows []row
 }
 
-// row begins at data[at]; what is shown of it begins at data[text]: of a progress bar,
-// which goes back to the start of the line, only the last state counts.
+// row begins at data[at]. The part that is shown begins at data[text]: of a progress bar,
+// which returns to the start of the line, only the last state is shown.
 type row struct{ at, text int32 }
 
 func (e *excerpt) end() int64 { return e.from + int64(len(e.data)) }
 
-// add takes a piece in that touches the excerpt, or begins it again. What is far from
-// the piece is forgotten.
+// add extends the excerpt by a piece next to it, or replaces it. Data far from the piece is
+// dropped.
 func (e *excerpt) add(from int64, data []byte) {
 	switch {
 	case len(e.data) > 0 && from == e.end():
@@ -69,7 +69,7 @@ func (e *excerpt) split() {
 	}
 }
 
-// lastState is where the last state of a line begins that was written over and over.
+// lastState returns where the last state of a line begins that was overwritten repeatedly.
 func lastState(line []byte) int {
 	rest := bytes.TrimRight(line, "\r\n")
 	last := 0
@@ -96,7 +96,7 @@ func runeStart(b []byte, i int) int {
 	return i
 }
 
-// bytesOf returns what is to be shown of a row, without its line end.
+// bytesOf returns the visible part of a row, without its line end.
 func (e *excerpt) bytesOf(i int) []byte {
 	end := len(e.data)
 	if i+1 < len(e.rows) {
@@ -123,11 +123,11 @@ func (e *excerpt) find(offset int64) int {
 	return lo
 }
 
-// line makes a row of output fit to be shown: tabs expanded, what only sets colors or
-// moves the cursor dropped, everything else that is no text made visible.
+// line makes a row of output safe to show: it expands tabs, drops what only sets colors or
+// moves the cursor, and makes everything else that is not text visible.
 func (m *model) line(b []byte) string { return expanded(b, m.clean, false) }
 
-// colored is line with the colors of the row, which end with it.
+// colored is line with the colors of the row, reset at its end.
 func (m *model) colored(b []byte) string { return expanded(b, m.clean, true) }
 
 // wholeLine is line for a text of any length.
@@ -220,7 +220,7 @@ func dropCSI(b []byte) []byte {
 	return out
 }
 
-// csi is the length of the control sequence that b begins with; 0: it begins with none.
+// csi returns the length of the control sequence at the beginning of b; 0: there is none.
 func csi(b []byte) int {
 	if len(b) < 3 || b[0] != 0x1b || b[1] != '[' {
 		return 0

@@ -17,12 +17,10 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// What leaves the screen: texts to the clipboard, and the terminal itself, to a program.
-
 // maxCopied bounds a text for the clipboard, in bytes; many terminals drop larger ones.
 const maxCopied = 48 << 10
 
-// copyText puts a text into the clipboard of the terminal (OSC 52), and says so.
+// copyText puts a text into the clipboard of the terminal (OSC 52), and shows its beginning.
 func (m *model) copyText(what, text string) tea.Cmd {
 	if len(text) > maxCopied {
 		what = "the beginning of " + what
@@ -83,7 +81,7 @@ func (l *lent) Run() error {
 	return l.Cmd.Run()
 }
 
-// It has the terminal itself, not what Bubble Tea reads it with.
+// The program has the terminal itself, so Bubble Tea's streams are not used.
 func (*lent) SetStdin(io.Reader)  {}
 func (*lent) SetStdout(io.Writer) {}
 func (*lent) SetStderr(io.Writer) {}
@@ -95,7 +93,7 @@ type returned struct {
 	err  error
 }
 
-// lend gives the terminal to a program. Keys that end it do not end the screen.
+// lend gives the terminal to a program. Signals of keys do not end the screen meanwhile.
 func (m *model) lend(c *exec.Cmd, what, hello, temp string) tea.Cmd {
 	c.Stdin, c.Stdout, c.Stderr = m.opt.In, m.opt.Out, m.opt.Out
 	l := &lent{c, hello}
@@ -132,7 +130,7 @@ func (m *model) shellOn(host string) tea.Cmd {
 	return m.lend(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.", "")
 }
 
-// shellHere opens one on the host of the job under the cursor.
+// shellHere opens a shell on the host of the job under the cursor.
 func (m *model) shellHere() tea.Cmd {
 	r, _ := m.job()
 	return m.shellOn(r.Host)
@@ -151,7 +149,7 @@ func (m *model) commandShell(arg string) (tea.Cmd, error) {
 	return m.shellOn(arg), nil
 }
 
-// maxPaged bounds what is copied of an output that only its host has: the end of it.
+// maxPaged bounds the copy of an output that only its host has, in bytes. It has the end.
 const maxPaged = 64 << 20
 
 // paged is an output that is ready for the pager.
@@ -161,8 +159,8 @@ type paged struct {
 	err        error
 }
 
-// pageOutput opens an output in the pager: what the pane with the focus shows, else that of
-// the job under the cursor.
+// pageOutput opens an output in the pager: that of the pane with the focus, else that of the
+// job under the cursor.
 func (m *model) pageOutput() tea.Cmd {
 	r, ok := m.job()
 	want := source{jobs.AttemptID{Job: r.ID, N: r.Attempt}, jobs.FileOut}
@@ -238,7 +236,7 @@ func (p paged) apply(m *model) tea.Cmd {
 	if strings.TrimSpace(pager) == "" {
 		pager = "less -R"
 	}
-	// The path is a word of its own, whatever it holds. ctrl+c is the pager's: the shell waits on.
+	// The path is an argument, so it needs no quoting. ctrl+c goes to the pager: the shell waits on.
 	c := exec.Command("/bin/sh", "-c", "trap : INT QUIT; "+pager+` "$1"`, "sh", p.path)
 	if c.Env = os.Environ(); os.Getenv("LESS") == "" {
 		c.Env = append(c.Env, "LESS=-R")
@@ -246,7 +244,7 @@ func (p paged) apply(m *model) tea.Cmd {
 	return m.lend(c, "the pager", "", p.temp)
 }
 
-// outsideKeys are those of what leaves the screen.
+// outsideKeys copy texts and open the pager.
 func (m *model) outsideKeys() []binding {
 	return append(
 		grouped("Views", key("y", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyHere)),

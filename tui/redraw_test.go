@@ -141,7 +141,7 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 	if !strings.Contains(frame(), "live") || strings.Contains(frame(), "not live") {
 		t.Errorf("not live:\n%s", frame())
 	}
-	for range stale/time.Second + 1 { // no picture comes any more
+	for range staleAge/time.Second + 1 { // no picture comes any more
 		*now = now.Add(time.Second)
 		send(second{})
 	}

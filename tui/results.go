@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// resultsPane is the table of what finished jobs gave: parameters, figures, how the job
-// ended and what it used; its groups; a heat map. Of a run that has neither
-// parameters nor figures it is a list of the jobs that are over.
+// resultsPane is the table of results: parameters, metrics, and how each finished job ended
+// and what it used. It can also show groups of jobs and a heat map. Of a run without
+// parameters and metrics it is a list of the jobs that are over.
 type resultsPane struct {
 	list
 	choices choices
@@ -22,23 +22,23 @@ type resultsPane struct {
 	sel     *selection // that of the list of jobs
 
 	table   *runview.Table       // the newest that is ready; nil: none yet, or the run has none
-	read    [2]int               // jobs whose figures are known, of how many, as of the newest
-	cells   map[jobs.ID][]string // figures of the rows of the page
-	widths  map[string]int       // of parameters, and with = before it of figures; they only grow
+	read    [2]int               // jobs whose metrics are known, of all, as of the newest table
+	cells   map[jobs.ID][]string // metrics of the rows of the page
+	widths  map[string]int       // of parameters, and with = before the name of metrics; they only grow
 	varied  map[string]bool      // parameters that have had several values
 	aside   sideways
 	tabular bool // the run has a table
 
 	// What a person has asked for, until the screen ends.
-	figures []string // columns, beside the declared ones
+	metrics []string // columns, besides the declared ones
 	best    string
-	bested  bool   // what a search looks for was taken as best once
-	by      string // the column that orders rows; list.reverse turns it round
+	bestSet bool   // best was set to the goal of a search
+	by      string // the column that orders rows; list.reverse reverses it
 	groups  groupsView
 	heat    heatView
 }
 
-// resultsFilter takes the jobs that are over.
+// resultsFilter matches the jobs that are over.
 const resultsFilter = "state=done"
 
 func newResultsPane() *resultsPane {
@@ -57,11 +57,11 @@ func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {
 	p.sel = &m.jobs.sel
 	switch {
 	case p.heat.on:
-		return p.under(m, w, h, func(h int) []string { return p.drawHeat(m, w, h, focused) })
+		return p.annotated(m, w, h, func(h int) []string { return p.drawHeat(m, w, h, focused) })
 	case p.groups.on:
-		return p.under(m, w, h, func(h int) []string { return p.drawGroups(m, w, h, focused) })
+		return p.annotated(m, w, h, func(h int) []string { return p.drawGroups(m, w, h, focused) })
 	case p.tabular:
-		return p.under(m, w, h, func(h int) []string { return m.drawList(&p.list, p.columns(m, w-2), w, h, focused) })
+		return p.annotated(m, w, h, func(h int) []string { return m.drawList(&p.list, p.columns(m, w-2), w, h, focused) })
 	}
 	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
 }
@@ -78,14 +78,14 @@ func (p *resultsPane) keys() []binding {
 
 func (p *resultsPane) choose() *choices { return &p.choices }
 
-// showsRows reports whether the view shows rows of jobs, and keys on jobs mean something.
+// showsRows reports whether the view shows rows of jobs, not groups or a heat map.
 func (p *resultsPane) showsRows() bool { return !p.heat.on && !p.groups.on }
 
 func (p *resultsPane) hasJobs() bool { return p.showsRows() }
 
 func (p *resultsPane) current(m *model) (runview.Row, bool) { return p.job() }
 
-// slipped is about rows alone: keys on groups and cells change nothing.
+// slipped is only about rows: keys on groups and cells change nothing.
 func (p *resultsPane) slipped(m *model) (*slip, string) {
 	if !p.showsRows() {
 		return nil, ""
@@ -93,7 +93,6 @@ func (p *resultsPane) slipped(m *model) (*slip, string) {
 	return p.list.slipped(m)
 }
 
-// picked are the selected jobs.
 func (p *resultsPane) picked() jobs.Ranges {
 	if p.sel == nil || !p.showsRows() {
 		return nil
@@ -120,7 +119,7 @@ func (p *resultsPane) click(m *model, row int) {
 	}
 }
 
-// rowKeys are those of the list of jobs, and of the table where there is one.
+// rowKeys returns the keys of the list of jobs, and of the table if there is one.
 func (p *resultsPane) rowKeys() []binding {
 	nextSort := func() {
 		if p.tabular {
@@ -144,14 +143,14 @@ func (p *resultsPane) rowKeys() []binding {
 	return slices.Concat(jobListKeys(), grouped("Results", table...), p.listKeys(selectAll, quietly(nextSort)))
 }
 
-// ask wants the window of rows, and what a person has chosen of the table. Until it is
-// known that there is one, the list of jobs is requested, too.
+// ask requests the window of rows, and the table as a person has chosen it. Until it is
+// known that there is a table, it requests the list of jobs, too.
 func (p *resultsPane) ask(m *model, ask *runview.Ask) {
 	w := p.request()
 	if !p.tabular {
 		ask.Jobs = w
 	}
-	t := &runview.TableAsk{JobsWindow: *w, Figures: p.figures, Best: p.best, By: p.by}
+	t := &runview.TableAsk{JobsWindow: *w, Figures: p.metrics, Best: p.best, By: p.by}
 	switch {
 	case p.heat.on:
 		t.Heat, t.Pivot, t.By, t.Best, t.Reverse = true, p.pivot(), "", "", false
@@ -161,8 +160,8 @@ func (p *resultsPane) ask(m *model, ask *runview.Ask) {
 	ask.Table = t
 }
 
-// see takes the newest picture in. A table that is still being made leaves the one
-// before on the screen.
+// see takes the newest picture in. While a table is being computed, the one before stays on
+// the screen.
 func (p *resultsPane) see(m *model) {
 	t := m.pic.Table
 	if t == nil || t.Plain {
@@ -174,8 +173,8 @@ func (p *resultsPane) see(m *model) {
 		return
 	}
 	p.tabular = true
-	if !p.bested {
-		p.best, p.bested = m.pic.Run.Best, true
+	if !p.bestSet {
+		p.best, p.bestSet = m.pic.Run.Best, true
 	}
 	if !t.Ready {
 		return
@@ -198,7 +197,7 @@ func (p *resultsPane) see(m *model) {
 	}
 }
 
-// named are the columns of a role.
+// named returns the columns of a role.
 func (p *resultsPane) named(role results.Role) []string {
 	if p.table == nil {
 		return nil
@@ -212,7 +211,8 @@ func (p *resultsPane) named(role results.Role) []string {
 	return names
 }
 
-// ascending is the arrow of an order that begins with the smallest, turned round by reverse.
+// ascending returns the arrow of an order that begins with the smallest value unless it is
+// reversed.
 func (m *model) ascending(reverse bool) string {
 	if reverse {
 		return m.g.down
@@ -220,7 +220,7 @@ func (m *model) ascending(reverse bool) string {
 	return m.g.up
 }
 
-// orders are the columns that `s` goes through.
+// orders returns the columns that `s` goes through.
 func (p *resultsPane) orders() []string {
 	names := []string{""}
 	if p.table == nil {
@@ -235,12 +235,11 @@ func (p *resultsPane) orders() []string {
 	return names
 }
 
-// nextOf is the word after another one, the first after the last or an unknown one.
+// nextOf returns the word after another one; the first one after the last or an unknown one.
 func nextOf(words []string, now string) string {
 	return words[(slices.Index(words, now)+1)%len(words)]
 }
 
-// state describes how the view is filtered and sorted, and how far the outputs are read.
 func (p *resultsPane) state(m *model) string {
 	if !p.tabular {
 		return m.listed(&p.list)
@@ -269,20 +268,19 @@ func (p *resultsPane) state(m *model) string {
 	return strings.Join(parts, "  ")
 }
 
-// under draws the view with what is to be said of it below.
-func (p *resultsPane) under(m *model, w, h int, draw func(h int) []string) []string {
-	said := p.said(m, w)
-	said = said[:min(len(said), max(0, min(3, h/5)))]
-	out := draw(h - len(said))
-	for len(out) < h-len(said) {
+// annotated draws the view with notes below.
+func (p *resultsPane) annotated(m *model, w, h int, draw func(h int) []string) []string {
+	notes := limit(p.notes(m, w), min(3, h/5))
+	out := draw(h - len(notes))
+	for len(out) < h-len(notes) {
 		out = append(out, "")
 	}
-	return append(out, said...)
+	return append(out, notes...)
 }
 
-// said is what is to be said of the table: what is wrong with it, how much of it has
-// been read, what is best, and what the figures lack.
-func (p *resultsPane) said(m *model, w int) []string {
+// notes returns what is wrong with the table, how much of it has been read, the best
+// result, and which metrics were not found.
+func (p *resultsPane) notes(m *model, w int) []string {
 	t := p.table
 	if t == nil {
 		return nil
@@ -324,7 +322,7 @@ func (p *resultsPane) said(m *model, w int) []string {
 	return out
 }
 
-// columns are those of the table for w cells, marks aside.
+// columns returns the columns for w cells, without the marks.
 func (p *resultsPane) columns(m *model, w int) []jobColumn {
 	s := &p.seen
 	all := []jobColumn{{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell}}
@@ -356,8 +354,8 @@ func (p *resultsPane) columns(m *model, w int) []jobColumn {
 	return fitted(&p.choices, columnsOf(&p.aside, all, fixed, w))
 }
 
-// paramColumns are those of the parameters: the first are kept longest, those that have
-// one value only go first.
+// paramColumns returns the columns of the parameters. The first are kept longest; those
+// with only one value go first.
 func (p *resultsPane) paramColumns(m *model) []jobColumn {
 	var all []jobColumn
 	if !p.tabular {
@@ -389,7 +387,7 @@ func (p *resultsPane) paramColumns(m *model) []jobColumn {
 	return all
 }
 
-// paramCell is the value of one parameter.
+// paramCell returns the cell of one parameter.
 func paramCell(name string) func(*model, *runview.Row, int) (string, *ink) {
 	return func(m *model, r *runview.Row, w int) (string, *ink) {
 		for i := range r.Params {
@@ -415,13 +413,13 @@ func endedCell(m *model, r *runview.Row, w int) (string, *ink) {
 
 // The most cells that a column of a metric takes, one with room to spare, and one of a
 // parameter.
-const figureWidth, wideFigure, paramWidth = 14, 24, 16
+const metricWidth, wideMetric, paramWidth = 14, 24, 16
 
 // maxRank is the highest rank of a column that is not a luxury.
 const maxRank = 4
 
-// measure widens the columns of parameters and figures for what is in them, and notes
-// which parameters have several values. Both only grow.
+// measure widens the columns of parameters and metrics for their contents, and notes which
+// parameters have several values. Both only grow.
 func (p *resultsPane) measure(m *model, rows []runview.Row) {
 	wider := func(key string, most int, texts ...string) {
 		for _, text := range texts {
@@ -444,15 +442,15 @@ func (p *resultsPane) measure(m *model, rows []runview.Row) {
 		}
 	}
 	for i, name := range p.named(results.Metric) {
-		wider("="+name, wideFigure, name+" ")
+		wider("="+name, wideMetric, name+" ")
 		for _, cells := range p.cells {
-			wider("="+name, wideFigure, at(cells, i))
+			wider("="+name, wideMetric, at(cells, i))
 		}
 	}
 }
 
-// metricColumns are those of the metrics: the first are kept longest, with those that a
-// person has asked for here.
+// metricColumns returns the columns of the metrics. The first are kept longest, with those
+// that a person has asked for.
 func (p *resultsPane) metricColumns(m *model) []jobColumn {
 	var all []jobColumn
 	if !p.tabular {
@@ -460,8 +458,8 @@ func (p *resultsPane) metricColumns(m *model) []jobColumn {
 	}
 	for i, name := range p.named(results.Metric) {
 		w := p.widths["="+name]
-		col := jobColumn{head: m.cut(m.cellText(name, figureWidth-1), figureWidth-1), name: name, sort: runview.Sorts, rank: min(i, maxRank), w: min(w, figureWidth), more: max(0, w-figureWidth), right: true}
-		if slices.ContainsFunc(p.figures, func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
+		col := jobColumn{head: m.cut(m.cellText(name, metricWidth-1), metricWidth-1), name: name, sort: runview.Sorts, rank: min(i, maxRank), w: min(w, metricWidth), more: max(0, w-metricWidth), right: true}
+		if slices.ContainsFunc(p.metrics, func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
 			col.rank = min(col.rank, 1)
 		}
 		col.cell = func(m *model, r *runview.Row, w int) (string, *ink) {
@@ -470,19 +468,19 @@ func (p *resultsPane) metricColumns(m *model) []jobColumn {
 			case text == "":
 				return "-", &styleFaint
 			case r.ID == p.table.Best:
-				return m.figure(text, w), &styleGood
+				return m.metric(text, w), &styleGood
 			}
-			return m.figure(text, w), nil
+			return m.metric(text, w), nil
 		}
 		all = append(all, col)
 	}
 	return all
 }
 
-// figure is a figure in w cells. A number that is longer is rounded: cut, it would lose
-// its exponent.
-func (m *model) figure(text string, w int) string {
-	text = m.cellText(text, max(w, wideFigure))
+// metric returns a value in w cells. A longer number is rounded, because cutting would
+// remove its exponent.
+func (m *model) metric(text string, w int) string {
+	text = m.cellText(text, max(w, wideMetric))
 	if width(text) > w {
 		if v, err := strconv.ParseFloat(text, 64); err == nil {
 			for digits := w; digits > 0; digits-- {
@@ -503,7 +501,7 @@ func (p *resultsPane) bestCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return "", nil
 }
 
-// factColumns are the names of the table for the columns that the screen always has.
+// factColumns maps the columns that the screen always has to their names in the table.
 var factColumns = map[string]string{"ID": "job", "STATE": "state", "TIME": "time", "CPU": "cpu_seconds", "MEM": "max_rss_bytes", "HOST": "host",
 	"TRY": "try", "NAME": "name", "CAUSE": "cause"}
 

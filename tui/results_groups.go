@@ -30,11 +30,11 @@ type groupsView struct {
 	held   bool // a person has moved the cursor
 }
 
-// seeds are the names of parameters that only repeat a job.
+// seeds are names of parameters that only repeat a job.
 var seeds = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
 
-// defaultGroup is what jobs are grouped by unless something else was asked for: the
-// parameters that vary, but for one that repeats, or else the last.
+// defaultGroup returns the columns that jobs are grouped by at first: the parameters that
+// vary, without one that repeats a job, or else without the last.
 func (p *resultsPane) defaultGroup() []string {
 	if p.table == nil {
 		return nil
@@ -91,7 +91,7 @@ func (g *groupsView) move(t *runview.Table, by int) {
 	g.held = true
 }
 
-// ranks of what is computed: what goes first where there is no room.
+// statRanks are the ranks of the statistics: those of a high rank go first.
 var statRanks = []struct {
 	suffix string
 	rank   int
@@ -140,7 +140,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 				style = &styleGood
 			}
 			if text := t.Rows[row][i]; text != "" {
-				return m.figure(text, w), style
+				return m.metric(text, w), style
 			}
 			return "-", &styleFaint
 		}}
@@ -221,25 +221,23 @@ func (p *resultsPane) groupJobs(m *model) tea.Cmd {
 	return p.only(m, g.by, t.Groups.Rows[g.at][:min(len(g.by), len(t.Groups.Rows[g.at]))])
 }
 
-// From a group, or a cell of the heat map, to its jobs: a filter that finds no others.
-
-// exactly writes a value so that a filter finds no other: 0.1 would find 0.10, which is
-// another group.
+// exactly quotes a value so that a filter matches no other: 0.1 would also match 0.10, which
+// is another group.
 func exactly(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// filterableFacts are those that a filter can name by what the table shows of them.
+// filterableFacts are the facts that a filter can compare with what the table shows.
 var filterableFacts = []string{"state", "host", "queue", "name", "signal", "cause", "exit"}
 
-// only shows the jobs that have these values, as far as the language of filters can say so.
+// only shows the jobs that have these values, if a filter can express that.
 func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 	var words []string
 	if q, err := query.ParseSearch(p.filter); err == nil && q != nil {
 		conditions := q.Conditions()
 		for _, c := range conditions {
 			if p.groups.on && p.table != nil && p.table.Groups != nil && aboutGroups(p.table.Groups, c) {
-				continue // what was asked of groups is not asked of jobs
+				continue // a condition on groups does not apply to jobs
 			}
 			text := c.String()
 			if len(conditions) == 1 {
@@ -266,14 +264,14 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 	return nil
 }
 
-// aboutGroups reports whether a query names what is computed of groups.
+// aboutGroups reports whether a query names a statistic of groups.
 func aboutGroups(g *runview.TableGroups, q *query.Query) bool {
 	return slices.ContainsFunc(g.Columns, func(c runview.TableColumn) bool {
 		return c.Role == results.Stat && slices.Contains(q.Names(false), c.Name)
 	})
 }
 
-// resultCommands are those of the table of results; each shows the view.
+// resultCommands returns the commands of the table of results. Each shows the view.
 func resultCommands() []command {
 	names := func(m *model) []string { return m.result.columnNames() }
 	shown := func(do func(*resultsPane, *model, string) error) func(*model, string) (tea.Cmd, error) {
@@ -293,7 +291,7 @@ func resultCommands() []command {
 	}
 }
 
-// columnNames are those that can be sorted and grouped by.
+// columnNames returns the columns that can be sorted and grouped by.
 func (p *resultsPane) columnNames() []string {
 	if p.table == nil {
 		return nil
@@ -319,21 +317,21 @@ func (p *resultsPane) commandResult(_ *model, arg string) error {
 	if name == "" {
 		return errors.New("which figure? acc, acc=json:accuracy, acc=re:Accuracy: ([0-9.]+)")
 	}
-	had := len(p.figures)
-	p.figures = slices.DeleteFunc(slices.Clone(p.figures), func(f string) bool {
+	had := len(p.metrics)
+	p.metrics = slices.DeleteFunc(slices.Clone(p.metrics), func(f string) bool {
 		other, _, _ := strings.Cut(f, "=")
 		return strings.TrimSpace(other) == name
 	})
 	if strings.HasPrefix(arg, "-") {
-		if len(p.figures) == had {
+		if len(p.metrics) == had {
 			return fmt.Errorf("%s was not added here", quoted(name))
 		}
 		return nil
 	}
-	if len(p.figures) == runview.MaxTableNames {
+	if len(p.metrics) == runview.MaxTableNames {
 		return fmt.Errorf("%d columns are enough for anybody", runview.MaxTableNames)
 	}
-	p.figures = append(p.figures, arg)
+	p.metrics = append(p.metrics, arg)
 	return nil
 }
 
@@ -361,8 +359,8 @@ func (p *resultsPane) commandGroup(_ *model, arg string) error {
 }
 
 func (p *resultsPane) commandBest(_ *model, arg string) error {
-	name, way, _ := cutLast(arg)
-	if arg != "" && way != "max" && way != "min" {
+	if way := arg[strings.LastIndexByte(arg, ':')+1:]; arg != "" && (way == arg || way != "max" && way != "min") {
+		name := strings.TrimSuffix(arg, ":"+way)
 		return fmt.Errorf("%s does not say what is best: %s:max or %s:min", quoted(arg), name, name)
 	}
 	p.best, p.heat.on = arg, false // jobs and groups are marked
@@ -383,7 +381,8 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 	return nil
 }
 
-// known reports that a column is not one of the table's, as far as that is known here.
+// known returns an error for a name that is not a column of the table. Before the table is
+// here, it knows no columns and returns nil.
 func (p *resultsPane) known(names ...string) error {
 	have := p.columnNames()
 	for _, n := range names {
@@ -392,14 +391,6 @@ func (p *resultsPane) known(names ...string) error {
 		}
 	}
 	return nil
-}
-
-// cutLast cuts at the last colon.
-func cutLast(s string) (before, after string, found bool) {
-	if i := strings.LastIndexByte(s, ':'); i >= 0 {
-		return s[:i], s[i+1:], true
-	}
-	return s, "", false
 }
 
 // commandSort sorts the table by one of its columns.

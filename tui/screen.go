@@ -23,7 +23,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// Options say what is shown and where.
+// Options configure the screen.
 type Options struct {
 	Source  runview.Source
 	In, Out *os.File // the terminal; nil: standard input and output
@@ -33,19 +33,20 @@ type Options struct {
 	Notice  string // a line to begin with
 	Signals bool   // end the screen on SIGTERM, SIGHUP, SIGINT and SIGQUIT
 
-	// Suspended is told when the terminal is given back for a while (ctrl+z), and when it
-	// is taken again; nil: nobody wants to know. It is called by the screen's goroutine.
+	// Suspended is called with true when the terminal is given back for a while (ctrl+z),
+	// and with false when the screen has it again, by the screen's goroutine. It may be nil.
 	Suspended func(bool)
 
-	// Shell returns the command that opens a shell on a host of the run; nil: nothing does.
+	// Shell returns the command that opens a shell on a host of the run; nil: shells cannot
+	// be opened.
 	Shell func(host string) (*exec.Cmd, error)
 }
 
-// Left is how a person left the screen.
+// Left describes how the screen ended.
 type Left struct {
-	Over   bool             // the run was over, or nobody dispatched it
+	Over   bool             // the run had no dispatcher
 	Signal os.Signal        // that ended the screen; nil: a person did
-	Last   *runview.Picture // the newest seen; may be nil
+	Last   *runview.Picture // the newest picture; may be nil
 }
 
 // ErrTerminal is returned when the terminal cannot show the screen.
@@ -71,7 +72,7 @@ func Run(ctx context.Context, o Options) (Left, error) {
 	return show(ctx, newModel(o, time.Now))
 }
 
-// show shows a model.
+// show runs the screen of a model.
 func show(ctx context.Context, m *model) (Left, error) {
 	o := &m.opt
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -114,10 +115,10 @@ func show(ctx context.Context, m *model) (Left, error) {
 		_, err := program.Run()
 		ended <- err
 	}()
-	err, stuck := await(ctx, ended)
+	err, stuck := awaitEnd(ctx, ended)
 	m.look.end()
 	switch {
-	case stuck: // the terminal takes nothing any more; its goroutine still has the model
+	case stuck: // the terminal accepts nothing any more; its goroutine still has the model
 		return Left{Signal: caught()}, nil
 	case w.crash != nil:
 		return Left{Over: m.over(), Last: m.pic}, w.crash
@@ -136,8 +137,8 @@ func show(ctx context.Context, m *model) (Left, error) {
 	return left, nil
 }
 
-// await waits for the screen to end, but not for ever when it should.
-func await(ctx context.Context, ended <-chan error) (err error, stuck bool) {
+// awaitEnd waits for the screen to end; once ctx has ended, for at most patience.
+func awaitEnd(ctx context.Context, ended <-chan error) (err error, stuck bool) {
 	select {
 	case err = <-ended:
 		return err, false
@@ -153,15 +154,15 @@ func await(ctx context.Context, ended <-chan error) (err error, stuck bool) {
 	}
 }
 
-// patience is how long a terminal may take to be given back: one that was stopped with
-// ctrl+s, or whose connection hangs, takes nothing.
+// patience is the time for giving the terminal back. One that was stopped with ctrl+s, or
+// whose connection hangs, accepts nothing.
 const patience = 2 * time.Second
 
-// errHungUp is what reading from a terminal that is gone gives.
+// errHungUp is the error of reading from a terminal that is gone.
 var errHungUp = errors.New("the terminal has gone")
 
-// keyboard reads keys. Bubble Tea takes the end of its input as silence, and would
-// wait for ever at a terminal that is gone.
+// keyboard reads keys. Bubble Tea ignores the end of its input, and would wait forever at a
+// terminal that is gone.
 type keyboard struct{ *os.File }
 
 func (k keyboard) Read(b []byte) (int, error) {
@@ -172,17 +173,17 @@ func (k keyboard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// program are the options of Bubble Tea.
+// program returns the options of Bubble Tea.
 func (o *Options) program(ctx context.Context) []tea.ProgramOption {
-	// Bubble Tea wakes up for each frame, changed or not: 30 a second would take a third of
-	// what an idle screen costs. At 20 a key is answered 25 ms later on average.
+	// Bubble Tea wakes up for each frame, changed or not: 30 a second would be a third of
+	// the cost of an idle screen. At 20 a key is answered 25 ms later on average.
 	opts := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(20),
 	}
 	if o.NoColor {
 		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
 	} else {
-		opts = append(opts, tea.WithColorProfile(colorprofile.ANSI)) // 16 colours, of the terminal's own theme
+		opts = append(opts, tea.WithColorProfile(colorprofile.ANSI)) // the 16 colors of the terminal's theme
 	}
 	return opts
 }
@@ -199,7 +200,7 @@ func (m *model) suspend() tea.Cmd {
 	return tea.Suspend
 }
 
-// resumed is called when it continues.
+// resumed is called when the program continues.
 func (m *model) resumed() {
 	if m.opt.Suspended != nil {
 		m.opt.Suspended(false)
@@ -207,8 +208,7 @@ func (m *model) resumed() {
 }
 
 // shell reports whether a shell would notice that we stop: some ancestor in our session
-// is outside our process group. Without one the kernel ignores the stop, and whoever
-// waits to be continued waits for ever.
+// is outside our process group. Without one nobody would continue us.
 func (o *Options) shell() bool {
 	session, err := unix.Getsid(0)
 	if err != nil {
@@ -226,7 +226,7 @@ func (o *Options) shell() bool {
 	return false
 }
 
-// parent is the parent of a process; 0: not known.
+// parent returns the parent of a process; 0: not known.
 func parent(pid int) (ppid int) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -237,7 +237,7 @@ func parent(pid int) (ppid int) {
 	return ppid
 }
 
-// Crash is the error of a screen that has panicked. The run is not touched by it.
+// Crash is the error of a screen that has panicked. It does not affect the run.
 type Crash struct {
 	Value string // of the panic, cleaned
 	Stack string
@@ -247,8 +247,8 @@ func (c *Crash) Error() string {
 	return "the screen has crashed; the run is not touched by that: " + c.Value
 }
 
-// watched is the model with its panics caught: in Update, in View and in commands. The
-// first one ends the screen, which gives the terminal back as it always does.
+// watched catches the panics of a model: in Update, in View, and in commands. The first one
+// ends the screen, which gives the terminal back as usual.
 type watched struct {
 	model *model
 	end   func(error)
@@ -256,7 +256,7 @@ type watched struct {
 	crash *Crash // the one that end was called with
 }
 
-// caught is deferred.
+// caught must be deferred.
 func (w *watched) caught() {
 	r := recover()
 	if r == nil {
@@ -286,7 +286,7 @@ func (w *watched) View() (v tea.View) {
 	return w.model.View()
 }
 
-// command watches a command, and those that it brings.
+// command catches the panics of a command, and of those that it returns.
 func (w *watched) command(cmd tea.Cmd) tea.Cmd {
 	if cmd == nil {
 		return nil

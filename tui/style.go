@@ -10,7 +10,7 @@ import (
 )
 
 // The styles: the 16 ANSI colors, bold, faint and reverse on the terminal's own
-// background, so that light and dark themes both work (rule 8). Colour is never
+// background, so that light and dark themes both work (rule 8). Color is never
 // the only signal.
 var (
 	styleBold  = inkOf(lipgloss.NewStyle().Bold(true))
@@ -23,8 +23,8 @@ var (
 	stylePick  = inkOf(lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Magenta))
 )
 
-// ink is how a text is drawn: what goes before it and after it. Lip Gloss works that out
-// once: for each text it took longer than all else that makes a frame.
+// ink is a style: the control sequences before and after a text. They are computed once,
+// because Lip Gloss took longer for each text than all other work for a frame.
 type ink struct{ on, off string }
 
 func inkOf(s lipgloss.Style) ink {
@@ -32,7 +32,7 @@ func inkOf(s lipgloss.Style) ink {
 	return ink{on, off}
 }
 
-// with is both at once.
+// with combines two styles.
 func (i ink) with(j ink) ink { return ink{i.on + j.on, j.off} }
 
 // Render draws a text of one line.
@@ -43,12 +43,12 @@ func (i ink) Render(s string) string {
 	return i.on + s + i.off
 }
 
-// glyphs are the marks of the screen, in UTF-8 and in ASCII.
+// glyphs are the characters of the screen, in UTF-8 or in ASCII.
 type glyphs struct {
 	phase                                [runview.Phases]string
 	live, gone, question, warn, cut      string
 	bar                                  []string // empty, then eighths of a cell up to full
-	badBar, othersBar                    string   // a cell of what failed, of what others use
+	badBar, othersBar                    string   // a cell of what failed, and of what others use
 	plusMinus                            string
 	host                                 map[string]string // by state
 	spark                                []string          // lowest to highest
@@ -86,7 +86,7 @@ var asciiGlyphs = glyphs{
 	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "<-", right: "->",
 }
 
-// phaseStyle is the color of a phase; the glyph and the word say the same.
+// phaseStyle returns the color of a phase, in addition to its glyph and word.
 func phaseStyle(p runview.Phase) ink {
 	switch p {
 	case runview.Running, runview.Handed:
@@ -101,13 +101,13 @@ func phaseStyle(p runview.Phase) ink {
 	return styleFaint
 }
 
-// hostMarks are the marks of the states of a host.
+// hostMarks maps the states of a host to glyphs.
 func hostMarks(up, suspect, lost, connecting, waits, draining, disabled string) map[string]string {
 	return map[string]string{hostUp: up, hostSuspect: suspect, hostLost: lost, hostConnecting: connecting, hostCreating: connecting, hostStarting: connecting,
 		hostBackingOff: waits, hostDraining: draining, hostTerminating: draining, hostDisabled: disabled}
 }
 
-// bar draws a share between 0 and 1 in w cells: full ones, a part of one, empty ones.
+// bar draws a share between 0 and 1 in w cells: full cells, a part of one, and empty ones.
 func (m *model) bar(share float64, w int) string {
 	if w <= 0 {
 		return ""
@@ -126,9 +126,9 @@ func (m *model) bar(share float64, w int) string {
 	return s + strings.Repeat(m.g.bar[0], w-full)
 }
 
-// shares draws how a whole is divided, in w cells: first what went well, then what
-// failed and what was left out, each in a glyph of its own, then the rest. What is not
-// zero has a cell where there is room, what is not whole is not full.
+// shares draws the parts of a whole in w cells: what succeeded, what failed, and what was
+// left out, each with its own glyph, then the rest. A part above zero has a cell if there
+// is room, and the bar is full only if the whole is done.
 func (m *model) shares(good, bad, other, whole, w int) string {
 	if w <= 0 {
 		return ""
@@ -199,8 +199,8 @@ func (m *model) level(v, top float64) string {
 	return m.g.spark[min(len(m.g.spark)-1, max(0, n))]
 }
 
-// pool makes n values out of many, each the mean of its share, so that a long history
-// fits; NaN values count only where there is nothing else.
+// pool reduces values to n, each the mean of its share. NaN counts only if there is nothing
+// else.
 func pool(values []float64, n int) []float64 {
 	if len(values) <= n || n <= 0 {
 		return values

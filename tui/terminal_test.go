@@ -300,7 +300,7 @@ func TestNoTerminal(t *testing.T) {
 	if !errors.Is(err, ErrTerminal) {
 		t.Errorf("error %v", err)
 	}
-	_, stuck := await(canceled(), make(chan error))
+	_, stuck := awaitEnd(canceled(), make(chan error))
 	if !stuck {
 		t.Error("it waits for ever")
 	}

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// clean makes a text from a job, a host or a user harmless (rule 10).
+// clean makes a text from a job, a host, or a user safe to show (rule 10).
 func (m *model) clean(s string) string {
 	if len(s) > maxShown { // no line of the screen is that long
 		s = s[:maxShown]
@@ -34,8 +34,8 @@ func (m *model) cleanWhole(s string) string {
 	}, s)
 }
 
-// apart keeps characters from joining into one. Some terminals join them and others do
-// not, so columns would be misaligned on one of them.
+// apart keeps characters from joining into one. Only some terminals join them, so columns
+// would be misaligned on the others.
 func apart(r rune) rune {
 	switch {
 	case r < 0x1100:
@@ -53,11 +53,11 @@ func apart(r rune) rune {
 	return r
 }
 
-// maxShown bounds the bytes of a text that are looked at to draw it.
+// maxShown bounds the bytes of a text that are used to draw it.
 const maxShown = 4096
 
-// width is how many cells a text takes, escape sequences aside, counted as most
-// terminals and Bubble Tea count: character by character.
+// width returns the cells of a text without its escape sequences, counted by character as
+// most terminals and Bubble Tea do.
 func width(s string) int { return ansi.StringWidthWc(s) }
 
 // fit cuts or pads a text, which may hold styles, to exactly w cells.
@@ -82,8 +82,8 @@ func (m *model) right(s string, w int) string {
 	return m.fit(s, w)
 }
 
-// sides puts one text at the left and one at the right of w cells; the left one is
-// cut where there is no room.
+// sides puts one text at the left and one at the right of w cells. The left one is cut if
+// there is no room.
 func (m *model) sides(left, right string, w int) string {
 	r := width(right)
 	if r+2 > w {
@@ -97,8 +97,8 @@ func (m *model) wrap(s string, w int) []string {
 	return strings.Split(ansi.WrapWc(s, max(1, w), ""), "\n")
 }
 
-// cellText makes a text from outside harmless for a cell, of which it looks at no more
-// than can be seen: a name may have megabytes.
+// cellText makes a text from outside safe for a cell of w cells. It uses no more than can be
+// seen: a name may have megabytes.
 func (m *model) cellText(s string, w int) string {
 	if most := 16*w + 16; len(s) > most { // a letter with its accents has at most so many bytes
 		s = s[:most]
@@ -106,10 +106,10 @@ func (m *model) cellText(s string, w int) string {
 	return m.clean(s)
 }
 
-// plainText takes the styles out of a text.
+// plainText removes the styles from a text.
 func plainText(s string) string { return ansi.Strip(s) }
 
-// thousands writes 84512 as 84,512.
+// thousands formats 84512 as 84,512.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	sign := ""
@@ -122,7 +122,7 @@ func thousands(n int) string {
 	return sign + s
 }
 
-// when is a text, or nothing.
+// when returns a text, or "".
 func when(is bool, text string) string {
 	if is {
 		return text
@@ -130,7 +130,7 @@ func when(is bool, text string) string {
 	return ""
 }
 
-// short writes a number in at most five cells: 9,999, 99999, 123k, 12M.
+// short formats a number in at most five cells: 9,999, 99999, 123k, 12M.
 func short(n int) string {
 	switch {
 	case n < 10_000:
@@ -145,7 +145,7 @@ func short(n int) string {
 	return strconv.Itoa(min(n/1_000_000_000, 9999)) + "G"
 }
 
-// took writes how long something took that is over: 0.4s, else as clock.
+// took formats a duration that is over: 0.4s, from one second on as clock.
 func took(d time.Duration) string {
 	switch {
 	case d <= 0 || d >= time.Second:
@@ -156,7 +156,7 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("0.%ds", d/(100*time.Millisecond))
 }
 
-// clock writes a time that runs: 0:42, 1:12:04, 3d 04:10. At most nine cells below 1000 days.
+// clock formats a duration that runs: 0:42, 1:12:04, 3d 04:10. At most nine cells below 1000 days.
 func clock(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)
 	switch h := s / 3600; {
@@ -169,8 +169,7 @@ func clock(d time.Duration) string {
 	}
 }
 
-// span writes how long something takes, as exactly as a person wants to know it: 42s,
-// 12m, 34h10, 12d, 3y. At most six cells.
+// span formats a duration in at most six cells: 42s, 12m, 34h10, 12d, 3y.
 func span(d time.Duration) string {
 	switch d = max(0, d); {
 	case d < time.Minute:
@@ -188,7 +187,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dy", d/(365*24*time.Hour))
 }
 
-// delay writes how long a round trip takes: 0.7ms, 12ms, 1.2s.
+// delay formats a round-trip time: 0.7ms, 12ms, 1.2s.
 func delay(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -206,7 +205,7 @@ func delay(d time.Duration) string {
 	return span(d)
 }
 
-// size writes a number of bytes in units of 1024: 512, 40K, 1.5G, 64G. At most five cells.
+// size formats a number of bytes in units of 1024: 512, 40K, 1.5G, 64G. At most five cells.
 func size(n int64) string {
 	if n < 1024 {
 		return strconv.FormatInt(max(0, n), 10)
@@ -223,8 +222,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.0f", v) + "BKMGTPE"[unit:unit+1]
 }
 
-// peak writes the most memory that a job has used: <16M when it is no more than what
-// cannot be told apart.
+// peak formats the peak memory of a job: <16M up to the smallest measurable amount.
 func peak(n int64) string {
 	if n > 0 && n <= jobs.MemoryFloor {
 		return "<" + size(jobs.MemoryFloor)
@@ -232,7 +230,7 @@ func peak(n int64) string {
 	return size(n)
 }
 
-// pace writes a rate in the unit that suits it: 12/s, 41/min, 3.5/h.
+// pace formats a rate in a fitting unit: 12/s, 41/min, 3.5/h.
 func pace(perSecond float64) string {
 	number := func(v float64) string {
 		if v < 9.95 {
@@ -251,7 +249,7 @@ func pace(perSecond float64) string {
 	return number(perSecond*3600) + "/h"
 }
 
-// percent never says 100% of what is not whole, nor 0.0% of what has begun.
+// percent formats a share. It is 100% only for the whole, and 0.0% only for nothing.
 func percent(part, whole int) string {
 	if whole <= 0 {
 		return "-"
@@ -263,7 +261,7 @@ func percent(part, whole int) string {
 	return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10)
 }
 
-// plural writes a number of things: "1 job", "1,200 jobs".
+// plural formats a number of things: "1 job", "1,200 jobs".
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -271,7 +269,7 @@ func plural(n int, thing string) string {
 	return thousands(n) + " " + thing + "s"
 }
 
-// waitingWord describes what an empty pane waits for.
+// waitingWord describes what an empty pane waits for; none: it has nothing to show.
 func (m *model) waitingWord(none string) string {
 	switch {
 	case m.pic == nil && m.lookErr != nil:
