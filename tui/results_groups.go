@@ -157,7 +157,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 			if c.Name == "jobs" {
 				col.rank = 4
 			}
-			if i >= len(g.by)+2 { // the first figure is kept longest
+			if i >= len(g.by)+2 { // the first metric is kept longest
 				col.rank += (i - len(g.by) - 2) / 6
 			}
 			col.rank = min(col.rank, maxRank) // no room is spared for names, which groups do not have
@@ -287,7 +287,7 @@ func resultCommands() []command {
 		{name: "result", args: "NAME[=HOW]", help: "a column of what jobs printed: acc, acc=json:test.accuracy, acc=re:(..), acc=file:PATH; -acc takes it away", do: shown((*resultsPane).commandResult)},
 		{name: "group", args: "[COLUMNS [min N]]", help: "results by group: C,gamma min 3 leaves out groups with fewer than 3 jobs that succeeded; alone: jobs again", words: names, do: shown((*resultsPane).commandGroup)},
 		{name: "best", args: "[COLUMN:max]", help: "mark the best result: acc:max, loss:min; alone: none", words: (*model).bestWords, do: shown((*resultsPane).commandBest)},
-		{name: "pivot", args: "[ROWS COLUMNS [FIGURE]]", help: "a heat map: C gamma acc, or acc:max, sd, min, median, count; alone: what the run has", words: names, do: shown((*resultsPane).commandPivot)},
+		{name: "pivot", args: "[ROWS COLUMNS [METRIC]]", help: "a heat map: C gamma acc, or acc:max, sd, min, median, count; alone: what the run has", words: names, do: shown((*resultsPane).commandPivot)},
 	}
 }
 
@@ -315,7 +315,7 @@ func (p *resultsPane) commandResult(_ *model, arg string) error {
 	name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
 	name = strings.TrimSpace(name)
 	if name == "" {
-		return errors.New("which figure? acc, acc=json:accuracy, acc=re:Accuracy: ([0-9.]+)")
+		return errors.New("which metric? acc, acc=json:accuracy, acc=re:Accuracy: ([0-9.]+)")
 	}
 	had := len(p.metrics)
 	p.metrics = slices.DeleteFunc(slices.Clone(p.metrics), func(f string) bool {
@@ -370,7 +370,7 @@ func (p *resultsPane) commandBest(_ *model, arg string) error {
 func (p *resultsPane) commandPivot(_ *model, arg string) error {
 	words := strings.FieldsFunc(arg, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
 	if n := len(words); n != 0 && n != 2 && n != 3 {
-		return errors.New("rows, columns and a figure: C gamma acc")
+		return errors.New("rows, columns, and a metric: C gamma acc")
 	}
 	if len(words) > 1 {
 		if err := p.known(words[:2]...); err != nil {

@@ -105,8 +105,8 @@ func TestResultsAsk(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"group D": "there is no column", "best acc": "acc:max or acc:min", "sort nonsense": "there is no column", "pivot C": "rows, columns and a figure",
-		"result": "which figure?", "result -x": "was not added", "group C min x": "no number of jobs", "pivot C D acc": "there is no column",
+		"group D": "there is no column", "best acc": "acc:max or acc:min", "sort nonsense": "there is no column", "pivot C": "rows, columns, and a metric",
+		"result": "which metric?", "result -x": "was not added", "group C min x": "no number of jobs", "pivot C D acc": "there is no column",
 	} {
 		if err := typed(t, m, line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)

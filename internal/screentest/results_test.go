@@ -61,7 +61,7 @@ func TestResultsOfAGrid(t *testing.T) {
 	x.until(`acc, max: seed down, C across, over gamma`)
 	x.sameRows("--pivot", "seed", "C", "acc:max")
 	x.press("h", `sort:acc`)
-	x.press("?", `h  a heat map of a figure`)
+	x.press("?", `h  a heat map of a metric`)
 }
 
 // command types a command.

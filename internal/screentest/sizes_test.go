@@ -104,11 +104,11 @@ func TestKindsOfTerminal(t *testing.T) {
 		{"screen", "screen-256color", "A=b", "", nil},
 		{"tmux", "tmux-256color", "A=b", "", nil},
 		{"linux", "linux", "A=b", "", nil},
-		{"no colour", "xterm-256color", "NO_COLOR=1", "", func(t *testing.T, x *terminal) {
+		{"no color", "xterm-256color", "NO_COLOR=1", "", func(t *testing.T, x *terminal) {
 			shown := x.tmux("capture-pane", "-p", "-e")
-			for _, colour := range []string{"\x1b[31", "\x1b[32", "\x1b[33", "\x1b[36", ";31", ";32", ";33", ";36", "\x1b[38"} {
-				if strings.Contains(shown, colour) {
-					t.Errorf("there is colour, %q", colour)
+			for _, color := range []string{"\x1b[31", "\x1b[32", "\x1b[33", "\x1b[36", ";31", ";32", ";33", ";36", "\x1b[38"} {
+				if strings.Contains(shown, color) {
+					t.Errorf("there is color, %q", color)
 				}
 			}
 		}},
