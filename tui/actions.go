@@ -21,7 +21,7 @@ func (m *model) jobKeys() []binding {
 		key("c", when(!m.over(), "cancel"), "cancel: a queued job at once, else it asks first", (*model).cancelSelected).when(onJobs),
 		key("r", "requeue", "run again what is over", (*model).requeueSelected).when(onJobs),
 		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).when(onJobs),
-		key("w", "why", "why is it not running, or what is it doing", (*model).whyCurrent).when(onJobs),
+		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).why)).when(onJobs),
 		key("+ =", "", "more urgent: its priority number gets smaller", func(m *model) tea.Cmd { return m.prioritize(-1, true) }).when(onJobs),
 		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).when(onJobs),
 	)
@@ -53,7 +53,7 @@ func (m *model) targets() jobs.Ranges {
 	}
 	which := m.selection()
 	if len(which) == 0 {
-		m.complain("there is no job under the cursor yet")
+		m.complain(noJob)
 	}
 	return which
 }
@@ -214,7 +214,7 @@ func (m *model) acted(a runview.Action) {
 func (m *model) editCurrent() tea.Cmd {
 	r, ok := m.job()
 	if !ok {
-		m.complain("there is no job under the cursor yet")
+		m.complain(noJob)
 		return nil
 	}
 	if m.focus().hold(); m.slid() {

@@ -398,15 +398,6 @@ func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.D
 	})
 }
 
-func (m *model) whyCurrent() tea.Cmd {
-	r, ok := m.job()
-	if !ok {
-		m.complain("there is no job under the cursor yet")
-		return nil
-	}
-	return m.why(r.ID)
-}
-
 // why shows why a job is not running, in the dispatcher's own words.
 func (m *model) why(id jobs.ID) tea.Cmd {
 	return m.detail(id, func(m *model, d *runview.Detail) tea.Cmd {

@@ -26,8 +26,7 @@ func (p *blankPane) title(*model) string { return p.name }
 func (p *blankPane) draw(m *model, w, h int, focused bool) []string {
 	return []string{fmt.Sprintf("(%s, %d x %d)", p.name, w, h)}
 }
-func (p *blankPane) ask(*model, *runview.Ask) {}
-func (p *blankPane) keys() []binding          { return nil }
+func (p *blankPane) keys() []binding { return nil }
 
 // change is a source like sample, whose pictures are changed by f.
 func change(f func(*runview.Picture)) *fakeSource {

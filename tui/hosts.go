@@ -47,8 +47,6 @@ func (p *hostsPane) state(m *model) string {
 	return s
 }
 
-func (p *hostsPane) ask(*model, *runview.Ask) {}
-
 // hosts returns the hosts and their names in the order in which they are shown.
 func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
 	if m.pic == nil {

@@ -11,7 +11,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/runview"
 )
 
 // input is a line to type: a filter, a command, a job's command. enter takes it, esc
@@ -182,15 +181,9 @@ func (p *input) recall(by int) {
 
 func (p *input) draw(m *model, w, h int) []string {
 	out := []string{styleBold.Render(p.prompt) + p.text.view(m, w-width(p.prompt))}
-	switch {
-	case p.wrong != "":
-		for _, l := range m.wrap(m.g.phase[runview.Failed]+" "+m.clean(p.wrong), w-2) {
-			out = append(out, " "+styleBad.Render(l))
-		}
-	default:
-		out = append(out, p.offers(m, w))
-	}
-	if p.note != nil && p.wrong == "" {
+	if p.wrong != "" {
+		out = append(out, m.wrong(p.wrong, w)...)
+	} else if out = append(out, p.offers(m, w)); p.note != nil {
 		out = append(out, p.note(m, w)...)
 	}
 	return out[:min(len(out), max(1, h))]
@@ -432,11 +425,7 @@ func (m *model) filterNote(l *list, text string, w int) []string {
 		return []string{styleFaint.Render(" " + m.g.cut)}
 	}
 	if wrong != "" {
-		var out []string
-		for _, line := range m.wrap(m.g.phase[runview.Failed]+" "+m.clean(wrong), w-2) {
-			out = append(out, " "+styleBad.Render(line))
-		}
-		return out
+		return m.wrong(wrong, w)
 	}
 	if p := m.result; l == &p.list && p.groups.on && !p.heat.on && p.table.Groups != nil {
 		return []string{styleFaint.Render(" " + plural(len(p.table.Groups.Rows)+p.table.Groups.More, "group"))}

@@ -243,6 +243,7 @@ type pane interface {
 // noPane has nothing under its cursor.
 type noPane struct{}
 
+func (noPane) ask(*model, *runview.Ask)           {}
 func (noPane) see(*model)                         {}
 func (noPane) state(*model) string                { return "" }
 func (noPane) click(*model, int)                  {}

@@ -249,8 +249,8 @@ func (m *model) listed(l *list) string {
 // jobListKeys are the first keys of a list of jobs.
 func jobListKeys() []binding {
 	return grouped("Jobs",
-		key("enter", "detail", "details of a job: command, attempts with reasons, files", (*model).detailCurrent),
-		key("l", "log", "its output: follow, search, wrap, stdout and stderr", (*model).logCurrent),
+		key("enter", "detail", "details of a job: command, attempts with reasons, files", onCurrent((*model).openDetail)),
+		key("l", "log", "its output: follow, search, wrap, stdout and stderr", onCurrent((*model).openOutput)),
 	)
 }
 
@@ -271,19 +271,19 @@ func (l *list) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 	})...)
 }
 
-func (m *model) detailCurrent() tea.Cmd {
-	if r, ok := m.job(); ok {
-		return m.openDetail(r.ID)
+// onCurrent returns the action of a key on the job under the cursor.
+func onCurrent(do func(*model, jobs.ID) tea.Cmd) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		r, ok := m.job()
+		if !ok {
+			m.complain(noJob)
+			return nil
+		}
+		return do(m, r.ID)
 	}
-	return nil
 }
 
-func (m *model) logCurrent() tea.Cmd {
-	if r, ok := m.job(); ok {
-		return m.openOutput(r.ID)
-	}
-	return nil
-}
+const noJob = "there is no job under the cursor yet"
 
 // selectCurrent selects the job under the cursor, or takes it out, and goes on to the next.
 func (l *list) selectCurrent(m *model) tea.Cmd {

@@ -291,9 +291,7 @@ func (p *resultsPane) notes(m *model, w int) []string {
 		wrong = t.Page.Wrong
 	}
 	if wrong != "" {
-		for _, l := range m.wrap(m.g.phase[runview.Failed]+" "+m.clean(wrong), w-2) {
-			out = append(out, " "+styleBad.Render(l))
-		}
+		out = m.wrong(wrong, w)
 	}
 	var parts []string
 	if p.read[0] < p.read[1] {

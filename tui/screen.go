@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -77,35 +76,24 @@ func show(ctx context.Context, m *model) (Left, error) {
 	o := &m.opt
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	caught := func() os.Signal { return nil }
+	caught := func() os.Signal { // the signal that ended ctx; nil: none
+		var s caughtSignal
+		errors.As(context.Cause(ctx), &s)
+		return s.Signal
+	}
 	if o.Signals {
 		signals := make(chan os.Signal, 4)
 		signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-		var first atomic.Pointer[os.Signal]
-		caught = func() os.Signal {
-			if s := first.Load(); s != nil {
-				return *s
-			}
-			return nil
-		}
-		stop := make(chan struct{})
-		ended := make(chan struct{})
+		defer func() { signal.Stop(signals); close(signals) }()
 		go func() {
-			defer close(ended)
-			for {
-				select {
-				case s := <-signals:
-					if m.lent.Load() != nil && (s == syscall.SIGINT || s == syscall.SIGQUIT) { // typed to the program that has the terminal
-						continue
-					}
-					first.Store(&s)
-					cancel(errors.New(s.String()))
-				case <-stop:
+			for s := range signals {
+				typed := s == syscall.SIGINT || s == syscall.SIGQUIT
+				if typed && m.lent.Load() != nil { // to the program that has the terminal
+					continue
 				}
-				return
+				cancel(caughtSignal{s})
 			}
 		}()
-		defer func() { signal.Stop(signals); close(stop); <-ended }()
 	}
 	m.look = newLooker(ctx, o.Source)
 	w := &watched{model: m, end: cancel}
@@ -136,6 +124,11 @@ func show(ctx context.Context, m *model) (Left, error) {
 	}
 	return left, nil
 }
+
+// caughtSignal is the cause of the end of a context.
+type caughtSignal struct{ os.Signal }
+
+func (s caughtSignal) Error() string { return s.String() }
 
 // awaitEnd waits for the screen to end; once ctx has ended, for at most patience.
 func awaitEnd(ctx context.Context, ended <-chan error) (err error, stuck bool) {

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // clean makes a text from a job, a host, or a user safe to show (rule 10).
@@ -95,6 +96,15 @@ func (m *model) sides(left, right string, w int) string {
 // wrap breaks a text into lines of at most w cells, between words where there are any.
 func (m *model) wrap(s string, w int) []string {
 	return strings.Split(ansi.WrapWc(s, max(1, w), ""), "\n")
+}
+
+// wrong returns the lines of an error that stands in place of a result.
+func (m *model) wrong(text string, w int) []string {
+	lines := m.wrap(m.g.phase[runview.Failed]+" "+m.clean(text), w-2)
+	for i, l := range lines {
+		lines[i] = " " + styleBad.Render(l)
+	}
+	return lines
 }
 
 // cellText makes a text from outside safe for a cell of w cells. It uses no more than can be
