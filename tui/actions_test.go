@@ -287,11 +287,9 @@ func TestRefusals(t *testing.T) {
 // resume work.
 func TestKeysWhenNobodyDispatches(t *testing.T) {
 	for _, life := range []runview.RunStatus{runview.StatusStopped, runview.StatusCrashed} {
-		src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-			p := samplePicture(ask)
+		src := change(func(p *runview.Picture) {
 			p.Status, p.Over = life, "stopped"
-			return p, nil
-		}}
+		})
 		m, _ := screenOn(t, src, aQueued, 100, 40)
 		if hints := m.hintsRow(); strings.Contains(hints, "cancel") || strings.Contains(hints, "pause") {
 			t.Errorf("the footer offers what cannot be done: %s", hints)
@@ -317,18 +315,14 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 
 // While a finished job is edited, the screen does not say that it is already queued.
 func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
-	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(ask)
-		if ask.Focus != 0 {
-			r := sampleRow(1)
-			r.ID, r.Phase = ask.Focus, runview.Failed
-			p.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: "false"}}
+	src := change(func(p *runview.Picture) {
+		if p.Detail != nil {
+			p.Detail.Row.Phase, p.Detail.Spec = runview.Failed, &jobs.Spec{Command: "false"}
 			if p.Jobs != nil {
-				p.Jobs.Rows = []runview.Row{r}
+				p.Jobs.Rows = []runview.Row{p.Detail.Row}
 			}
 		}
-		return p, nil
-	}}
+	})
 	m := newScreen(t, src, 80, 24)
 	finish(t, m, m.edit(50120))
 	text := plain(m)

@@ -258,13 +258,11 @@ func TestHistoryAndErrors(t *testing.T) {
 // terminal must not see are kept, and shown as pictures.
 func TestEditKeepsEveryCharacter(t *testing.T) {
 	const command = "for i in 1 2\ndo\techo \"$i \x1b[31m\" 日本\ndone"
-	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(ask)
+	src := change(func(p *runview.Picture) {
 		if p.Detail != nil {
 			p.Detail.Command = command
 		}
-		return p, nil
-	}}
+	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)
 	do(t, m, "e")
 	shows(t, m, "␊do echo")

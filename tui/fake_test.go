@@ -204,12 +204,14 @@ func plain(m *model) string {
 func golden(t *testing.T, m *model, name string) {
 	t.Helper()
 	checkSize(t, m, name)
-	got := plain(m)
+	checkGolden(t, plain(m), name)
+}
+
+// checkGolden compares a text with testdata/golden/NAME.txt.
+func checkGolden(t *testing.T, got, name string) {
+	t.Helper()
 	file := filepath.Join("testdata", "golden", name+".txt")
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -179,8 +179,7 @@ func harmless(t *testing.T, m *model, what string) {
 // boxes and lines to type, the screen stays a screen.
 func TestHostileQuestionsAndLines(t *testing.T) {
 	for i, text := range append(hostile, strings.Repeat("日本語 \x1b[2J", hugeText)) {
-		src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-			p := samplePicture(ask)
+		src := change(func(p *runview.Picture) {
 			if p.Jobs != nil {
 				for k := range p.Jobs.Rows {
 					r := &p.Jobs.Rows[k]
@@ -192,8 +191,7 @@ func TestHostileQuestionsAndLines(t *testing.T) {
 			if p.Detail != nil {
 				p.Detail.Why, p.Detail.Command, p.Detail.Row.Phase = text, text, runview.Failed
 			}
-			return p, nil
-		}}
+		})
 		src.weight = runview.Weight{Running: 1}
 		src.answer = func(runview.Action) (*runview.Answer, error) { return nil, &runview.Refused{Why: text} }
 		size := [][2]int{{40, 10}, {80, 24}}[i%2]
@@ -211,15 +209,13 @@ func TestHostileQuestionsAndLines(t *testing.T) {
 // The parts of a joined emoji are shown beside each other. All terminals agree on the
 // width of the parts, so every row has the width of the screen.
 func TestJoinedEmoji(t *testing.T) {
-	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(ask)
+	src := change(func(p *runview.Picture) {
 		if p.Jobs != nil {
 			for i := range p.Jobs.Rows {
 				p.Jobs.Rows[i].Title = "👩🏽‍🚀 lands 🏳️‍🌈 ❤️‍🔥 1️⃣ ok"
 			}
 		}
-		return p, nil
-	}}
+	})
 	for _, s := range sizes {
 		m := newScreen(t, src, s[0], s[1])
 		checkSize(t, m, "emoji")

@@ -2,8 +2,6 @@ package tui
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +28,7 @@ func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 			t.Fatal(err)
 		}
 		m.pic = pic
-		p.(interface{ see(*model) }).see(m)
+		p.see(m)
 	}
 	for _, l := range p.draw(m, w, h, true) {
 		if n := width(l); n > w {
@@ -38,20 +36,7 @@ func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 		}
 		b.WriteString(strings.TrimRight(ansi.Strip(l), " ") + "\n")
 	}
-	file := filepath.Join("testdata", "golden", name+".txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.String() != string(want) {
-		t.Errorf("%s differs from its golden screen (-update writes it anew):\n%s", name, b.String())
-	}
+	checkGolden(t, b.String(), name)
 }
 
 // allPhases is a source whose list has a job in each phase, with the things that rows

@@ -315,13 +315,11 @@ func TestSelecting(t *testing.T) {
 
 // `/` filters while it is typed, after a pause; what is wrong is said in place.
 func TestFilterLine(t *testing.T) {
-	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(ask)
+	src := change(func(p *runview.Picture) {
 		if p.Jobs != nil && strings.Contains(p.Jobs.Filter, "stat:") {
 			p.Jobs.Wrong, p.Jobs.Rows, p.Jobs.Matched, p.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
 		}
-		return p, nil
-	}}
+	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)
 	typed := func() {
 		if l, ok := m.modal.(*input); ok {
