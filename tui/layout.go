@@ -235,7 +235,7 @@ type pane interface {
 
 	// Of panes with a job under the cursor:
 	hasJobs() bool                        // keys on jobs work here
-	current(m *model) (runview.Row, bool) // the job; false: it is not known
+	current(m *model) (runview.Row, bool) // the job; false: it is not known, or there is none
 	picked() jobs.Ranges                  // the selected jobs
 	hold()                                // keeps the cursor on its job
 }
@@ -243,18 +243,20 @@ type pane interface {
 // noPane has nothing under its cursor.
 type noPane struct{}
 
-func (noPane) ask(*model, *runview.Ask)           {}
-func (noPane) see(*model)                         {}
-func (noPane) state(*model) string                { return "" }
-func (noPane) click(*model, int)                  {}
-func (noPane) clear() bool                        { return false }
-func (noPane) choose() *choices                   { return nil }
-func (noPane) slipped(*model) (*slip, string)     { return nil, "" }
-func (noPane) copied(*model) (string, string)     { return "", "" }
-func (noPane) hasJobs() bool                      { return false }
-func (noPane) current(*model) (runview.Row, bool) { return runview.Row{}, false }
-func (noPane) picked() jobs.Ranges                { return nil }
-func (noPane) hold()                              {}
+func (noPane) ask(*model, *runview.Ask)       {}
+func (noPane) see(*model)                     {}
+func (noPane) state(*model) string            { return "" }
+func (noPane) click(*model, int)              {}
+func (noPane) clear() bool                    { return false }
+func (noPane) choose() *choices               { return nil }
+func (noPane) slipped(*model) (*slip, string) { return nil, "" }
+func (noPane) copied(*model) (string, string) { return "", "" }
+func (noPane) hasJobs() bool                  { return false }
+func (noPane) picked() jobs.Ranges            { return nil }
+func (noPane) hold()                          {}
+
+// current returns the job under the cursor of the list of jobs: commands are about it.
+func (noPane) current(m *model) (runview.Row, bool) { return m.jobs.job() }
 
 // tab is one of the five views.
 type tab int

@@ -85,7 +85,7 @@ func (l *list) job() (runview.Row, bool) {
 	return *r, true
 }
 
-// take takes a page in; false: the cursor's job is not in the list any more.
+// take replaces the page. It returns false if the cursor's job is not in the list any more.
 func (l *list) take(p *runview.Page) bool {
 	if p == nil || !l.fits(p) {
 		return true
@@ -246,7 +246,7 @@ func (m *model) listed(l *list) string {
 	return s
 }
 
-// jobListKeys are the first keys of a list of jobs.
+// jobListKeys returns the keys on a job of a list.
 func jobListKeys() []binding {
 	return grouped("Jobs",
 		key("enter", "detail", "details of a job: command, attempts with reasons, files", onCurrent((*model).openDetail)),
@@ -254,7 +254,7 @@ func jobListKeys() []binding {
 	)
 }
 
-// listKeys are the other keys of a list of jobs.
+// listKeys returns the keys on a list of jobs.
 func (l *list) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 	return append(grouped("List",
 		key("/", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
@@ -294,7 +294,7 @@ func (l *list) selectCurrent(m *model) tea.Cmd {
 	return nil
 }
 
-// matchedAll is what a filter matches.
+// matchedAll holds the jobs that a filter matches.
 type matchedAll struct {
 	filter string
 	which  jobs.Ranges
@@ -350,7 +350,7 @@ type selection struct {
 
 func (s *selection) has(id jobs.ID) bool { return s.which.Has(id) }
 
-// toggle takes a job in, or out.
+// toggle adds a job, or removes it.
 func (s *selection) toggle(id jobs.ID) {
 	if !s.has(id) {
 		s.add(jobs.One(id))
@@ -372,7 +372,7 @@ func (s *selection) toggle(id jobs.ID) {
 	s.set(rest)
 }
 
-// add takes more jobs in.
+// add adds jobs.
 func (s *selection) add(more jobs.Ranges) { s.set(jobs.Union(s.which, more)) }
 
 func (s *selection) set(which jobs.Ranges) { s.which, s.n = which, which.Count() }
@@ -388,7 +388,7 @@ type slip struct {
 	at   time.Time
 }
 
-// watch takes a page in and notes whether that moves the cursor.
+// watch replaces the page and notes whether that moves the cursor.
 func (l *list) watch(m *model, p *runview.Page) {
 	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil { // it is being typed: what it was stays
 		l.wrong, l.wrongOf, l.waits, l.outdated = p.Wrong, p.Filter, false, false

@@ -126,10 +126,7 @@ func (m *model) complain(text string) {
 
 // job returns the job under the cursor of the focused pane, else of the list of jobs.
 func (m *model) job() (runview.Row, bool) {
-	if p := m.focus(); p.hasJobs() {
-		return p.current(m)
-	}
-	return m.jobs.current(m)
+	return m.focus().current(m)
 }
 
 // focus returns the pane that gets the keys.

@@ -78,12 +78,7 @@ func (p *outputPane) pump(m *model) tea.Cmd {
 // aim determines which file to show, and starts again if it is another one.
 func (p *outputPane) aim(m *model) {
 	if !p.fixed {
-		var r runview.Row
-		if list := m.panes[m.tab]; list.hasJobs() {
-			r, _ = list.current(m)
-		} else {
-			r, _ = m.jobs.current(m)
-		}
+		r, _ := m.panes[m.tab].current(m)
 		if r.ID != p.job {
 			p.job, p.pick, p.file, p.chosen, p.mute = r.ID, 0, jobs.FileOut, false, false
 		}

@@ -83,7 +83,14 @@ func (p *resultsPane) showsRows() bool { return !p.heat.on && !p.groups.on }
 
 func (p *resultsPane) hasJobs() bool { return p.showsRows() }
 
-func (p *resultsPane) current(m *model) (runview.Row, bool) { return p.job() }
+// current returns no job while groups or a heat map are shown: no command acts on a job that
+// is not seen.
+func (p *resultsPane) current(m *model) (runview.Row, bool) {
+	if !p.showsRows() {
+		return runview.Row{}, false
+	}
+	return p.job()
+}
 
 // slipped is only about rows: keys on groups and cells change nothing.
 func (p *resultsPane) slipped(m *model) (*slip, string) {
@@ -113,7 +120,9 @@ func (p *resultsPane) click(m *model, row int) {
 	switch {
 	case p.heat.on:
 	case p.groups.on:
-		p.groups.click(p.groups.common(p.table), row)
+		if row > 0 {
+			p.groups.move(p.table, p.groups.top+row-1-p.groups.at)
+		}
 	default:
 		p.list.click(m, row)
 	}

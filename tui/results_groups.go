@@ -83,7 +83,7 @@ func (g *groupsView) take(m *model, t *runview.Table) {
 		return
 	}
 	g.put(keys, g.at)
-	g.held = g.held && g.at > 0
+	g.held = g.at > 0
 }
 
 func (g *groupsView) move(t *runview.Table, by int) {

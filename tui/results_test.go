@@ -418,3 +418,17 @@ func typed(t *testing.T, m *model, line string) error {
 	refresh(t, m)
 	return err
 }
+
+// While groups or a heat map are shown, a command without an argument is about no job.
+func TestCommandsNeedAJobThatIsSeen(t *testing.T) {
+	for _, key := range []string{"m", "h"} {
+		src := sweep(t)
+		m := newResults(t, src, 120, 30, false)
+		do(t, m, key)
+		if r, ok := m.job(); ok {
+			t.Errorf("%s: commands are about job %d", key, r.ID)
+		}
+		enter(t, m, "cancel")
+		same(t, src)
+	}
+}
