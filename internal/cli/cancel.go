@@ -28,11 +28,10 @@ func (a *app) cancelCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cancel [flags] RUN [JOBS...]",
 		GroupID: groupRun,
-		Short:   "End jobs of a run, or all of them",
-		Long: `End jobs of a run: queued ones are taken out, running ones are ended with all their processes,
-and those that are over are left alone. JOBS are numbers and ranges, such as 3 9-17; without JOBS and --where
-every job is meant, and the dispatcher ends with them. Without a dispatcher this command takes the run over, ends
-the jobs, and leaves.`,
+		Short:   "Cancel jobs of a run, or all of them",
+		Long: `Cancel jobs of a run: queued jobs will not run, running jobs are ended with all their processes, and finished
+jobs stay as they are. JOBS are numbers and ranges, such as 3 9-17. Without JOBS and --where, all jobs are canceled,
+and the dispatcher ends. If nobody dispatches the run, this command takes it over, ends the jobs, and exits.`,
 		Example: `dcs-tui cancel sweep-20260314-1502 --yes
 dcs-tui cancel sweep-20260314-1502 3 9-17
 dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
@@ -43,12 +42,15 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&sel.all, "all", false, "every job, as without JOBS")
+	fs.BoolVar(&sel.all, "all", false, "all jobs, as without JOBS")
 	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
-	opt.flags(cmd)
-	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE to use instead of the run's own")
+	endGroup(fs, titleWhich)
+	fs.StringVar(&f.hosts, "hosts", "", "inventory `FILE` to use instead of the run's own")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
-	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
+	f.forceFlag(fs)
+	endGroup(fs, "Taking the run over")
+	opt.flags(cmd)
+	endGroup(fs, "Confirmation and output")
 	return cmd
 }
 
@@ -63,9 +65,9 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	some := sel.named != nil || len(sel.where) > 0
 	switch {
 	case some && sel.all:
-		return text.Errorf("--all says everything: leave the rest out")
+		return text.Errorf("--all cannot be combined with JOBS or --where")
 	case !some && opt.json:
-		return text.Errorf("--json says what became of some jobs: of all of them status --json does")
+		return text.Errorf("--json needs JOBS or --where; dcs-tui status --json shows what became of all jobs")
 	}
 	table, err := wholeTable(run)
 	if err != nil {

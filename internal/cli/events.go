@@ -39,10 +39,9 @@ func (a *app) eventsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "events [flags] [RUN]",
 		GroupID: groupLook,
-		Short:   "Events of a run",
-		Long: `Print everything that happened in a run, in the order in which it was recorded, a line each: who dispatched it,
-each attempt of each job, what became of hosts, and what people asked for. No dispatcher is needed, none is
-disturbed. ` + runHelp,
+		Short:   "Print the events of a run",
+		Long: `Print the recorded events of a run, one per line, in the order in which they were recorded: its dispatchers,
+attempts of jobs, changes of hosts, and requests of people. It works with and without a dispatcher. ` + runHelp,
 		Example: `dcs-tui events --job 17
 dcs-tui events --host ws04 --since 2h
 dcs-tui events --follow --json | jq -r .text`,
@@ -56,11 +55,11 @@ dcs-tui events --follow --json | jq -r .text`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.jobs, "job", "", "only of these JOBS, such as 17 or 3,9-17")
-	fs.StringVar(&f.host, "host", "", "only of the host NAME, and of what ran there")
-	fs.StringVar(&f.since, "since", "", "only from TIME on: as long ago as 30m or 2h, or a date and time")
-	fs.BoolVar(&follow, "follow", false, "follow new events while the run is dispatched")
-	fs.BoolVar(&asJSON, "json", false, "one JSON object an event")
+	fs.StringVar(&f.jobs, "job", "", "only events of `JOBS`, such as 17 or 3,9-17")
+	fs.StringVar(&f.host, "host", "", "only events of the host `NAME`, and of attempts there")
+	fs.StringVar(&f.since, "since", "", "only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
+	fs.BoolVar(&follow, "follow", false, "print new events, too, for as long as the run is dispatched")
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object per event")
 	cmd.RegisterFlagCompletionFunc("job", cobra.NoFileCompletions)
 	cmd.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions)
 	cmd.RegisterFlagCompletionFunc("host", completeRunHosts)

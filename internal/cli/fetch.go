@@ -36,10 +36,10 @@ func (a *app) fetchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "fetch [flags] [RUN] [JOBS...]",
 		GroupID: groupLook,
-		Short:   "Copy outputs here that only their hosts have",
-		Long: `Copy what jobs have printed, and how their attempts ended, from hosts that do not see the run directory into that
-directory, through their links. JOBS are numbers and ranges, such as 3 9-17; by default the outputs of all attempts
-that are over are copied. What is here is not copied again, so the same command continues an interrupted fetch. ` + runHelp,
+		Short:   "Copy outputs from hosts into the run directory",
+		Long: `Copy the outputs and exit statuses of attempts into the run directory from hosts that do not see that directory.
+JOBS are numbers and ranges, such as 3 9-17; by default all finished attempts are copied. Files that are already
+here are not copied again, so the same command continues an interrupted fetch. ` + runHelp,
 		Example: `dcs-tui fetch
 dcs-tui fetch sweep-20260314-1502 --failed
 dcs-tui fetch sweep-20260314-1502 3 9-17
@@ -50,11 +50,14 @@ dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.sel.failed, "failed", false, "only of jobs that failed or timed out")
+	fs.BoolVar(&f.sel.failed, "failed", false, "only jobs that failed or timed out")
 	fs.StringArrayVar(&f.sel.where, "where", nil, whereHelp)
-	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE that says how to reach the hosts (else as the run read it)")
+	endGroup(fs, titleWhich)
+	fs.StringVar(&f.hosts, "hosts", "", "inventory `FILE` with the addresses of the hosts (default: as the run read it)")
 	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
-	fs.BoolVar(&f.json, "json", false, "one JSON object on stdout that says what was copied")
+	endGroup(fs, titleHosts)
+	fs.BoolVar(&f.json, "json", false, "print what was copied as one JSON object on stdout")
+	endGroup(fs, titleOutput)
 	return cmd
 }
 

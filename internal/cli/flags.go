@@ -46,29 +46,22 @@ type runFlags struct {
 	queues        queueFlags
 }
 
-// screenFlags adds the flags that control what this invocation shows.
-func (f *runFlags) screenFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.noTUI, "no-tui", false, "lines instead of the screen, and this process dispatches")
-	fs.BoolVar(&f.json, "json", false, "one JSON object a finished job on stdout, in completion order")
-	fs.BoolVar(&f.output, "output", false, "print each job's stdout, whole, when it ends; with --json as a field of its result")
-	fs.StringVar(&f.joblog, "joblog", "", "write GNU parallel's job log to FILE")
-	f.screen.flags(fs)
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of the jitter")
-	fs.MarkHidden("seed")
-}
-
-// newRunFlags adds the flags of the commands that make a run, except hostFlags.
+// newRunFlags adds the flags of the commands that make a run. file is what their argument is.
 func (f *runFlags) newRunFlags(fs *pflag.FlagSet, file string) {
 	fs.SetNormalizeFunc(parallelName)
+	f.hostFlags(fs)
+	f.slotFlags(fs)
+	f.queues.flags(fs)
+	f.newJobFlags(fs)
 	f.jobFlags(fs)
-	f.policyFlags(fs)
+	f.failureFlags(fs)
+	fs.StringVar(&f.name, "name", "", "`NAME` of the run (default: made from the "+file+"'s name and the time)")
+	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in `DIRECTORY` instead of dcs-runs/NAME")
 	f.endFlags(fs)
-	f.screenFlags(fs)
-	fs.BoolVarP(&f.order, "keep-order", "k", false, "print output in the order of the jobs; implies --output")
-	fs.BoolVar(&f.tag, "tag", false, "begin each line of output with the job's values, or its name, and a tab; implies --output")
-	fs.BoolVar(&f.shuf, "shuf", false, "run the jobs in random order")
-	fs.StringVar(&f.name, "name", "", "NAME of the run (made from the "+file+"'s name and the time)")
-	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in DIRECTORY instead of dcs-runs/NAME")
+	f.outputFlags(fs)
+	fs.BoolVarP(&f.order, "keep-order", "k", false, "print output in the order of the jobs (implies --output)")
+	fs.BoolVar(&f.tag, "tag", false, "begin each line of output with the job's values or name, and a tab (implies --output)")
+	endGroup(fs, titleOutput)
 }
 
 // checkNewRun checks the flags before anything is read.
@@ -91,71 +84,110 @@ func (f *runFlags) checkNewRun() error {
 	return nil
 }
 
-// hostFlags adds the flags that select hosts and how they are used.
+// Titles of groups of flags that several commands have.
+const (
+	titleHosts  = "Hosts"
+	titleWhich  = "Which jobs"
+	titleJobs   = "Jobs and their files"
+	titleRun    = "The run"
+	titleOutput = "Output"
+)
+
+// hostFlags adds the flags that select hosts and control connections to them.
 func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	hostsFlag(fs, &f.hosts)
-	fs.StringVar(&f.HostList, "host", "", "run on HOST,... instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
+	fs.StringVar(&f.HostList, "host", "", "run on `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
-	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of HOST,... that sees the run directory: it takes the run over if this one dies")
-	fs.Var(countFlag(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
-	fs.Var(&f.Tokens, "tokens", "NAME=N,...: jobs hold at most N tokens of a kind, such as licenses, over all hosts; else as [tokens] of the inventory says")
-	fs.VarP(checkedFlag(&f.Slots, "n|-n", parseSlots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for its cores less N")
-	fs.Var(delaySecondsFlag(&f.Delay), "delay", "at least this TIME between two starts, over all hosts")
-	fs.Var(durationFlag(&f.BackoffCap), "backoff-cap", "longest delay between two attempts to connect to a host (1m)")
-	fs.Var(durationFlag(&f.GiveUp), "give-up", "end when no host could be used for this TIME (10m)")
-	fs.Var(durationFlag(&f.Buffer), "buffer", "keep hosts supplied for this TIME without this machine, such as 30m for a laptop that will sleep")
+	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of `HOST,...`, which must see the run directory: it takes the run over if this one dies")
+	fs.Var(durationFlag(&f.BackoffCap), "backoff-cap", "longest delay between two attempts to connect to a host (default 1m)")
+	fs.Var(durationFlag(&f.GiveUp), "give-up", "end the run when no host has been usable for this TIME (default 10m)")
+	endGroup(fs, titleHosts)
+}
+
+// slotFlags adds the flags that control how many jobs run at once.
+func (f *runFlags) slotFlags(fs *pflag.FlagSet) {
+	fs.VarP(checkedFlag(&f.Slots, "N|-N", parseSlots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for all cores but N")
+	fs.Var(countFlag(&f.MaxSlots), "max-slots", "use at most N slots at once, over all hosts (default: no limit)")
+	fs.Var(&f.Tokens, "tokens", "let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
+	fs.Var(durationFlag(&f.HalfLife), "half-life", "half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
+	fs.Var(runShareFlag(&f.RunShare), "run-share", "weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
+	fs.Var(delayFlag(&f.Delay), "delay", "minimum TIME between two job starts, over all hosts")
+	fs.Var(durationFlag(&f.Buffer), "buffer", "send hosts enough jobs to work for this TIME without this machine, such as 30m for a laptop that will sleep")
+	endGroup(fs, "How much runs at once")
 }
 
 // hostsFlag adds the flag that names the inventory.
 func hostsFlag(fs *pflag.FlagSet, file *string) {
-	fs.StringVar(file, "hosts", "", "inventory FILE (else ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
+	fs.StringVar(file, "hosts", "", "inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
 }
 
 // sshFlags adds the flags of every command that connects to hosts.
 func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
-	fs.StringVar(config, "ssh-config", "", "read FILE instead of ~/.ssh/config")
-	fs.BoolVar(acceptNew, "accept-new", false, "remember the key of a host that is not known yet (a changed key always stops)")
+	fs.StringVar(config, "ssh-config", "", "read `FILE` instead of ~/.ssh/config")
+	fs.BoolVar(acceptNew, "accept-new", false, "accept and store the key of a host that is not known yet (a changed key is always refused)")
+}
+
+// newJobFlags adds the flags for the environment of jobs, which is fixed when the run is made.
+func (f *runFlags) newJobFlags(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` for the jobs; NAME alone passes the current value and stores only its hash")
+	fs.StringVar(&f.Setup, "setup", "", "shell `LINE` to run before each job, in the same shell, such as: module load cuda")
+	fs.StringArrayVar(&f.send, "send", nil, "copy `PATH[:DEST]` to each host, and again when it changes; each job runs in a directory of its own that has it")
+	fs.StringArrayVar(&f.returns, "return", nil, "copy files that match `PATTERN`, such as out/*.csv, back here before a job counts as succeeded")
+	fs.BoolVar(&f.keepFiles, "keep-files", false, "leave the files of jobs on the hosts")
+	fs.StringVar(&f.Cwd, "cwd", "", "run the jobs in `DIRECTORY` (default: this one)")
+	fs.StringVar(&f.Shell, "shell", "", "`SHELL` that runs the jobs (default /bin/sh)")
+	fs.BoolVar(&f.shuf, "shuf", false, "run the jobs in random order")
+}
+
+// jobFlags adds the flags for the processes of jobs.
+func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
+	fs.Var(durationFlag(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
+	fs.Var(warnFlag(&f.Warn), "warn-signal", "send SIGNAL, such as USR1@60s, to processes of a job that handle it, this TIME before its timeout, the end of its allocation, or the stop of its host")
+	fs.BoolVar(&f.KeepChildren, "keep-children", false, "do not end processes that jobs leave behind")
+	endGroup(fs, titleJobs)
+}
+
+// failureFlags adds the flags for retries and lost hosts. Options of a job replace them.
+func (f *runFlags) failureFlags(fs *pflag.FlagSet) {
+	f.Tries, f.Copies = 3, 2
+	fs.Var(triesFlag(&f.Tries), "tries", "maximum number of attempts of a job")
+	fs.Var(optionalDelayFlag(&f.RetryDelay), "retry-delay", "wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
+	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "retry jobs that timed out")
+	fs.Var(checkedFlag(&f.RetryOn, "QUERY", parseFailures), "retry-on", "retry only failures that match QUERY, such as 'exit=137 or cause=timeout'")
+	fs.Var(checkedFlag(&f.NoRetryOn, "QUERY", parseFailures), "no-retry-on", "do not retry failures that match QUERY, such as 'exit<3'")
+	fs.Var(growthFlag(&f.TimeoutGrowth), "timeout-growth", "multiply the timeout of a job by FACTOR after each failure")
+	fs.Var(growthFlag(&f.MemGrowth), "mem-growth", "multiply mem= of a job by FACTOR after each failure, up to the memory of the largest host")
+	fs.IntVar(&f.MaxPostpone, "max-postpone", 100, "run a job that exits with 75 again later, at most `N` times, without counting a try; 0: 75 is a failure")
+	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost", "requeue the jobs of a lost host, or wait for the host (default requeue)")
+	fs.BoolVar(&f.Speculate, "speculate", false, "run jobs on a second host, too, when slots are free; the first success counts")
+	fs.Var(triesFlag(&f.Copies), "copies", "with --speculate: maximum number of attempts of a job at the same time, within its tries")
+	fs.Var(checkedFlag(&f.Halt, "N|N%|WHEN,WHAT=N", parseHalt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; soon,success=N and soon,done=N count others")
+	endGroup(fs, "When something fails")
 }
 
 // endFlags adds the flags that control when and how the run ends.
 func (f *runFlags) endFlags(fs *pflag.FlagSet) {
-	fs.Var(checkedFlag(&f.Halt, "n|n%|when,what=n", parseHalt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running ones, soon,success=1 and soon,done=N count others")
-	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain (finish what runs) or cancel")
-	fs.BoolVar(&f.KeepOpen, "keep-open", false, "wait for more jobs until dcs-tui submit --end says that none will come")
-	fs.StringVar(&f.OnDone, "on-done", "", "shell COMMAND to run when the run ends; sees DCS_RUN, DCS_RUN_DIR, DCS_STATE and counts such as DCS_FAILED")
+	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain finishes running jobs, cancel ends them (default drain)")
+	fs.BoolVar(&f.KeepOpen, "keep-open", false, "wait for more jobs until dcs-tui submit --end declares the last one")
+	fs.StringVar(&f.OnDone, "on-done", "", "shell `COMMAND` to run when the run ends; its environment has DCS_RUN, DCS_RUN_DIR, DCS_STATE, and counts such as DCS_FAILED")
+	endGroup(fs, titleRun)
 }
 
-// jobFlags adds the flags for the environment of jobs, which is fixed when the run is made.
-func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.env, "env", nil, "set NAME=VALUE for the jobs; NAME alone passes the current value and stores only its hash")
-	fs.StringVar(&f.Setup, "setup", "", "LINE of shell before each job, in the same shell, such as: module load cuda")
-	fs.StringArrayVar(&f.send, "send", nil, "copy PATH[:DEST] to each host, again when it changes, and give it to every job, which then runs in a directory of its own")
-	fs.StringArrayVar(&f.returns, "return", nil, "copy the files here that match PATTERN, such as out/*.csv, before a job counts as succeeded")
-	fs.BoolVar(&f.keepFiles, "keep-files", false, "leave the files of jobs on the hosts")
-	fs.StringVar(&f.Cwd, "cwd", "", "DIRECTORY that the jobs run in (this one)")
-	fs.StringVar(&f.Shell, "shell", "", "SHELL that runs the jobs (/bin/sh)")
+// forceFlag adds the flag that takes a run over from a dispatcher.
+func (f *runFlags) forceFlag(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.force, "force", false, "take the run over even if its dispatcher may be alive; that dispatcher can then change nothing more")
 }
 
-// policyFlags adds the flags that hold for jobs without options of their own.
-func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
-	f.Tries = 3
-	fs.Var(triesFlag(&f.Tries), "tries", "at most N attempts of a job in all")
-	fs.Var(delayFlag(&f.RetryDelay), "retry-delay", "wait this TIME before a retry on the same host; 0 turns it off (default: from the run time, at most 1m)")
-	fs.Var(durationFlag(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
-	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
-	fs.Var(checkedFlag(&f.RetryOn, "query", parseFailures), "retry-on", "try a job again only after failures that match the QUERY, such as 'exit=137 or cause=timeout'")
-	fs.Var(checkedFlag(&f.NoRetryOn, "query", parseFailures), "no-retry-on", "do not try a job again after failures that match the QUERY, such as 'exit<3'")
-	fs.Var(growthFlag(&f.TimeoutGrowth), "timeout-growth", "multiply a job's timeout by FACTOR after each failure")
-	fs.Var(growthFlag(&f.MemGrowth), "mem-growth", "multiply a job's mem= by FACTOR after each failure, up to what the largest host has")
-	fs.Var(warnFlag(&f.Warn), "warn-signal", "send SIGNAL@TIME, such as USR1@60s, to a job's processes that handle it so long before its timeout, the end of its allocation, or the stop of its host")
-	fs.IntVar(&f.MaxPostpone, "max-postpone", 100, "a job that exits with 75 is run again later, at most N times, without using up a try; 0: 75 is a failure")
-	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
-	fs.BoolVar(&f.Speculate, "speculate", false, "run jobs on a second host too when slots are free: the first success counts")
-	f.Copies = 2
-	fs.Var(triesFlag(&f.Copies), "copies", "with --speculate: at most N attempts of a job at a time, within its tries")
-	fs.Var(durationFlag(&f.HalfLife), "half-life", "half-life of fair-share usage: slot time that a queue has used counts half after this TIME (1h)")
-	fs.Var(runShareFlag(&f.RunShare), "run-share", "weight N of this run among your runs on hosts that they share (1), or off: share no slots with other runs and users")
-	fs.BoolVar(&f.KeepChildren, "keep-children", false, "leave processes alive that jobs left behind")
+// outputFlags adds the flags that control what this invocation shows.
+func (f *runFlags) outputFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.noTUI, "no-tui", false, "print lines instead of showing the screen, and dispatch in this process")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object per finished job on stdout, in completion order")
+	fs.BoolVar(&f.output, "output", false, "print the whole stdout of each job when it ends; with --json, as a field of its result")
+	fs.StringVar(&f.joblog, "joblog", "", "write a job log in GNU parallel's format to `FILE`")
+	f.screen.flags(fs)
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of the jitter")
+	fs.MarkHidden("seed")
+	endGroup(fs, titleOutput)
 }
 
 // options are the settings of a run. run.toml keeps those that were given.
@@ -226,9 +258,10 @@ type queueFlags struct {
 func (q *queueFlags) flags(fs *pflag.FlagSet) {
 	q.share, q.priority = perQueue{low: 1, high: jobs.MaxShare}, perQueue{low: math.MinInt32, high: math.MaxInt32}
 	q.slots = perQueue{low: 1, high: jobs.MaxSlots}
-	fs.Var(&q.share, "share", "QUEUE=N: the queue gets slot time in proportion to N (1); a file of several is a queue of its name")
-	fs.Var(&q.priority, "queue-priority", "QUEUE=N: queues with a smaller N go first, whatever the shares are (0)")
-	fs.Var(&q.slots, "queue-slots", "QUEUE=N: the jobs of the queue occupy at most N slots, over all hosts (no limit)")
+	fs.Var(&q.share, "share", "give the queue slot time in proportion to N (default 1); each of several files is a queue of its name")
+	fs.Var(&q.priority, "queue-priority", "start jobs of queues with a smaller N first, whatever the shares are (default 0)")
+	fs.Var(&q.slots, "queue-slots", "use at most N slots for the queue, over all hosts (default: no limit)")
+	endGroup(fs, "Queues")
 }
 
 func (q *queueFlags) empty() bool { return len(q.share.of)+len(q.priority.of)+len(q.slots.of) == 0 }
@@ -357,54 +390,45 @@ func absoluteFlags(fs *pflag.FlagSet) error {
 	return nil
 }
 
-// minGroupedFlags is the number of flags from which the help of a command arranges them in
-// groups.
-const minGroupedFlags = 20
+// flagGroup is the annotation with the title of the group of a flag in the help.
+const flagGroup = "group"
 
-// flagGroups arranges the flags of the commands that dispatch a run. A flag in no group is
-// shown at the end.
-var flagGroups = []struct{ title, names string }{
-	{"Choose combinations", "count search ask trials minimize maximize limit"},
-	{"Hosts", "hosts host ssh-config accept-new standby-on backoff-cap give-up"},
-	{"How much runs at once", "jobs max-slots tokens queue-slots share queue-priority half-life run-share delay buffer"},
-	{"Jobs and their files", "env setup cwd shell send return keep-files timeout warn-signal keep-children shuf"},
-	{"When something fails", "tries retry-delay retry-timeouts retry-on no-retry-on timeout-growth mem-growth max-postpone on-lost speculate copies halt"},
-	{"The run", "name run-dir dry-run keep-open on-interrupt on-done force standby background"},
-	{"Output and screen", "no-tui json output keep-order tag joblog ascii mouse"},
-}
-
-// flagUsages returns the lines of help for flags, wrapped to width columns (0: not
-// wrapped), in groups if there are many.
-func flagUsages(fs *pflag.FlagSet, width int) string {
-	n := 0
+// endGroup puts the flags that have been added since its last call into a group.
+func endGroup(fs *pflag.FlagSet, title string) {
 	fs.VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			n++
+		if f.Annotations[flagGroup] == nil {
+			_ = fs.SetAnnotation(f.Name, flagGroup, []string{title}) // the flag exists
 		}
 	})
-	if n < minGroupedFlags {
-		return fs.FlagUsagesWrapped(width)
-	}
-	var b strings.Builder
-	rest := map[string]bool{}
-	fs.VisitAll(func(f *pflag.Flag) { rest[f.Name] = true })
-	group := func(title string, has func(name string) bool) {
-		part := pflag.NewFlagSet("", pflag.ContinueOnError)
-		part.SortFlags = fs.SortFlags
-		fs.VisitAll(func(f *pflag.Flag) {
-			if rest[f.Name] && has(f.Name) {
-				part.AddFlag(f)
+}
+
+// flagUsages returns the help of flags by group, wrapped to width columns (0: not wrapped). The
+// groups have the order of their first flags. Flags without a group come last.
+func flagUsages(fs *pflag.FlagSet, width int) string {
+	var titles []string
+	groups := map[string]*pflag.FlagSet{}
+	fs.VisitAll(func(f *pflag.Flag) {
+		title := strings.Join(f.Annotations[flagGroup], "")
+		if groups[title] == nil {
+			groups[title] = pflag.NewFlagSet("", pflag.ContinueOnError)
+			groups[title].SortFlags = fs.SortFlags
+			if title != "" {
+				titles = append(titles, title)
 			}
-		})
-		part.VisitAll(func(f *pflag.Flag) { delete(rest, f.Name) })
-		if part.HasAvailableFlags() {
-			b.WriteString(title + part.FlagUsagesWrapped(width))
+		}
+		groups[title].AddFlag(f)
+	})
+	var b strings.Builder
+	for _, title := range titles {
+		if group := groups[title]; group.HasAvailableFlags() {
+			b.WriteString("\n " + title + ":\n" + group.FlagUsagesWrapped(width))
 		}
 	}
-	for _, g := range flagGroups {
-		names := strings.Fields(g.names)
-		group("\n "+g.title+":\n", func(name string) bool { return slices.Contains(names, name) })
+	if rest := groups[""]; rest != nil && rest.HasAvailableFlags() {
+		if len(titles) > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(rest.FlagUsagesWrapped(width))
 	}
-	group("\n", func(string) bool { return true })
 	return b.String()
 }

@@ -44,13 +44,18 @@ func (v *flagValue[T]) Set(s string) error {
 
 // durationFlag takes a duration as the jobs file does: 90s, 30m, 1d.
 func durationFlag(to *time.Duration) *flagValue[time.Duration] {
-	return &flagValue[time.Duration]{to, "duration", jobs.ParseDuration, time.Duration.String}
+	return &flagValue[time.Duration]{to, "TIME", jobs.ParseDuration, time.Duration.String}
 }
 
-// delayFlag takes a duration, or 0. The pointer stays nil if the flag is not given.
-func delayFlag(to **time.Duration) *flagValue[*time.Duration] {
+// delayFlag takes a duration, or 0.
+func delayFlag(to *time.Duration) *flagValue[time.Duration] {
+	return &flagValue[time.Duration]{to, "TIME", jobs.ParseDelay, time.Duration.String}
+}
+
+// optionalDelayFlag is delayFlag with a pointer that stays nil if the flag is not given.
+func optionalDelayFlag(to **time.Duration) *flagValue[*time.Duration] {
 	parse := func(s string) (*time.Duration, error) { d, err := jobs.ParseDelay(s); return &d, err }
-	return &flagValue[*time.Duration]{to, "duration", parse, (*time.Duration).String}
+	return &flagValue[*time.Duration]{to, "TIME", parse, (*time.Duration).String}
 }
 
 // ageFlag takes a duration that has a unit: 30 alone could mean days, and prune removes
@@ -62,7 +67,7 @@ func ageFlag(to *time.Duration) *flagValue[time.Duration] {
 		}
 		return jobs.ParseDuration(s)
 	}
-	return &flagValue[time.Duration]{to, "duration", parse, time.Duration.String}
+	return &flagValue[time.Duration]{to, "TIME", parse, time.Duration.String}
 }
 
 // ageText returns an age in words: "30 days", "36 hours".
@@ -87,7 +92,7 @@ func countFlag(to *int) *flagValue[int] {
 		}
 		return n, nil
 	}
-	return &flagValue[int]{to, "n", parse, strconv.Itoa}
+	return &flagValue[int]{to, "N", parse, strconv.Itoa}
 }
 
 // triesFlag takes as many tries as the option of a jobs file does.
@@ -106,7 +111,7 @@ func triesFlag(to *int) *flagValue[int] {
 
 // sizeFlag takes a size in bytes as the jobs file does: 500M, 8G.
 func sizeFlag(to *int64) *flagValue[int64] {
-	return &flagValue[int64]{to, "size", jobs.ParseSize, jobs.FormatSize}
+	return &flagValue[int64]{to, "SIZE", jobs.ParseSize, jobs.FormatSize}
 }
 
 // checkedFlag takes a text that parse reads without an error.
@@ -144,20 +149,6 @@ func parseHalt(s string) (h sched.Halt, err error) {
 	return h, nil
 }
 
-// delaySecondsFlag is durationFlag for --delay, where a number without a unit is in seconds,
-// as in GNU parallel.
-func delaySecondsFlag(to *time.Duration) *flagValue[time.Duration] {
-	v := durationFlag(to)
-	parse := v.parse
-	v.parse = func(s string) (time.Duration, error) {
-		if n, err := strconv.ParseFloat(s, 64); err == nil && n >= 0 && n < 1e6 {
-			return time.Duration(n * float64(time.Second)), nil
-		}
-		return parse(s)
-	}
-	return v
-}
-
 // parseSlots reads --jobs: a number of slots, -N for all cores but N, or 100% for all cores.
 func parseSlots(s string) (hosts.SlotRule, error) {
 	digits, less := strings.CutPrefix(s, "-")
@@ -188,7 +179,7 @@ func newChoice(to *string, words ...string) *choiceFlag {
 		}
 		return s, nil
 	}
-	return &choiceFlag{flagValue[string]{to, "word", parse, func(s string) string { return s }}, words}
+	return &choiceFlag{flagValue[string]{to, strings.Join(words, "|"), parse, func(s string) string { return s }}, words}
 }
 
 // perQueue is a flag QUEUE=N that may be given several times.
@@ -205,7 +196,7 @@ func (v *perQueue) String() string {
 	}
 	return strings.Join(parts, ",")
 }
-func (v *perQueue) Type() string { return "queue=n" }
+func (v *perQueue) Type() string { return "QUEUE=N" }
 func (v *perQueue) Set(s string) error {
 	i := strings.LastIndexByte(s, '=')
 	if i < 0 {
@@ -228,7 +219,7 @@ func (v *perQueue) Set(s string) error {
 // tokenCounts is a flag NAME=N,... that may be given several times.
 type tokenCounts []jobs.Token
 
-func (v *tokenCounts) Type() string { return "name=n,..." }
+func (v *tokenCounts) Type() string { return "NAME=N,..." }
 func (v *tokenCounts) String() string {
 	return strings.ReplaceAll((&jobs.Options{Tokens: *v}).TokenText(), ":", "=")
 }
@@ -251,7 +242,7 @@ const notShared = -1
 const runShareEnv = "DCS_TUI_RUN_SHARE"
 
 func runShareFlag(to *int) *flagValue[int] {
-	return &flagValue[int]{to, "N", parseRunShare, func(n int) string {
+	return &flagValue[int]{to, "N|off", parseRunShare, func(n int) string {
 		if n == notShared {
 			return "off"
 		}
@@ -373,7 +364,7 @@ func growthFlag(to *float64) *flagValue[float64] {
 		}
 		return f, nil
 	}
-	return &flagValue[float64]{to, "factor", parse, func(f float64) string { return fmt.Sprint(f) }}
+	return &flagValue[float64]{to, "FACTOR", parse, func(f float64) string { return fmt.Sprint(f) }}
 }
 
 // warning is the signal that warns a job of its end, and how long before.
@@ -397,5 +388,5 @@ func warnFlag(to *warning) *flagValue[warning] {
 		return w, err
 	}
 	text := func(w warning) string { return jobs.SignalName(w.signal) + "@" + w.before.String() }
-	return &flagValue[warning]{to, "signal@time", parse, text}
+	return &flagValue[warning]{to, "SIGNAL@TIME", parse, text}
 }

@@ -46,10 +46,10 @@ func (a *app) gridCmd() *cobra.Command {
 		Use:     "grid [flags] TEMPLATE",
 		GroupID: groupRun,
 		Short:   "Run a command for all combinations of parameters",
-		Long: `Run a command for all combinations of parameters. A template has a command with parameters in brackets, [C] or
-[1], and a line of values for each of them; - reads it from standard input. --search, or a line @search, tries
-some points of continuous ranges instead of all combinations. Everything else is as with run. docs/grid.md and docs/search.md
-explain templates and searches.`,
+		Long: `Run a command for all combinations of parameters. A template has a command with parameters in brackets, such as
+[C] or [1], and a line with the values of each; - reads the template from standard input. With --search, or an
+@search line, a search chooses some points of continuous ranges instead. Everything else works as in dcs-tui run.
+docs/grid.md and docs/search.md explain templates and searches.`,
 		Example: `# svm.txt, 30 jobs:
 #   svm -train -kernel rbf -C [1] -gamma [2]
 #   [1] 0.001, 0.01, 0.1, 1, 10, 100
@@ -72,15 +72,15 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.dryRun, "dry-run", false, "print the commands, one a line, and start nothing")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print the commands, one per line, and start nothing")
 	fs.BoolVar(&f.count, "count", false, "print the number of jobs, and start nothing")
-	fs.Var(newChoice(&f.search, grid.SearchMethods...), "search", "let METHOD choose the combinations: "+strings.Join(grid.SearchMethods, ", "))
-	fs.StringVar(&f.ask, "ask", "", "let COMMAND, an optimizer that speaks lines of JSON, choose the combinations")
-	fs.IntVar(&f.trials, "trials", 0, "number of combinations of a search")
-	fs.StringVar(&f.minimize, "minimize", "", "METRIC that a search makes small")
-	fs.StringVar(&f.maximize, "maximize", "", "METRIC that a search makes large")
-	fs.Var(countFlag(&f.limit), "limit", "refuse a product of more than N jobs without @where or @sample")
-	f.hostFlags(fs)
+	fs.Var(newChoice(&f.search, grid.SearchMethods...), "search", "let `METHOD` choose the combinations: "+strings.Join(grid.SearchMethods, ", "))
+	fs.StringVar(&f.ask, "ask", "", "let `COMMAND`, an optimizer that reads and writes lines of JSON, choose the combinations")
+	fs.IntVar(&f.trials, "trials", 0, "let a search choose `N` combinations")
+	fs.StringVar(&f.minimize, "minimize", "", "let a search minimize `METRIC`")
+	fs.StringVar(&f.maximize, "maximize", "", "let a search maximize `METRIC`")
+	fs.Var(countFlag(&f.limit), "limit", "refuse a template of more than N combinations without @where or @sample")
+	endGroup(fs, "Combinations")
 	f.newRunFlags(fs, "template")
 	return cmd
 }

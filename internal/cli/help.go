@@ -58,9 +58,10 @@ func manCmd() *cobra.Command {
 		Hidden:                true,
 		Args:                  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, c := range append(cmd.Root().Commands(), cmd.Root()) {
+			forEachCommand(cmd.Root(), func(c *cobra.Command) {
 				c.Long = wrapParagraphs(c.Long, 0) // man breaks lines itself
-			}
+				c.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
+			})
 			page, err := mango.NewManPage(1, cmd.Root())
 			if err != nil {
 				return err
@@ -68,6 +69,14 @@ func manCmd() *cobra.Command {
 			_, err = fmt.Fprint(cmd.OutOrStdout(), page.Build(&manual{Document: roff.NewDocument()}))
 			return err
 		},
+	}
+}
+
+// forEachCommand calls f for a command and everything below it.
+func forEachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, c := range cmd.Commands() {
+		forEachCommand(c, f)
 	}
 }
 

@@ -23,8 +23,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	for _, width := range []int{0, 80, 100, 120} {
 		root := newApp().root()
 		setUpHelp(root, width)
-		var each func(cmd *cobra.Command)
-		each = func(cmd *cobra.Command) {
+		forEachCommand(root, func(cmd *cobra.Command) {
 			var b bytes.Buffer
 			cmd.SetOut(&b)
 			if err := cmd.Help(); err != nil {
@@ -34,7 +33,8 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			want := []string{words(cmd.Long)}
 			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 				if !f.Hidden {
-					want = append(want, words(f.Usage))
+					_, usage := pflag.UnquoteUsage(f)
+					want = append(want, words(usage))
 				}
 			})
 			for _, text := range want {
@@ -48,60 +48,46 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 					t.Errorf("%s, %d columns: %q", cmd.CommandPath(), width, row)
 				}
 			}
-			for _, sub := range cmd.Commands() {
-				each(sub)
-			}
-		}
-		each(root)
+		})
 	}
 }
 
-// Every flag of a command with many flags is in exactly one group of the help.
-func TestFlagGroups(t *testing.T) {
-	group := map[string]string{"help": "at the end"}
-	for _, g := range flagGroups {
-		for _, name := range strings.Fields(g.names) {
-			if group[name] != "" {
-				t.Errorf("--%s is in the groups %q and %q", name, group[name], g.title)
-			}
-			group[name] = g.title
+// The help of every command has a paragraph and examples. The flags of a command that has more than a few
+// are in groups.
+func TestHelpIsComplete(t *testing.T) {
+	const maxUngrouped = 6
+	root := newApp().root()
+	forEachCommand(root, func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
 		}
-	}
-	known := map[string]bool{}
-	for _, cmd := range newApp().root().Commands() {
-		n := 0
+		if cmd.Short == "" || cmd.Long == "" || cmd.Example == "" {
+			t.Errorf("%s: the help has the short text %q, the long text %q, and the examples %q", cmd.CommandPath(), cmd.Short, cmd.Long, cmd.Example)
+		}
+		n, loose := 0, []string(nil)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			known[f.Name] = true
-			if !f.Hidden {
-				n++
+			if f.Hidden {
+				return
+			}
+			n++
+			if f.Annotations[flagGroup] == nil {
+				loose = append(loose, f.Name)
 			}
 		})
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if n >= minGroupedFlags && !f.Hidden && group[f.Name] == "" {
-				t.Errorf("%s --%s is in no group of flagGroups", cmd.Name(), f.Name)
-			}
-		})
-	}
-	for name := range group {
-		if !known[name] && name != "help" {
-			t.Errorf("--%s of flagGroups is a flag of no command", name)
+		if n > maxUngrouped && len(loose) > 0 {
+			t.Errorf("%s has %d flags, and these are in no group: %v", cmd.CommandPath(), n, loose)
 		}
-	}
+	})
 }
 
 // The help of a command has one short paragraph.
 func TestHelpIsShort(t *testing.T) {
 	const most = 500
-	var each func(cmd *cobra.Command)
-	each = func(cmd *cobra.Command) {
+	forEachCommand(newApp().root(), func(cmd *cobra.Command) {
 		if long := cmd.Long; len(long) > most || strings.Contains(long, "\n\n") || strings.HasSuffix(long, "\n") {
 			t.Errorf("%s: the long help has %d characters, want one paragraph of at most %d:\n%s", cmd.CommandPath(), len(long), most, long)
 		}
-		for _, sub := range cmd.Commands() {
-			each(sub)
-		}
-	}
-	each(newApp().root())
+	})
 }
 
 var updateCommands = flag.Bool("update", false, "write docs/commands")
@@ -146,25 +132,18 @@ func commandPages() map[string][]byte {
 	pages, shorts := map[string][]byte{}, map[string]string{}
 	root := newApp().root()
 	setUpHelp(root, 100)
-	var each func(cmd *cobra.Command)
-	each = func(cmd *cobra.Command) {
-		for _, sub := range cmd.Commands() {
-			switch {
-			case sub.Hidden || sub.Name() == "help" || sub.Name() == "completion":
-			case sub.HasSubCommands():
-				each(sub)
-			default:
-				var help bytes.Buffer
-				sub.SetOut(&help)
-				sub.InitDefaultHelpFlag()
-				_ = sub.Help() // a buffer takes everything
-				path := strings.TrimPrefix(sub.CommandPath(), "dcs-tui ")
-				shorts[path] = sub.Short
-				pages[pageOf(path)] = fmt.Appendf(nil, "# %s\n\n```text\n%s\n```\n", path, strings.TrimSpace(help.String()))
-			}
+	forEachCommand(root, func(cmd *cobra.Command) {
+		if cmd.Hidden || cmd.HasSubCommands() {
+			return
 		}
-	}
-	each(root)
+		var help bytes.Buffer
+		cmd.SetOut(&help)
+		cmd.InitDefaultHelpFlag()
+		_ = cmd.Help() // a buffer takes everything
+		path := strings.TrimPrefix(cmd.CommandPath(), "dcs-tui ")
+		shorts[path] = cmd.Short
+		pages[pageOf(path)] = fmt.Appendf(nil, "# %s\n\n```text\n%s\n```\n", path, strings.TrimSpace(help.String()))
+	})
 	index := []byte("# Commands\n\nThese pages are made from the help of the program (`dcs-tui COMMAND --help`).\n\n| | |\n|---|---|\n")
 	for _, path := range slices.Sorted(maps.Keys(shorts)) {
 		index = fmt.Appendf(index, "| [%s](%s) | %s |\n", path, pageOf(path), shorts[path])

@@ -25,9 +25,14 @@ func (a *app) hostsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "hosts",
 		GroupID: groupHost,
-		Short:   "The machines of the inventory, and of a run",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    needsCommand,
+		Short:   "List and check hosts, and change the hosts of a run",
+		Long: `List and check the hosts of the inventory, or change the hosts of a run: add and remove hosts, drain them, and set
+their slots.`,
+		Example: `dcs-tui hosts init ws[01-30]
+dcs-tui hosts check
+dcs-tui hosts drain sweep-20260314-1502 ws03`,
+		Args: cobra.ArbitraryArgs,
+		RunE: needsCommand,
 	}
 	cmd.AddCommand(a.hostsListCmd(), a.hostsCheckCmd(), a.hostsInitCmd(), a.instancesCmd())
 	for _, c := range hostRequestCommands {
@@ -43,8 +48,10 @@ func (a *app) hostsListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [flags] [HOST...]",
 		Short: "List the hosts of the inventory",
-		Long: `List the hosts of the inventory and what dcs-tui may use of them. Nothing connects to them unless
---now is given: then each host is asked for its load and for the runs and users that have slots.`,
+		Long: `List the hosts of the inventory and what dcs-tui may use of them. With --now, connect to each host and print its
+load, and which runs and users have slots there.`,
+		Example: `dcs-tui hosts list
+dcs-tui hosts list --now ws01 ws02`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			inv, err := a.loadInventory(file)
@@ -78,7 +85,7 @@ func (a *app) hostsListCmd() *cobra.Command {
 	}
 	hostsFlag(cmd.Flags(), &file)
 	sshFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
-	cmd.Flags().BoolVar(&now, "now", false, "connect, and show load and who uses the hosts")
+	cmd.Flags().BoolVar(&now, "now", false, "connect to the hosts, and print their load and users")
 	return cmd
 }
 
@@ -207,11 +214,13 @@ func (a *app) instancesCmd() *cobra.Command {
 	var end bool
 	cmd := &cobra.Command{
 		Use:   "instances [flags] [RUN...]",
-		Short: "List the instances of providers, and terminate leftovers",
-		Long: `List the instances that the providers of the inventory know, and which run of ./dcs-runs, or of the RUNs, each belongs
-to. An instance is dangling if the dispatcher of its run is proved to be gone. To keep its jobs and outputs,
-resume the run instead of terminating the instance. docs/providers.md explains more. The exit code is 1 if an instance could
-not be listed or terminated.`,
+		Short: "List the instances of providers, and terminate dangling ones",
+		Long: `List the instances of the providers in the inventory, and the run in ./dcs-runs, or of RUNs, that each belongs to. An
+instance is dangling if the dispatcher of its run is gone. To keep its jobs and outputs, resume the run instead of
+terminating the instance. docs/providers.md explains more. The exit code is 1 if instances could not be listed or
+terminated.`,
+		Example: `dcs-tui hosts instances
+dcs-tui hosts instances --terminate`,
 		ValidArgsFunction: completeRuns,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.runInstances(file, args, end)

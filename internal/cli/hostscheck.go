@@ -23,10 +23,12 @@ func (a *app) hostsCheckCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check [flags] [HOST...]",
-		Short: "Connect to the hosts and say what is wrong with them",
-		Long: `Connect to the hosts, all at once, and print what each of them has, what is wrong with the others, and how to
-correct it. Nothing is left there but the copy of the program that the next run needs. The exit code is 0 if all
-hosts are usable, else 1.`,
+		Short: "Connect to the hosts and report their problems",
+		Long: `Connect to all hosts at once. For each usable host, print its slots, load, memory, and disk space; for each other
+host, print what is wrong and how to correct it. Only a copy of this program stays there, for the next run. The
+exit code is 0 if all hosts are usable, else 1.`,
+		Example: `dcs-tui hosts check
+dcs-tui hosts check --hosts lab.toml ws01 ws02`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			inv, err := a.loadInventory(file)
@@ -42,7 +44,7 @@ hosts are usable, else 1.`,
 	}
 	hostsFlag(cmd.Flags(), &file)
 	sshFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a host")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per host")
 	return cmd
 }
 

@@ -31,12 +31,11 @@ func (a *app) hostsInitCmd() *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{
 		Use:   "init [flags] [HOST...]",
-		Short: "Write an inventory of your ssh hosts after a check",
-		Long: `Write an inventory: of the HOSTs, each [SLOTS/][USER@]HOST[:PORT] where HOST may have a
-range such as ws[01-30]; of a list of them (--from); or else of the Host lines without
-patterns of ~/.ssh/config. Each host is connected to first. Unusable hosts are written
-as comments, with the reason. An existing file is never changed. If no host is usable,
-nothing is written, and the exit code is 1.`,
+		Short: "Check your ssh hosts and write an inventory of them",
+		Long: `Connect to hosts, and write an inventory of them. Each HOST is [SLOTS/][USER@]HOST[:PORT], and may have a range such
+as ws[01-30]. Without HOSTs and --from, the hosts are the Host entries without patterns of ~/.ssh/config. Unusable
+hosts are written as comments with the reason. An existing file is never changed. If no host is usable, nothing is
+written, and the exit code is 1.`,
 		Example: `dcs-tui hosts init
 dcs-tui hosts init ws[01-30] 8/ada@big
 dcs-tui hosts init --from machines.txt --check=false`,
@@ -44,9 +43,9 @@ dcs-tui hosts init --from machines.txt --check=false`,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.runHostsInit(&o, args) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.output, "output", "hosts.toml", "write FILE")
-	fs.StringVar(&o.from, "from", "", "read a list of hosts, one per line, from FILE; - is standard input")
-	fs.BoolVar(&o.check, "check", true, "connect to the hosts first; false writes all of them unchecked")
+	fs.StringVar(&o.output, "output", "hosts.toml", "write `FILE`")
+	fs.StringVar(&o.from, "from", "", "read the hosts, one per line, from `FILE`; - is standard input")
+	fs.BoolVar(&o.check, "check", true, "connect to the hosts first; --check=false writes all of them without a check")
 	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	return cmd
 }

@@ -33,8 +33,8 @@ func (a *app) logsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "logs [flags] [RUN] JOB",
 		GroupID: groupLook,
-		Short:   "Output of a job",
-		Long: `Print what a job has printed, from wherever its host keeps it, also while the job runs. On a terminal,
+		Short:   "Print the output of a job",
+		Long: `Print the output of a job, even while the job runs, and even if only its host has the output. On a terminal,
 control characters are made visible; a file or pipe gets the output unchanged. ` + runHelp,
 		Example: `dcs-tui logs 17
 dcs-tui logs --err --follow sweep-20260314-1502 17`,
@@ -45,10 +45,10 @@ dcs-tui logs --err --follow sweep-20260314-1502 17`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.err, "err", false, "standard error instead of standard output")
-	fs.BoolVarP(&f.follow, "follow", "f", false, "follow until the job is over, with its later attempts")
-	fs.Var(countFlag(&f.attempt), "attempt", "attempt N instead of the newest")
-	fs.BoolVar(&f.json, "json", false, "one JSON object a line of it")
+	fs.BoolVar(&f.err, "err", false, "print standard error instead of standard output")
+	fs.BoolVarP(&f.follow, "follow", "f", false, "follow the output of the job and of its later attempts until the job has finished")
+	fs.Var(countFlag(&f.attempt), "attempt", "print attempt N instead of the newest")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object per line of output")
 	return cmd
 }
 

@@ -30,10 +30,10 @@ func (a *app) reportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "report [flags] [RUN]",
 		GroupID: groupLook,
-		Short:   "Write a run as one HTML file, to look at in a browser or to send",
-		Long: `Write a report of a run as one HTML file: a summary, failures by cause, heat map and lines of a grid, a timeline of
-the slots, the load of the hosts, and a table of all jobs. The file needs no network and no other file. It
-has no outputs of jobs. ` + runHelp,
+		Short:   "Write a report of a run as one HTML file",
+		Long: `Write a report of a run as one HTML file, which needs no network and no other file. It shows a summary, failures by
+cause, heat maps and lines of a grid, a timeline of the slots, the load of the hosts, and a table of all jobs. It
+does not contain outputs of jobs. ` + runHelp,
 		Example: `dcs-tui report
 dcs-tui report sweep-20260314-1502 -o report.html
 dcs-tui report --result acc=json:test.accuracy
@@ -44,7 +44,7 @@ dcs-tui report server:sweep -o - > report.html`,
 			return a.runReport(cmd.Context(), args, output, metricTexts)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write FILE (default RUN.html); - is standard output")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write `FILE` (default RUN.html); - is standard output")
 	cmd.Flags().StringArrayVar(&metricTexts, "result", nil, resultHelp)
 	cmd.RegisterFlagCompletionFunc("result", cobra.NoFileCompletions)
 	return cmd

@@ -31,7 +31,7 @@ type askOptions struct {
 }
 
 func (o *askOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as one JSON object on stdout")
 }
 
@@ -178,40 +178,40 @@ type requestCommand struct {
 
 // requestCommands are the commands below the root, and those of hosts.
 var requestCommands = []requestCommand{
-	{verb: runview.Pause, use: "pause [flags] RUN", short: "Launch no more jobs of a run for now",
-		long: `Launch no more jobs until continue. Running jobs continue. A pause is part of the run: it
-outlives the dispatcher.`, example: "dcs-tui pause sweep-20260314-1502"},
+	{verb: runview.Pause, use: "pause [flags] RUN", short: "Pause a run: launch no more jobs for now",
+		long: `Launch no more jobs until dcs-tui continue. Running jobs are not affected. The pause is part of the run and
+stays when the dispatcher ends.`, example: "dcs-tui pause sweep-20260314-1502"},
 	{verb: runview.Continue, use: "continue [flags] RUN", short: "Launch jobs again after a pause or a drain",
-		long: `Launch jobs again: end a pause, and a drain that has not ended the dispatcher yet.`, example: "dcs-tui continue sweep-20260314-1502"},
+		long: `Launch jobs again after a pause, or after a drain that has not ended the dispatcher yet.`, example: "dcs-tui continue sweep-20260314-1502"},
 	{verb: runview.Priority, use: "priority [flags] RUN N [JOBS...]", short: "Set the priority of jobs", selects: true,
-		long: `Set the priority of jobs that are not over to N. Jobs with a smaller N start first; jobs
-without a priority have 0. Put -- before a negative N. JOBS are numbers and ranges, such as 3 9-17.`, example: `dcs-tui priority sweep-20260314-1502 10 3 9-17
+		long: `Set the priority of unfinished jobs to N. Jobs with a smaller N start first; the default is 0. Put -- before a
+negative N. JOBS are numbers and ranges, such as 3 9-17.`, example: `dcs-tui priority sweep-20260314-1502 10 3 9-17
 dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`, actions: priorityActions},
 }
 
 var hostRequestCommands = []requestCommand{
-	{verb: runview.DrainHost, use: "drain [flags] RUN HOST...", short: "Start nothing more on hosts of a run",
-		long: `Start no more jobs of the run on the hosts. What runs there is finished.`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(runview.DrainHost)},
+	{verb: runview.DrainHost, use: "drain [flags] RUN HOST...", short: "Start no more jobs on hosts of a run",
+		long: `Start no more jobs of the run on these hosts. Jobs that run there finish.`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(runview.DrainHost)},
 	{verb: runview.UseHost, use: "use [flags] RUN HOST...", short: "Use hosts of a run again after drain or stop",
-		long: `Start jobs of the run on the hosts again, after hosts drain or hosts stop.`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(runview.UseHost)},
-	{verb: runview.StopHost, use: "stop [flags] RUN HOST...", short: "End what runs on hosts of a run, and queue it again", question: "end what runs on %s and queue it again",
-		long: `End the jobs of the run that run on the hosts, queue them again for other hosts, and start
-nothing more there.`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(runview.StopHost)},
+		long: `Start jobs of the run on these hosts again after dcs-tui hosts drain or dcs-tui hosts stop.`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(runview.UseHost)},
+	{verb: runview.StopHost, use: "stop [flags] RUN HOST...", short: "End the jobs on hosts of a run, and queue them again", question: "end the jobs on %s and queue them again",
+		long: `End the jobs of the run that run on these hosts, queue them again for other hosts, and start no more jobs on
+these hosts.`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(runview.StopHost)},
 	{verb: runview.AddHost, use: "add [flags] RUN HOST... [KEY=VALUE...]", short: "Add hosts to a run",
-		long: `Add hosts to the run, beside those of the inventory file. HOST is a name that ssh can reach.
-KEY=VALUE is a key of a [[host]] in the inventory file, for all of them; everything else is
-as in its [defaults]. The hosts stay part of the run when the inventory file is read again and when the run is
-resumed, until hosts remove.`, example: `dcs-tui hosts add sweep-20260314-1502 ws07 ws08
+		long: `Add hosts to the run in addition to those in the inventory file. HOST is a name that ssh can reach.
+KEY=VALUE sets a key of [[host]] for all of them; other keys have the values in [defaults] of the inventory file.
+The hosts stay in the run when the inventory file is read again and when the run is resumed, until
+dcs-tui hosts remove.`, example: `dcs-tui hosts add sweep-20260314-1502 ws07 ws08
 dcs-tui hosts add sweep-20260314-1502 gpu2 slots=4 tags=gpu address=10.0.0.7,gpu2.lab`, actions: addHostActions},
 	{verb: runview.RemoveHost, use: "remove [flags] RUN HOST...", short: "Remove hosts from a run",
-		long: `Use the hosts no more, whatever the inventory file says. What runs there is finished, then
-they leave the run. hosts add takes that back.`, example: "dcs-tui hosts remove sweep-20260314-1502 ws07", actions: hostActions(runview.RemoveHost)},
+		long: `Remove hosts from the run, even if the inventory file has them. Jobs that run there finish first.
+dcs-tui hosts add brings the hosts back.`, example: "dcs-tui hosts remove sweep-20260314-1502 ws07", actions: hostActions(runview.RemoveHost)},
 	{verb: runview.ReloadHosts, use: "reload [flags] RUN", short: "Read the inventory file of a run again",
-		long: `Read the inventory file of the run now. A dispatcher also looks at it every two seconds. A
-file with an error changes nothing.`, example: "dcs-tui hosts reload sweep-20260314-1502"},
+		long: `Read the inventory file of the run again now. A dispatcher also checks it for changes every two seconds. If the
+file has an error, nothing changes.`, example: "dcs-tui hosts reload sweep-20260314-1502"},
 	{verb: runview.Slots, use: "slots [flags] RUN HOST N", short: "Set the number of slots of a host",
-		long: `Have the host of a run execute at most N jobs at once. 0 gives it the number of the inventory
-again. If more are running, they are finished.`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
+		long: `Use at most N slots of a host of the run. 0 restores the number in the inventory. If more jobs are
+running there, they finish.`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
 }
 
 // requestCmd makes the command of an entry of the tables.

@@ -30,10 +30,11 @@ func (a *app) requeueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "requeue [flags] RUN [JOBS...]",
 		GroupID: groupRun,
-		Short:   "Run jobs again that are over",
-		Long: `Run jobs again that are over: each gets a new round, with all its tries and a new result. JOBS are numbers and
-ranges, such as 3 9-17. --file compares the run with its changed jobs file instead: it requeues what failed,
-adds what is new, and cancels what is gone. Without a dispatcher the request waits for the next resume.`,
+		Short:   "Run finished jobs again",
+		Long: `Run finished jobs again. Each gets a new round, with all its tries and a new result. JOBS are numbers and ranges,
+such as 3 9-17. --file instead compares the run with its changed jobs file: failed jobs run again, new jobs are
+added, and queued jobs that the file no longer has are canceled. Without a dispatcher the request waits for the
+next resume.`,
 		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
 dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
 dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04
@@ -44,7 +45,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) > 0 {
 				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || change.change() != nil {
-					return text.Errorf("--file says which jobs and which options: leave the rest out")
+					return text.Errorf("--file cannot be combined with JOBS or other flags: the file determines the jobs and their options")
 				}
 				return a.requeueFiles(args, files, opt)
 			}
@@ -52,12 +53,14 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&sel.failed, "failed", false, "the jobs that failed or timed out")
-	fs.BoolVar(&sel.all, "all", false, "every job that is over and did not succeed")
+	fs.BoolVar(&sel.failed, "failed", false, "jobs that failed or timed out")
+	fs.BoolVar(&sel.all, "all", false, "all finished jobs that did not succeed")
 	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
-	opt.flags(cmd)
+	fs.StringArrayVar(&files, "file", nil, "update the run from its changed jobs `FILE` or template; may be given several times")
+	endGroup(fs, titleWhich)
 	change.flags(fs)
-	fs.StringArrayVar(&files, "file", nil, "update the run from its jobs FILE or template (several: once for each)")
+	opt.flags(cmd)
+	endGroup(fs, "Confirmation and output")
 	return cmd
 }
 
@@ -69,10 +72,11 @@ type changeFlags struct {
 }
 
 func (c *changeFlags) flags(fs *pflag.FlagSet) {
-	fs.Var(durationFlag(&c.timeout), "timeout", "end them after this TIME from now on, such as 90s, 30m, 2h")
-	fs.Var(sizeFlag(&c.mem), "mem", "their hosts must have SIZE of memory free from now on, such as 8G")
-	fs.Var(countFlag(&c.tries), "tries", "at most N attempts of each in all from now on")
-	fs.Var(countFlag(&c.slots), "slots", "they use N cores from now on")
+	fs.Var(durationFlag(&c.timeout), "timeout", "end each job after this TIME, such as 90s, 30m, 2h")
+	fs.Var(sizeFlag(&c.mem), "mem", "memory that each job needs, such as 8G")
+	fs.Var(countFlag(&c.tries), "tries", "maximum number of attempts of each job")
+	fs.Var(countFlag(&c.slots), "slots", "number of slots that each job uses")
+	endGroup(fs, "New options of these jobs")
 }
 
 // change returns nil if no flag was given.
@@ -102,7 +106,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	switch {
 	case sel.all && (sel.named != nil || sel.failed || len(sel.where) > 0):
-		return text.Errorf("--all says everything: leave the rest out")
+		return text.Errorf("--all cannot be combined with JOBS, --failed, or --where")
 	case !sel.all && !sel.failed && sel.named == nil && len(sel.where) == 0:
 		return text.Errorf("which jobs?").WithAdvice("their numbers, --failed, --where state=skipped or --all")
 	}

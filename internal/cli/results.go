@@ -48,9 +48,9 @@ func (a *app) resultsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "results [flags] [RUN]",
 		GroupID: groupLook,
-		Short:   "What became of the jobs of a run; the table of a grid",
-		Long: `Print the results of the jobs of a run, a line a finished job in the order of the jobs file. A run with parameters, or
-any flag but --json and --failed, gives a table of parameters, metrics, state, time, and host. docs/results.md
+		Short:   "Print the results of the jobs of a run",
+		Long: `Print one line per finished job, in the order of the jobs file. If the run has parameters, or with any flag other
+than --json and --failed, print a table of parameters, metrics, state, time, and host instead. docs/results.md
 explains metrics and groups. ` + runHelp,
 		Example: `dcs-tui results --failed
 dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
@@ -74,28 +74,33 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 			return a.runResults(cmd, args, f)
 		},
 	}
-	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object a job")
-	cmd.Flags().BoolVar(&f.failed, "failed", false, "only jobs that failed or timed out")
+	fs := cmd.Flags()
+	fs.BoolVar(&f.failed, "failed", false, "only jobs that failed or timed out")
+	fs.StringArrayVar(&f.table.where, "where", nil, "only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
+	fs.BoolVar(&f.table.all, "all", false, "also unfinished jobs")
+	endGroup(fs, titleWhich)
 	f.table.add(cmd)
+	fs.BoolVar(&f.json, "json", false, "print one JSON object per job")
+	endGroup(fs, titleOutput)
 	return cmd
 }
 
-const resultHelp = "metric to show: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER or NAME=file:PATH:HOW; may be given several times"
+const resultHelp = "show `METRIC`: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER, or NAME=file:PATH:HOW; may be given several times"
 
 func (f *tableFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.pivot.flags = fs
 	fs.StringArrayVar(&f.results, "result", nil, resultHelp)
-	fs.StringArrayVar(&f.where, "where", nil, "only jobs that match this filter, such as: C>=0.1 and state=succeeded; may be given several times")
-	fs.StringSliceVar(&f.columns, "columns", nil, "COLUMNS to show; with --group: the metrics to summarize")
-	fs.StringSliceVar(&f.sort, "sort", nil, "sort by COLUMN, or by COLUMN:desc in descending order")
-	fs.StringVar(&f.best, "best", "", "only the best job, or group: COLUMN:max or COLUMN:min")
-	fs.StringSliceVar(&f.group, "group", nil, "one row for all jobs with the same values in these COLUMNS, with measures of each metric")
-	fs.StringSliceVar(&f.stats, "stats", nil, "measures of a group: count,mean,sd,min,max,median (all)")
-	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than N jobs that succeeded")
-	fs.Var(&f.pivot, "pivot", "table of a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (mean)")
-	fs.Var(newChoice(&f.format, results.Formats...), "format", "format of the table: table, csv, tsv, jsonl or markdown")
-	fs.BoolVar(&f.all, "all", false, "also jobs that are not over")
+	fs.StringSliceVar(&f.columns, "columns", nil, "show these `COLUMNS`; with --group: summarize these metrics")
+	fs.StringSliceVar(&f.sort, "sort", nil, "sort by `COLUMN`, or by COLUMN:desc in descending order")
+	fs.StringVar(&f.best, "best", "", "show only the best job or group: `COLUMN:max` or COLUMN:min")
+	endGroup(fs, "Columns and order")
+	fs.StringSliceVar(&f.group, "group", nil, "show one row for all jobs with the same values in `COLUMNS`, with measures of each metric")
+	fs.StringSliceVar(&f.stats, "stats", nil, "show these `MEASURES` of groups: count,mean,sd,min,max,median (default: all)")
+	fs.Var(&f.pivot, "pivot", "show a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (default mean)")
+	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than `N` jobs that succeeded")
+	endGroup(fs, "Groups and pivot tables")
+	fs.Var(newChoice(&f.format, results.Formats...), "format", "`FORMAT` of the table: "+strings.Join(results.Formats, ", "))
 	for _, name := range []string{"result", "columns", "sort", "best", "group", "min-group-size"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -197,7 +202,7 @@ type pivotValue struct {
 }
 
 func (v *pivotValue) String() string { return strings.Join(v.names, ",") }
-func (v *pivotValue) Type() string   { return "rows columns metric" }
+func (v *pivotValue) Type() string   { return "ROWS COLUMNS METRIC" }
 func (v *pivotValue) Set(s string) error {
 	v.names, v.at = strings.Split(s, ","), v.flags.NArg()
 	if len(v.names) != 1 && len(v.names) != 3 {

@@ -33,8 +33,8 @@ func (a *app) resumeCmd() *cobra.Command {
 		Use:     "resume [flags] [RUN [-]]",
 		GroupID: groupRun,
 		Short:   "Continue a run that was stopped, or whose dispatcher died",
-		Long: `Continue a run: adopt the jobs that are still running, collect the results of those that have
-finished, and run the rest. Jobs that are done are not run again. ` + runHelp,
+		Long: `Continue a run: adopt jobs that are still running, collect the results of jobs that have finished meanwhile,
+and run the rest. Jobs that have a result are not run again. ` + runHelp,
 		Example: `dcs-tui resume
 dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
 dcs-tui resume --standby --background sweep`,
@@ -46,12 +46,15 @@ dcs-tui resume --standby --background sweep`,
 	}
 	fs := cmd.Flags()
 	f.hostFlags(fs)
-	f.policyFlags(fs)
+	f.slotFlags(fs)
+	f.jobFlags(fs)
+	f.failureFlags(fs)
 	f.endFlags(fs)
-	f.screenFlags(fs)
-	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
-	fs.BoolVar(&f.standby, "standby", false, "watch the dispatcher of the run, and resume the run when it dies or hangs")
-	fs.BoolVar(&f.background, "background", false, "with --standby, on another machine than the dispatcher's: run in the background, and write to dispatcher.log of the run")
+	f.forceFlag(fs)
+	fs.BoolVar(&f.standby, "standby", false, "watch the dispatcher of the run, and take the run over when it dies or hangs")
+	fs.BoolVar(&f.background, "background", false, "with --standby, on another machine than the dispatcher's: run in the background, and log to dispatcher.log of the run")
+	endGroup(fs, titleRun)
+	f.outputFlags(fs)
 	return cmd
 }
 

@@ -85,21 +85,21 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dcs-tui",
 		Short: "Run thousands of shell commands on the cores of a lab's workstations",
-		Long: `Run thousands of shell commands on the cores of a lab's workstations. Nothing needs to be installed on
-the hosts: what you can reach with ssh, dcs-tui can use. It keeps every free core busy, makes way for
-colleagues, and continues after crashed hosts, dropped links, and its own death.`,
+		Long: `Run thousands of shell commands on the cores of a lab's workstations. Nothing needs to be installed on the hosts:
+dcs-tui can use every machine that you can reach with ssh. It keeps all free cores busy, leaves cores to other
+users, and continues after crashes of hosts, lost connections, and its own death.`,
 		Example: `# on this machine's cores (all but one)
 dcs-tui run jobs.txt
 
-# on the hosts of an inventory, after a look at them
+# on the hosts of an inventory; check them first
 dcs-tui hosts check
 dcs-tui run --hosts hosts.toml jobs.txt
 
-# the runs that are kept here, and a run that continues in the background
+# list the runs in this directory, and show the newest one
 dcs-tui
 dcs-tui attach
 
-# continue what was stopped
+# continue a run that was stopped
 dcs-tui resume`,
 		Args:              cobra.ArbitraryArgs,
 		RunE:              a.runAlone,
@@ -109,10 +109,10 @@ dcs-tui resume`,
 		Version:           version(),
 	}
 	root.AddGroup(
-		&cobra.Group{ID: groupRun, Title: "run jobs"},
-		&cobra.Group{ID: groupLook, Title: "inspect runs"},
-		&cobra.Group{ID: groupHost, Title: "hosts"},
-		&cobra.Group{ID: groupMore, Title: "more"},
+		&cobra.Group{ID: groupRun, Title: "Run jobs:"},
+		&cobra.Group{ID: groupLook, Title: "Inspect runs:"},
+		&cobra.Group{ID: groupHost, Title: "Hosts:"},
+		&cobra.Group{ID: groupMore, Title: "More:"},
 	)
 	root.SetHelpCommandGroupID(groupMore)
 	root.SetCompletionCommandGroupID(groupMore)
@@ -137,7 +137,7 @@ dcs-tui resume`,
 		cmd.GroupID = groupRun
 		root.AddCommand(cmd)
 	}
-	setUpFlags(root)
+	forEachCommand(root, setUpFlags)
 	return root
 }
 
@@ -242,8 +242,8 @@ const (
 )
 
 // exitHelp is the table as the user reads it.
-const exitHelp = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 usage or configuration,
-3 no host could be used for --give-up, 4 stopped with jobs left (resume continues) or
+const exitHelp = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 error in usage or configuration,
+3 no host was usable for the time of --give-up, 4 stopped with jobs left (dcs-tui resume continues) or
 left the screen while the run continues, 130 canceled.`
 
 // exitCode returns the exit code of a run.

@@ -31,11 +31,11 @@ func (a *app) runCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "run [flags] FILE...|-|COMMAND ::: VALUE...",
 		GroupID: groupRun,
-		Short:   "Run the jobs of a file",
-		Long: `Run the jobs of files: one shell command a line. #DCS lines set options of jobs, a file that ends in .jsonl has one JSON
-object a line, and - reads jobs from standard input as they come. COMMAND ::: VALUE... runs the command for each
-value, as GNU parallel does. Each of several files is a queue. Without an inventory the jobs run on this machine.
-On a terminal a screen shows the run; leave it with q, and the run continues in the background. docs/jobs.md explains more.`,
+		Short:   "Run the jobs of files",
+		Long: `Run the shell commands in files, one job per line. #DCS lines set options of jobs, a .jsonl file has one
+JSON object per line, and - reads jobs from standard input as they arrive. COMMAND ::: VALUE... runs the command
+once for each value, as GNU parallel does. Without an inventory the jobs run on this machine. On a terminal a
+screen shows the run; q leaves the screen, and the run continues in the background. docs/jobs.md explains more.`,
 		Example: `dcs-tui run jobs.txt
 dcs-tui run --hosts hosts.toml --tries 1 --timeout 2h sweep.txt
 dcs-tui run --dry-run jobs.txt
@@ -49,10 +49,9 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 	}
 	fs := cmd.Flags()
 	fs.SetInterspersed(a.arguments == nil) // gzip -9 {} ::: *.log
-	f.hostFlags(fs)
-	f.queues.flags(fs)
 	f.newRunFlags(fs, "file")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would run where, and start nothing")
+	endGroup(fs, titleRun)
 	return cmd
 }
 

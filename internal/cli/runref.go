@@ -217,9 +217,8 @@ func sshArgs(host, run string, args []string, terminal bool) []string {
 	return append(argv, host, strings.Join(words, " "))
 }
 
-// setUpFlags has the flags of a command and its subcommands listed in the order of their
-// definition. It adds completions to those with a fixed set of values, and to those that
-// several commands have.
+// setUpFlags has the flags of a command listed in the order of their definition. It adds
+// completions to those with a fixed set of values, and to those that several commands have.
 func setUpFlags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	dirs := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
@@ -232,9 +231,6 @@ func setUpFlags(cmd *cobra.Command) {
 			cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
 	})
-	for _, c := range cmd.Commands() {
-		setUpFlags(c)
-	}
 }
 
 // completeEnv completes the names of environment variables.

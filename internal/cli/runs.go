@@ -28,9 +28,11 @@ func (a *app) runsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "runs",
 		GroupID: groupLook,
-		Short:   "List and prune the runs kept in ./dcs-runs",
-		Long:    "The runs kept in ./dcs-runs; without a command they are listed.",
-		Args:    cobra.ArbitraryArgs,
+		Short:   "List the runs in ./dcs-runs, or remove old ones",
+		Long:    "List the runs in ./dcs-runs, or remove old ones. Without a command, list the newest runs.",
+		Example: `dcs-tui runs
+dcs-tui runs prune --older 30d`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])
@@ -41,11 +43,14 @@ func (a *app) runsCmd() *cobra.Command {
 	var limit int
 	list := &cobra.Command{
 		Use:   "list [flags]",
-		Short: "List runs, the newest first",
-		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return a.runRunsList(limit) },
+		Short: "List the runs in ./dcs-runs",
+		Long:  "List the runs in ./dcs-runs, the newest first: when each was made, who dispatches it, and its jobs by state.",
+		Example: `dcs-tui runs list
+dcs-tui runs list --limit 0`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.runRunsList(limit) },
 	}
-	list.Flags().IntVar(&limit, "limit", defaultLimit, "at most so many; 0 lists all")
+	list.Flags().IntVar(&limit, "limit", defaultLimit, "list at most `N` runs; 0: all")
 	cmd.AddCommand(list, a.pruneCmd())
 	return cmd
 }
@@ -164,11 +169,11 @@ func (a *app) pruneCmd() *cobra.Command {
 	var p pruneOptions
 	cmd := &cobra.Command{
 		Use:   "prune [flags] [RUN...]",
-		Short: "Remove runs that are over, with the outputs of their jobs",
-		Long: `Remove runs that are over, with their journals and what the jobs printed: the RUNs, or those in ./dcs-runs that
---older and --keep leave. A run that may be dispatched is never removed; one with work left only with --unfinished.
-The run's files in work_dir on this machine are removed, too. For other hosts the commands that remove
-them are printed.`,
+		Short: "Remove finished runs with the outputs of their jobs",
+		Long: `Remove finished runs with their journals and the outputs of their jobs: the RUNs, or the runs in ./dcs-runs that
+--older and --keep select. A run that may be dispatched is never removed, and a run with unfinished jobs only with
+--unfinished. Files of the runs in work_dir on this machine are removed, too; for other hosts, the commands that
+remove them are printed.`,
 		Example: `dcs-tui runs prune --older 30d
 dcs-tui runs prune --keep 10 --yes
 dcs-tui runs prune --unfinished sweep-20260314-1502`,
@@ -178,10 +183,10 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.Var(ageFlag(&p.older), "older", "only runs in which nothing was recorded for this TIME, with a unit, such as 30d")
-	fs.Var(countFlag(&p.keep), "keep", "leave the newest N")
-	fs.BoolVar(&p.unfinished, "unfinished", false, "also runs with jobs left; those that still run are left alone and lose their output")
-	fs.BoolVar(&p.yes, "yes", false, "do not ask")
+	fs.Var(ageFlag(&p.older), "older", "only runs that have recorded nothing for this TIME, which needs a unit, such as 30d")
+	fs.Var(countFlag(&p.keep), "keep", "keep the newest N runs")
+	fs.BoolVar(&p.unfinished, "unfinished", false, "also runs with unfinished jobs; jobs that still run are not ended, and their output is lost")
+	fs.BoolVar(&p.yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 

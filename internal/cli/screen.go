@@ -40,7 +40,7 @@ type screenOptions struct {
 
 func (o *screenOptions) flags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.ascii, "ascii", false, "draw the screen with ASCII characters only")
-	fs.BoolVar(&o.mouse, "mouse", false, "take the mouse on the screen (text can then not be selected)")
+	fs.BoolVar(&o.mouse, "mouse", false, "use the mouse on the screen (text can then not be selected)")
 }
 
 func (a *app) attachCmd() *cobra.Command {
@@ -49,9 +49,8 @@ func (a *app) attachCmd() *cobra.Command {
 		Use:     "attach [flags] [RUN]",
 		GroupID: groupRun,
 		Short:   "Show the screen of a run",
-		Long: `Show the screen of a run: one that is dispatched in the background, in another terminal,
-or on another machine that sees the same run directory, or one that is over. Any number
-of screens may show a run and act on it. ` + runHelp,
+		Long: `Show the screen of a run. The run may be dispatched in the background, in another terminal, or on another machine
+that sees the same run directory, or it may have ended. Any number of screens may show a run and act on it. ` + runHelp,
 		Example: `dcs-tui attach
 dcs-tui attach sweep-20260314-1502
 dcs-tui attach ws03:dcs-runs/sweep`,

@@ -25,7 +25,7 @@ type selection struct {
 	where  []string    // filters of results --where
 }
 
-const whereHelp = "only jobs that match this filter, such as: exit=137 and host=ws*, or: state=timed_out or state=skipped; see results --where"
+const whereHelp = "only jobs that match `QUERY`, such as 'exit=137 and host=ws*' or 'state=timed_out or state=skipped'; docs/query.md explains queries"
 
 // parseNamed reads the arguments after RUN: "3", "3-17", "3,9-12".
 func (s *selection) parseNamed(args []string) error {

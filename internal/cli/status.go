@@ -27,10 +27,13 @@ import (
 func (a *app) statusCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:               "status [flags] [RUN]",
-		GroupID:           groupLook,
-		Short:             "Show the status of a run",
-		Long:              `Show the status of a run, from its journal: no dispatcher is needed, none is disturbed. ` + runHelp,
+		Use:     "status [flags] [RUN]",
+		GroupID: groupLook,
+		Short:   "Show the status of a run",
+		Long: `Show how many jobs of a run are in each state, its hosts, and what runs now. The status comes from the run
+directory, so it works with and without a dispatcher. ` + runHelp,
+		Example: `dcs-tui status
+dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,7 +49,7 @@ func (a *app) statusCmd() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
@@ -487,11 +490,12 @@ func deadlinesText(t *jobs.Table, now time.Time) string {
 
 func (a *app) waitCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:     "wait [RUN]",
-		GroupID: groupLook,
-		Short:   "Wait for the end of a run",
-		Long: `Wait until nobody dispatches the run any more, on whatever machine that is, and exit
-with the run's exit code. Nothing is printed but why jobs are left. ` + runHelp,
+		Use:                   "wait [RUN]",
+		DisableFlagsInUseLine: true,
+		GroupID:               groupLook,
+		Short:                 "Wait for the end of a run",
+		Long: `Wait until no dispatcher runs the run any more, on any machine, and exit with the exit code of the run. If jobs
+are left, print how many. ` + runHelp,
 		Example:           `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns,

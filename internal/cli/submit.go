@@ -42,10 +42,10 @@ func (a *app) submitCmd() *cobra.Command {
 		Use:     "submit [flags] RUN FILE...|-|-- COMMAND",
 		GroupID: groupRun,
 		Short:   "Add jobs to a run",
-		Long: `Add the jobs of files to a run: lists of commands, .jsonl files, and templates, as run and grid take them; - reads
-standard input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with its
-environment and options. Without a dispatcher they wait for the next resume. --wait runs one command on the hosts and exits
-with its exit code: see docs/clients.md.`,
+		Long: `Add the jobs of files to a run. The files may be lists of commands, .jsonl files, and templates; - reads standard
+input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with its environment
+and options. Without a dispatcher they wait for the next resume. --wait runs one command on the hosts and exits with
+its exit code; see docs/clients.md.`,
 		Example: `dcs-tui submit sweep-20260314-1502 more.txt
 dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
 generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
@@ -57,12 +57,14 @@ dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.queue, "queue", "", "NAME of the queue of the jobs that name none themselves")
+	fs.StringVar(&f.queue, "queue", "", "put jobs that name no queue into the queue `NAME`")
 	f.queueFlags.flags(fs)
+	fs.BoolVar(&f.wait, "wait", false, "run one command, print its output, and exit with its exit code")
+	fs.StringArrayVar(&f.options, "option", nil, "with --wait: set the option `KEY=VALUE` of the job, as in a #DCS line")
+	endGroup(fs, "One command")
+	fs.BoolVar(&f.end, "end", false, "declare that no more jobs will come: the run ends with its last job")
 	fs.BoolVar(&f.json, "json", false, "print the result as one JSON object on stdout")
-	fs.BoolVar(&f.wait, "wait", false, "run one command, print its output, and exit with its code")
-	fs.StringArrayVar(&f.options, "option", nil, "with --wait: KEY=VALUE of the job, as in a #DCS line")
-	fs.BoolVar(&f.end, "end", false, "no more jobs come: the run ends with its last job")
+	endGroup(fs, "End and output")
 	return cmd
 }
 

@@ -252,6 +252,7 @@ func TestRestoreFlags(t *testing.T) {
 	var f runFlags
 	fs := pflag.NewFlagSet("resume", pflag.ContinueOnError)
 	f.hostFlags(fs)
+	f.slotFlags(fs)
 	kept := map[string]any{"jobs": int64(100), rundir.OptionJobs: int64(100), "max-slots": "7", "older": "x"}
 	if err := restoreFlags(fs, kept); err != nil || f.Slots != "" || f.MaxSlots != 7 {
 		t.Errorf("%v, slots %q, at most %d", err, f.Slots, f.MaxSlots)

@@ -28,9 +28,9 @@ func (a *app) whyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "why [flags] [RUN] JOB",
 		GroupID: groupLook,
-		Short:   "Why a job is not running, or what it is doing",
-		Long: `Print in a sentence why a job is not running, or what it is doing. The dispatcher of the run is asked, if necessary
-through ssh on its machine. If it cannot be asked, the answer is what the run directory shows. ` + runHelp,
+		Short:   "Explain why a job is not running, or what it is doing",
+		Long: `Print why a job is not running, or what it is doing. The answer comes from the dispatcher of the run, through
+ssh if that is on another machine. If the dispatcher cannot be asked, the answer comes from the run directory. ` + runHelp,
 		Example: `dcs-tui why 17
 dcs-tui why sweep-20260314-1502 17`,
 		Args:              jobOfRun,
@@ -39,7 +39,7 @@ dcs-tui why sweep-20260314-1502 17`,
 			return a.runWhy(args, &f)
 		},
 	}
-	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&f.local, "local", false, "ask no other machine")
 	_ = cmd.Flags().MarkHidden("local")
 	return cmd
