@@ -77,19 +77,21 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	if err != nil {
 		return err
 	}
-	q, left, what := &rundir.Request{Do: rundir.DoCancel, All: true}, 0, allOpenText(table)
+	q := &rundir.Request{Do: rundir.DoCancel, All: true}
+	ids := jobs.Ranges{{First: 1, Last: jobs.ID(len(table.Jobs))}}.IDs(jobs.ID(len(table.Jobs)))
 	if some {
-		ids, err := a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
+		ids, err = a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 		if err != nil {
 			return err
 		}
 		q = &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(ids)}
-		left, what = openText(table, ids)
-		if len(ids) == 0 || left == len(ids) && len(waiting) == 0 {
-			return a.tellCanceled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: left}}, opt.json)
-		}
-	} else if table.Unfinished()+len(waiting) == 0 { // a waiting requeue would open jobs again
-		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " are done")
+	}
+	nFinished, what := openText(table, ids)
+	switch isOpen := nFinished < len(ids) || len(waiting) > 0; { // a waiting requeue would open jobs again
+	case some && (len(ids) == 0 || !isOpen):
+		return a.tellCanceled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
+	case !some && !isOpen:
+		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		return nil
 	}
 	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+text.Line(run.Name())); err != nil {
@@ -100,8 +102,8 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 		return err
 	}
 	var e *ask.Request
-	switch alive := owner != nil && owner.Life() != journal.Dead; {
-	case !alive || f.force:
+	switch {
+	case owner.Life() == journal.Dead || f.force:
 		q.By, q.At = dispatch.Asker(), time.Now()
 		if e, err = ask.Leave(run, q); err != nil {
 			return err
@@ -130,25 +132,26 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	return a.tellCanceled(run, e, opt.json)
 }
 
-// allOpenText describes all jobs that are not over.
-func allOpenText(t *jobs.Table) string {
-	handed := runview.HandedOver(t)
-	what := jobs.Plural(t.Counts[jobs.Running]-handed, "running job")
-	if handed > 0 {
-		what += ", " + strconv.Itoa(handed) + " sent to hosts"
-	}
-	return what + " and " + jobs.Plural(t.Counts[jobs.Queued], "queued job")
-}
-
-// openText describes those of some jobs that are not over. It returns the number of the others.
-func openText(t *jobs.Table, ids []jobs.ID) (over int, what string) {
-	var n [jobs.Skipped + 1]int
+// openText describes the unfinished ones of some jobs. It returns the number of the others.
+func openText(t *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
+	running, sent, queued := 0, 0, 0
 	for _, id := range ids {
-		n[t.Job(id).State]++
+		switch j := t.Job(id); {
+		case j.State.Terminal():
+			nFinished++
+		case j.State == jobs.Queued:
+			queued++
+		case runview.OpenAttempt(j).State == jobs.AttemptLaunching:
+			sent++
+		default:
+			running++
+		}
 	}
-	running, queued := n[jobs.Running], n[jobs.Queued]
-	return len(ids) - running - queued, jobs.Plural(running, "job") + " that " + jobs.Verb(running, "is", "are") +
-		" running or sent to a host, and " + jobs.Plural(queued, "queued job")
+	what = jobs.Plural(running, "running job")
+	if sent > 0 {
+		what += ", " + strconv.Itoa(sent) + " sent to hosts"
+	}
+	return nFinished, what + " and " + jobs.Plural(queued, "queued job")
 }
 
 // cancelWait is how long a dispatcher that is alive has to cancel all jobs and end: jobs
@@ -171,9 +174,9 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	if err != nil {
 		return nil, err
 	}
-	a.con.Line("asked " + text.Line(owner.String()) + " to cancel; waiting until it has")
+	a.con.Line("asked " + text.Line(owner.String()) + " to cancel; waiting until it has ended")
 	if owner.Life() == journal.Unsure {
-		a.con.Line(fmt.Sprintf("this machine cannot see whether it is alive: without a sign of it for %.0f s the run is taken over",
+		a.con.Line(fmt.Sprintf("this machine cannot check whether that process is alive: if it shows no sign of life for %.0f s, the run is taken over",
 			journal.StaleAfter.Seconds()))
 	}
 	if owner.Stopped() {
@@ -187,7 +190,7 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	}
 	if !gone && !awaitOwner(run, owner) {
 		a.code = exitLeft
-		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", refTo(run))
+		a.warn("the dispatcher is alive and has not ended yet; dcs-tui status %s shows its status", refTo(run))
 		a.con.Line("  " + forceText(run))
 		return nil, nil
 	}
@@ -262,9 +265,9 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, 
 		dir.RemoveRequest(e.Name) // nobody would expect it to come into effect later
 		return err
 	}
-	d.opening = "ending every job"
+	d.opening = "canceling all jobs"
 	if ids := e.Jobs().IDs(jobs.ID(len(table.Jobs))); len(ids) > 0 {
-		d.opening = "nobody dispatches it; ending what was asked"
+		d.opening = "nobody dispatches it; canceling the requested jobs"
 		d.brief, f.OnDone = true, ""
 		for _, id := range ids {
 			if !table.Job(id).State.Terminal() {
@@ -291,13 +294,13 @@ func awaitCancel(ctx context.Context, e *ask.Request) string {
 	for e.Poll(); !e.Over() || e.Awaits(); e.Poll() {
 		select {
 		case <-ctx.Done():
-			return "the run is over"
+			return "the run has ended"
 		case <-late:
-			return "not everything has ended in time"
+			return "some jobs have not ended in time"
 		case <-every.C:
 		}
 	}
-	return "what was asked is done"
+	return "the requested jobs have ended"
 }
 
 // tellCanceled reports the result of a cancel.
@@ -318,16 +321,16 @@ func (a *app) tellCanceled(run *rundir.Run, e *ask.Request, asJSON bool) error {
 		msg = "nothing to cancel"
 	}
 	if e.EndedItself > 0 {
-		msg += fmt.Sprintf(", %d ended before that", e.EndedItself)
+		msg += fmt.Sprintf(", %d finished before that", e.EndedItself)
 	}
 	if e.Left > 0 {
-		msg += fmt.Sprintf(", %d %s already over", e.Left, jobs.Verb(e.Left, "was", "were"))
+		msg += fmt.Sprintf(", %d had already finished", e.Left)
 	}
 	lines := []string{msg}
 	if n := len(still); n > 0 {
 		lines = append(lines, text.Shorten(jobsText(still))+": "+jobs.Verb(n,
-			"its processes have not ended yet, or its host cannot be reached; it stays marked, and is ended as soon as that is possible",
-			"their processes have not ended yet, or their hosts cannot be reached; they stay marked, and are ended as soon as that is possible"))
+			"its processes have not ended yet, or its host cannot be reached; it will be ended as soon as possible",
+			"their processes have not ended yet, or their hosts cannot be reached; they will be ended as soon as possible"))
 	}
 	a.con.Line(lines...)
 	return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
@@ -55,13 +57,8 @@ func consoleTo(w io.Writer) *console { return &console{w: w, fd: -1} }
 // utf8Locale reports whether glyphs beyond ASCII can be shown. According to locale(7) the first
 // of the three variables that is set counts.
 func utf8Locale(getenv func(string) string) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := getenv(name); v != "" {
-			v = strings.ToUpper(v)
-			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
-		}
-	}
-	return false
+	v := strings.ToUpper(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
 }
 
 // Line writes whole lines; the progress line stays below them.
@@ -225,13 +222,7 @@ func (c *console) PlainQuotes(s string) string {
 	if !c.ascii {
 		return s
 	}
-	b := []rune(s)
-	for i, r := range b {
-		if r == '“' || r == '”' {
-			b[i] = '"'
-		}
-	}
-	return string(b)
+	return strings.NewReplacer("“", `"`, "”", `"`).Replace(s)
 }
 
 // wrap breaks a line at blanks into rows of at most width runes. A word that is wider stays
@@ -254,7 +245,7 @@ func wrapTo(line string, width, indent int) string {
 			end++
 		}
 		word := line[begin:end]
-		n := shownRunes(word)
+		n := ansi.StringWidth(word)
 		switch {
 		case row == 0 && rows.Len() == 0, row+blank+n <= width:
 			rows.WriteString(strings.Repeat(" ", blank))
@@ -269,22 +260,6 @@ func wrapTo(line string, width, indent int) string {
 		}
 	}
 	return rows.String()
-}
-
-// shownRunes counts the runes of s without the sequences that paint writes.
-func shownRunes(s string) int {
-	n, escape := 0, false
-	for _, r := range s {
-		switch {
-		case r == 0x1b:
-			escape = true
-		case !escape:
-			n++
-		case r == 'm':
-			escape = false
-		}
-	}
-	return n
 }
 
 // progressLine describes in one line how the run stands:

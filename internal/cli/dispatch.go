@@ -107,17 +107,15 @@ func (f *runFlags) schedConfig() sched.Config {
 	c := sched.Config{
 		Seed: f.seed, Tries: f.Tries, RetryDelay: f.RetryDelay, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
 		MaxSlots: f.MaxSlots, Tokens: f.Tokens, Buffer: f.Buffer, GiveUp: f.GiveUp, HalfLife: f.HalfLife, RunShare: runShare(f.RunShare),
+		Warn: f.Warn.before, Final: final(f.RetryOn, f.NoRetryOn, f.RetryTimeouts), TimeoutGrowth: f.TimeoutGrowth, MemGrowth: f.MemGrowth,
+		MaxPostpone: f.MaxPostpone, Delay: f.Delay, BackoffCap: f.BackoffCap,
 	}
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
-	c.Warn = f.Warn.before
-	c.Final = final(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
-	c.TimeoutGrowth, c.MemGrowth, c.MaxPostpone = f.TimeoutGrowth, f.MemGrowth, f.MaxPostpone
 	if f.Speculate {
 		c.Copies = f.Copies
 	}
-	c.Delay, c.BackoffCap = f.Delay, f.BackoffCap
 	c.Halt, _ = parseHalt(f.Halt) // was checked when the flag was read
 	return c
 }
@@ -144,7 +142,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	replies.Go(func() { d.printReplies(out, over) })
 	taken, err := d.run.Consume(d.show)
 	if err != nil {
-		d.app.warn("results end early: %v", err)
+		d.app.warn("not all results were printed: %v", err)
 	}
 	close(over)
 	taken = d.run.WithTimeout(replies.Wait) && taken
@@ -380,8 +378,8 @@ func (d *dispatching) leftAtOnce(r *run.Run, why string) {
 	con.Status("")
 	switch {
 	case r.Deleted():
-		con.Line("dcs-tui: left at once by " + why + "; running jobs continue, and cannot be adopted because the run directory was deleted")
+		con.Line("dcs-tui: exited at once on " + why + "; running jobs continue, and cannot be adopted because the run directory was deleted")
 	default:
-		con.Line("dcs-tui: left at once by " + why + "; running jobs continue, `dcs-tui resume " + refTo(r.Dir()) + "` adopts them")
+		con.Line("dcs-tui: exited at once on " + why + "; running jobs continue, `dcs-tui resume " + refTo(r.Dir()) + "` adopts them")
 	}
 }

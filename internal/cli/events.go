@@ -84,7 +84,7 @@ func (f *eventFilter) read(now time.Time) error {
 	}
 	at, err := jobs.ParseDeadline(f.since)
 	if err != nil {
-		return text.Errorf("--since: %q is neither a time such as 2h nor a point in time such as 2026-11-20T18:00", text.Shorten(f.since))
+		return text.Errorf("--since: %q is neither a duration, such as 2h, nor a date, such as 2026-11-20T18:00", text.Shorten(f.since))
 	}
 	if day, err := time.ParseInLocation("2006-01-02", f.since, time.Local); err == nil {
 		at = day // of a deadline the day's end is meant, here its beginning
@@ -132,7 +132,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	}
 	show := func(epoch int, r *jobs.Record) {
 		if reader.Report().Records == 1 && shown > 0 {
-			a.warn("some of these events did not become part of the run: whoever took it over did not have them. All events follow again")
+			a.warn("some of these events are not part of the run: the dispatcher that took it over did not have them. All events follow again")
 		}
 		msg := runview.Text(r)
 		if msg == "" || !f.wants(r) {
@@ -179,10 +179,10 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 			continue
 		}
 		if n := report.Ignored; n > 0 {
-			a.con.Line(fmt.Sprintf("%d bytes are left out: dispatchers wrote them after the run had been taken over from them", n))
+			a.con.Line(fmt.Sprintf("left out %d bytes that dispatchers wrote after the run had been taken over from them", n))
 		}
 		if shown == 0 {
-			a.con.Line("no event of this run fits")
+			a.con.Line("no events match")
 		}
 		if follow {
 			a.con.Line("nobody dispatches the run now")

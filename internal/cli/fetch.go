@@ -238,7 +238,7 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 		say("nothing was copied")
 	}
 	if f.Here > 0 && f.Brought+f.Left > 0 {
-		say("those of %s were here before", jobs.Plural(f.Here, "attempt"))
+		say("outputs of %s were already here", jobs.Plural(f.Here, "attempt"))
 	}
 	if f.Open > 0 {
 		say("%s may still run: fetch again when they are over", jobs.Plural(f.Open, "attempt"))
@@ -248,7 +248,7 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 			say("%s does not have %s any more", text.Line(h.Host), jobs.Plural(h.Removed, "output"))
 		}
 		if h.Left > 0 && h.Error != "" {
-			say("%s still has those of %s: %s", text.Line(h.Host), jobs.Plural(h.Left, "attempt"), text.Line(runview.WithoutSubject(h.Error, h.Host)))
+			say("%s still has the outputs of %s: %s", text.Line(h.Host), jobs.Plural(h.Left, "attempt"), text.Line(runview.WithoutSubject(h.Error, h.Host)))
 		}
 	}
 	switch {

@@ -73,7 +73,7 @@ func (f *runFlags) checkNewRun() error {
 		return text.Errorf("--hosts and --host both name hosts: choose one")
 	}
 	if f.json && (f.order || f.tag) {
-		return text.Errorf("--keep-order and --tag are for the output of jobs as it is; with --json, --output makes it a field of each result")
+		return text.Errorf("--keep-order and --tag cannot be combined with --json; --json --output prints the output as a field of each result")
 	}
 	f.output = f.output || f.order || f.tag
 	if f.name != "" {
@@ -151,7 +151,7 @@ func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
 func (f *runFlags) failureFlags(fs *pflag.FlagSet) {
 	f.Tries, f.Copies = 3, 2
 	fs.Var(triesFlag(&f.Tries), "tries", "maximum number of attempts of a job")
-	fs.Var(optionalDelayFlag(&f.RetryDelay), "retry-delay", "wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
+	fs.Var(optionalFlag(&f.RetryDelay, "TIME", jobs.ParseDelay), "retry-delay", "wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "retry jobs that timed out")
 	fs.Var(checkedFlag(&f.RetryOn, "QUERY", parseFailures), "retry-on", "retry only failures that match QUERY, such as 'exit=137 or cause=timeout'")
 	fs.Var(checkedFlag(&f.NoRetryOn, "QUERY", parseFailures), "no-retry-on", "do not retry failures that match QUERY, such as 'exit<3'")
@@ -239,7 +239,7 @@ func (o *options) setSlots(list []*hosts.Host) {
 // check refuses texts that no shell can take.
 func (o *options) check() error {
 	if o.MaxPostpone < 0 {
-		return text.Errorf("--max-postpone %d is negative; 0 makes exit code 75 a failure as any other", o.MaxPostpone)
+		return text.Errorf("--max-postpone %d is negative; with 0, exit code 75 is a failure like any other", o.MaxPostpone)
 	}
 	for flag, value := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
 		if strings.ContainsRune(value, 0) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -14,7 +15,6 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
-	"dcs-tui/jobs/results"
 )
 
 // flagValue is a pflag.Value that parse reads into to.
@@ -52,10 +52,10 @@ func delayFlag(to *time.Duration) *flagValue[time.Duration] {
 	return &flagValue[time.Duration]{to, "TIME", jobs.ParseDelay, time.Duration.String}
 }
 
-// optionalDelayFlag is delayFlag with a pointer that stays nil if the flag is not given.
-func optionalDelayFlag(to **time.Duration) *flagValue[*time.Duration] {
-	parse := func(s string) (*time.Duration, error) { d, err := jobs.ParseDelay(s); return &d, err }
-	return &flagValue[*time.Duration]{to, "TIME", parse, (*time.Duration).String}
+// optionalFlag is a flag whose pointer stays nil if the flag is not given.
+func optionalFlag[T any](to **T, kind string, parse func(string) (T, error)) *flagValue[*T] {
+	parsePointer := func(s string) (*T, error) { t, err := parse(s); return &t, err }
+	return &flagValue[*T]{to, kind, parsePointer, func(t *T) string { return fmt.Sprint(*t) }}
 }
 
 // ageFlag takes a duration that has a unit: 30 alone could mean days, and prune removes
@@ -70,48 +70,28 @@ func ageFlag(to *time.Duration) *flagValue[time.Duration] {
 	return &flagValue[time.Duration]{to, "TIME", parse, time.Duration.String}
 }
 
-// ageText returns an age in words: "30 days", "36 hours".
-func ageText(d time.Duration) string {
-	for _, u := range []struct {
-		name string
-		long time.Duration
-	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
-		if d >= u.long && d%u.long == 0 {
-			return jobs.Plural(int(d/u.long), u.name)
+// parseCount returns a function that reads a whole number of at least 1 and at most limit.
+func parseCount(limit int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		switch {
+		case err != nil || n < 1:
+			return 0, text.Errorf("%q is not a whole number of at least 1", text.Shorten(s))
+		case n > limit:
+			return 0, text.Errorf("%d is more than %d", n, limit)
 		}
+		return n, nil
 	}
-	return results.HumanDuration(d)
 }
 
 // countFlag takes a whole number of at least 1.
 func countFlag(to *int) *flagValue[int] {
-	parse := func(s string) (int, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return 0, text.Errorf("%q is not a whole number from 1", text.Shorten(s))
-		}
-		return n, nil
-	}
-	return &flagValue[int]{to, "N", parse, strconv.Itoa}
+	return &flagValue[int]{to, "N", parseCount(math.MaxInt), strconv.Itoa}
 }
 
-// triesFlag takes as many tries as the option of a jobs file does.
+// triesFlag takes a number of tries, like the option of a jobs file.
 func triesFlag(to *int) *flagValue[int] {
-	v := countFlag(to)
-	count := v.parse
-	v.parse = func(s string) (int, error) {
-		n, err := count(s)
-		if n > jobs.MaxTries {
-			return 0, text.Errorf("%d is more than %d", n, jobs.MaxTries)
-		}
-		return n, err
-	}
-	return v
-}
-
-// sizeFlag takes a size in bytes as the jobs file does: 500M, 8G.
-func sizeFlag(to *int64) *flagValue[int64] {
-	return &flagValue[int64]{to, "SIZE", jobs.ParseSize, jobs.FormatSize}
+	return &flagValue[int]{to, "N", parseCount(jobs.MaxTries), strconv.Itoa}
 }
 
 // checkedFlag takes a text that parse reads without an error.
@@ -138,13 +118,13 @@ func parseHalt(s string) (h sched.Halt, err error) {
 	if share, ok := strings.CutSuffix(number, "%"); ok {
 		h.Percent, err = strconv.ParseFloat(share, 64)
 		if err != nil || !(h.Percent > 0 && h.Percent <= 100) {
-			return sched.Halt{}, text.Errorf("%q is not a share of jobs: more than 0%%, at most 100%%", text.Shorten(number))
+			return sched.Halt{}, text.Errorf("%q is not a percentage above 0%% and up to 100%%", text.Shorten(number))
 		}
 		return h, nil
 	}
 	h.Jobs, err = strconv.Atoi(number)
 	if err != nil || h.Jobs < 1 {
-		return sched.Halt{}, text.Errorf("%q is neither a number of jobs such as 5, nor a share such as 10%%", text.Shorten(number))
+		return sched.Halt{}, text.Errorf("%q is neither a number of jobs, such as 5, nor a percentage, such as 10%%", text.Shorten(number))
 	}
 	return h, nil
 }
@@ -157,7 +137,7 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 	case s == "100%" || s == "+0":
 		return hosts.SlotRule{}, nil
 	case err != nil || n < 0 || digits[0] == '+' || n == 0 && !less:
-		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N, all cores but N", text.Shorten(s))
+		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N (all cores but N)", text.Shorten(s))
 	case n > jobs.MaxSlots:
 		return hosts.SlotRule{}, text.Errorf("%d is more than %d", n, jobs.MaxSlots)
 	case less:
@@ -200,7 +180,7 @@ func (v *perQueue) Type() string { return "QUEUE=N" }
 func (v *perQueue) Set(s string) error {
 	i := strings.LastIndexByte(s, '=')
 	if i < 0 {
-		return text.Errorf("%s: QUEUE=N is wanted", text.Shorten(s))
+		return text.Errorf("%q is not QUEUE=N", text.Shorten(s))
 	}
 	n, err := strconv.Atoi(s[i+1:])
 	if err != nil || n < v.low || n > v.high {
@@ -228,7 +208,7 @@ func (v *tokenCounts) Set(s string) error {
 		name, n, ok := strings.Cut(part, "=")
 		t, err := jobs.ParseToken(name + ":" + n)
 		if !ok || err != nil {
-			return text.Errorf("%s: NAME=N is wanted, such as matlab=5", text.Shorten(part))
+			return text.Errorf("%q is not NAME=N, such as matlab=5", text.Shorten(part))
 		}
 		*v = append(slices.DeleteFunc(*v, func(had jobs.Token) bool { return had.Name == t.Name }), t)
 	}

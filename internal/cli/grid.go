@@ -117,17 +117,17 @@ func (f *gridFlags) checkGrid(args []string) error {
 	case f.search != "" && f.ask != "":
 		return text.Errorf("--search and --ask both choose the combinations: choose one")
 	case f.minimize != "" && f.maximize != "":
-		return text.Errorf("--minimize and --maximize: a search has one metric")
+		return text.Errorf("--minimize and --maximize cannot be combined: a search has one metric")
 	case f.search == "" && f.ask == "" && (f.trials != 0 || f.minimize != "" || f.maximize != ""):
-		return text.Errorf("--trials, --minimize and --maximize are those of a search: --search tpe, or --ask COMMAND")
+		return text.Errorf("--trials, --minimize, and --maximize need a search: --search METHOD or --ask COMMAND")
 	case strings.ContainsAny(f.ask+f.minimize+f.maximize, "\r\n"):
 		return text.Errorf("--ask, --minimize and --maximize are one line each")
 	case f.dryRun && f.count:
 		return text.Errorf("--dry-run prints the commands and --count their number: choose one")
 	case len(args) == 0:
-		return text.Errorf("which template?").WithAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
+		return text.Errorf("no template was given").WithAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
 	case len(args) > 1:
-		return text.Errorf("one template makes a grid; %s is one too many", text.Shorten(args[1])).
+		return text.Errorf("dcs-tui grid takes one template; %s is the second", text.Shorten(args[1])).
 			WithAdvice("dcs-tui run TEMPLATE TEMPLATE... makes a run of several, each a queue of its own; a template may have several command lines, too")
 	}
 	return nil
@@ -201,7 +201,7 @@ const longCount = 50_000_000
 
 func (a *app) printCount(t *grid.Template) error {
 	if t.Filtered() && t.Points() > longCount {
-		a.con.Line("looking through " + jobs.Plural(t.Points(), "point") + "; Ctrl-C ends it")
+		a.con.Line("checking " + jobs.Plural(t.Points(), "point") + "; Ctrl-C stops")
 	}
 	n, err := t.Count()
 	if err != nil {
@@ -348,7 +348,7 @@ func searchOf(t *grid.Template, cwd string) *run.Search {
 
 // noJobs returns the error for a grid without any job.
 func noJobs(t *grid.Template) error {
-	return text.Errorf("%s: its filter leaves none of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("check the @where lines")
+	return text.Errorf("%s: the @where lines exclude all of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("check the @where lines")
 }
 
 // readBatch reads files of jobs and templates; see grid.ReadBatch.

@@ -155,7 +155,7 @@ var parallelAdvice = map[string]string{
 	"termseq":       "cancel sends SIGTERM, and SIGKILL after the grace period of the host",
 	"tmux":          "the screen shows the output of each job",
 	"shebang":       "dcs-tui run FILE runs the lines of a file",
-	"will-cite":     "nothing is asked of you here",
+	"will-cite":     "dcs-tui asks for no citation",
 }
 
 // unknownFlagAdvice returns what to use instead of a flag of GNU parallel, "" for

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -191,7 +192,7 @@ func FuzzWrap(f *testing.F) {
 			t.Errorf("%q became %q", line, got)
 		}
 		for i, row := range strings.Split(got, "\n") {
-			if words := strings.Fields(row); shownRunes(row) > width && len(words) > 1 && i > 0 {
+			if words := strings.Fields(row); ansi.StringWidth(row) > width && len(words) > 1 && i > 0 {
 				t.Errorf("%q is wider than %d", row, width)
 			}
 		}

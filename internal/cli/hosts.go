@@ -319,9 +319,9 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("of %s: %s", ref, text.Line(err.Error())), false
-	case owner != nil && owner.Life() == journal.Alive:
+	case owner.Life() == journal.Alive:
 		return fmt.Sprintf("of %s, in use by %s", ref, text.Line(owner.String())), false
-	case owner != nil && owner.Life() != journal.Dead:
+	case owner.Life() != journal.Dead:
 		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false
 	}
 	msg = "dangling: the dispatcher of " + ref + " is gone"

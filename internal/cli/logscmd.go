@@ -86,10 +86,10 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 			case last != 0 && (!f.follow || f.attempt > 0 || d.Row.Phase.Terminal()):
 				return nil
 			case last == 0 && (!f.follow || d.Row.Phase.Terminal()):
-				return text.Errorf("job %d has printed nothing: no attempt of it has started", id).WithAdvice("%s", text.Line(d.Why))
+				return text.Errorf("job %d has no output: none of its attempts has started", id).WithAdvice("%s", text.Line(d.Why))
 			case last == 0 && d.Why != said:
 				said = d.Why
-				a.con.Line("it has printed nothing yet: " + text.Line(said))
+				a.con.Line("no output yet: " + text.Line(said))
 			}
 			time.Sleep(logEvery)
 			continue
@@ -130,7 +130,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 				return nil // handed over, and not started
 			}
 		case err != nil:
-			p := text.Errorf("what %s has printed cannot be read: %w", at.ID, err)
+			p := text.Errorf("cannot read the output of %s: %w", at.ID, err)
 			where := at.Out
 			if file == jobs.FileErr {
 				where = at.Err
@@ -147,7 +147,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		}
 		switch {
 		case done && offset == 0 && file == jobs.FileOut && at.Last != "" && !w.json && !w.quiet:
-			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends: " + text.Shorten(text.Line(at.Last)))
+			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends with: " + text.Shorten(text.Line(at.Last)))
 			return nil
 		case done:
 			return nil
@@ -163,7 +163,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		case offset >= piece.Size:
 			return w.write(nil, true)
 		default:
-			return text.Errorf("what %s has printed cannot be read: it is shorter than it was", at.ID)
+			return text.Errorf("cannot read the output of %s: the file was truncated", at.ID)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 	}
 	at := metrics.Locations(run)
 	list := append(at.Finished(l.Table), at.Unfinished(l.Table)...)
-	table, notes, err := a.resultTable(ctx, l, list, a.resultColumns(run, asked))
+	table, notes, err := resultTable(ctx, run, l.Table, list, a.resultColumns(run, asked), nil)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 	if err != nil {
 		return nil, err
 	}
-	s := &answers{run: run, alive: owner != nil && owner.Life() != journal.Dead}
+	s := &answers{run: run, alive: owner.Life() != journal.Dead}
 	prepare := ask.Leave // several requests are all durable before the first is awaited
 	if s.alive && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
 		prepare = ask.Prepare
@@ -62,7 +62,7 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 		e, err := prepare(run, q)
 		if err != nil {
 			if i > 0 {
-				a.warn("%d of %d requests were left for the dispatcher before that", i, len(requests))
+				a.warn("%d of %d requests were submitted before this error", i, len(requests))
 			}
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
 	case owner.Stopped():
 		a.warn("%s is stopped (Ctrl-Z, SIGSTOP); the request waits: kill -CONT %d continues it", who, owner.PID)
 	case owner.Problem != "":
-		a.warn("%s has not taken it in yet; the request waits: %s", who, owner.Problem)
+		a.warn("%s has not read the request yet: %s", who, owner.Problem)
 	default:
 		a.warn("%s has not answered yet; the request waits until it does, or for the next resume", who)
 	}
@@ -146,7 +146,7 @@ func (a *app) agree(yes bool, command, what string) error {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return text.Errorf("%s would %s; it asks first", command, what).WithAdvice("--yes answers for you")
+		return text.Errorf("%s would %s, but cannot ask for confirmation: standard input is not a terminal", command, what).WithAdvice("--yes skips the question")
 	}
 	a.con.Line(what + "? (y/n)")
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
@@ -249,7 +249,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			return err
 		}
 	} else if len(args) > 1 {
-		return text.Errorf("only the run is wanted, not %s", text.Shorten(args[1]))
+		return text.Errorf("unexpected argument %s: this command takes only RUN", text.Shorten(args[1]))
 	}
 	var requests []*rundir.Request
 	var hosts []string
@@ -292,17 +292,17 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 
 func priorityActions(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error) {
 	if len(args) == 0 {
-		return nil, text.Errorf("which priority?").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
+		return nil, text.Errorf("no priority was given").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
 	}
 	n, err := strconv.ParseInt(args[0], 10, 32)
 	if err != nil {
-		return nil, text.Errorf("%q is not a priority: a whole number is wanted", text.Shorten(args[0]))
+		return nil, text.Errorf("the priority %q is not a whole number", text.Shorten(args[0]))
 	}
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return nil, err
 	}
 	if sel.named == nil && len(sel.where) == 0 {
-		return nil, text.Errorf("which jobs?").WithAdvice("their numbers, or --where 'name=big*'")
+		return nil, text.Errorf("no jobs were given").WithAdvice("their numbers, or --where 'name=big*'")
 	}
 	ids, err := a.pick(ctx, l.Run, l.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err == nil && len(ids) == 0 {
@@ -315,7 +315,7 @@ func priorityActions(a *app, ctx context.Context, l *look, args []string, sel *s
 func hostActions(verb runview.Verb) func(*app, context.Context, *look, []string, *selection) ([]runview.Action, error) {
 	return func(_ *app, _ context.Context, _ *look, args []string, _ *selection) (actions []runview.Action, err error) {
 		if len(args) == 0 {
-			return nil, text.Errorf("which hosts?").WithAdvice("dcs-tui status RUN lists them")
+			return nil, text.Errorf("no hosts were given").WithAdvice("dcs-tui status RUN lists them")
 		}
 		for _, name := range args {
 			actions = append(actions, runview.Action{Do: verb, Host: name})
@@ -332,14 +332,14 @@ func addHostActions(_ *app, _ context.Context, _ *look, args []string, _ *select
 		actions = append(actions, runview.Action{Do: runview.AddHost, Host: name, Text: options})
 	}
 	if len(actions) == 0 {
-		return nil, text.Errorf("which hosts?").WithAdvice("a name that ssh can reach, such as ws07")
+		return nil, text.Errorf("no hosts were given").WithAdvice("a name that ssh can reach, such as ws07")
 	}
 	return actions, nil
 }
 
 func slotsActions(_ *app, _ context.Context, _ *look, args []string, _ *selection) ([]runview.Action, error) {
 	if len(args) != 2 {
-		return nil, text.Errorf("a host and its number of slots are wanted").WithAdvice("dcs-tui hosts slots RUN HOST N")
+		return nil, text.Errorf("hosts slots needs a host and a number of slots").WithAdvice("dcs-tui hosts slots RUN HOST N")
 	}
 	n, err := strconv.Atoi(args[1])
 	if err != nil || n < 0 || n > jobs.MaxSlots {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,7 +24,7 @@ import (
 func (a *app) requeueCmd() *cobra.Command {
 	var sel selection
 	var opt askOptions
-	var change changeFlags
+	var change jobs.Change
 	var files []string
 	cmd := &cobra.Command{
 		Use:     "requeue [flags] RUN [JOBS...]",
@@ -44,7 +43,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) > 0 {
-				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || change.change() != nil {
+				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || !change.Empty() {
 					return text.Errorf("--file cannot be combined with JOBS or other flags: the file determines the jobs and their options")
 				}
 				return a.requeueFiles(args, files, opt)
@@ -58,49 +57,22 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
 	fs.StringArrayVar(&files, "file", nil, "update the run from its changed jobs `FILE` or template; may be given several times")
 	endGroup(fs, titleWhich)
-	change.flags(fs)
+	changeFlags(fs, &change)
 	opt.flags(cmd)
 	endGroup(fs, "Confirmation and output")
 	return cmd
 }
 
-// changeFlags holds the flags that change options of jobs.
-type changeFlags struct {
-	timeout      time.Duration
-	mem          int64
-	tries, slots int
-}
-
-func (c *changeFlags) flags(fs *pflag.FlagSet) {
-	fs.Var(durationFlag(&c.timeout), "timeout", "end each job after this TIME, such as 90s, 30m, 2h")
-	fs.Var(sizeFlag(&c.mem), "mem", "memory that each job needs, such as 8G")
-	fs.Var(countFlag(&c.tries), "tries", "maximum number of attempts of each job")
-	fs.Var(countFlag(&c.slots), "slots", "number of slots that each job uses")
+// changeFlags adds the flags that change options of jobs.
+func changeFlags(fs *pflag.FlagSet, c *jobs.Change) {
+	fs.Var(optionalFlag(&c.Timeout, "TIME", jobs.ParseDuration), "timeout", "end each job after this TIME, such as 90s, 30m, 2h")
+	fs.Var(optionalFlag(&c.MemBytes, "SIZE", jobs.ParseSize), "mem", "memory that each job needs, such as 8G")
+	fs.Var(optionalFlag(&c.Tries, "N", parseCount(math.MaxInt)), "tries", "maximum number of attempts of each job")
+	fs.Var(optionalFlag(&c.Slots, "N", parseCount(math.MaxInt)), "slots", "number of slots that each job uses")
 	endGroup(fs, "New options of these jobs")
 }
 
-// change returns nil if no flag was given.
-func (c *changeFlags) change() *jobs.Change {
-	j := new(jobs.Change)
-	if c.timeout != 0 {
-		j.Timeout = &c.timeout
-	}
-	if c.mem != 0 {
-		j.MemBytes = &c.mem
-	}
-	if c.tries != 0 {
-		j.Tries = &c.tries
-	}
-	if c.slots != 0 {
-		j.Slots = &c.slots
-	}
-	if j.Empty() {
-		return nil
-	}
-	return j
-}
-
-func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt askOptions, flags *changeFlags) error {
+func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt askOptions, change *jobs.Change) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -108,7 +80,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	case sel.all && (sel.named != nil || sel.failed || len(sel.where) > 0):
 		return text.Errorf("--all cannot be combined with JOBS, --failed, or --where")
 	case !sel.all && !sel.failed && sel.named == nil && len(sel.where) == 0:
-		return text.Errorf("which jobs?").WithAdvice("their numbers, --failed, --where state=skipped or --all")
+		return text.Errorf("no jobs were given").WithAdvice("their numbers, --failed, --where state=skipped or --all")
 	}
 	run, err := a.openRun(args[:1])
 	if err != nil {
@@ -124,12 +96,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	if err != nil {
 		return err
 	}
-	var ended []jobs.ID
-	for _, id := range ids {
-		if table.Job(id).State.Terminal() {
-			ended = append(ended, id)
-		}
-	}
+	ended := slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool { return !table.Job(id).State.Terminal() })
 	over := len(ended)
 	if over == 0 {
 		return a.tellRequeued(&answers{run: run, alive: true, parts: []*ask.Request{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
@@ -140,7 +107,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		}
 	}
 	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spared(table, ended)}
-	if change := flags.change(); change != nil {
+	if !change.Empty() {
 		if err := change.Check(); err != nil {
 			return err
 		}
@@ -181,10 +148,10 @@ func (a *app) tellRequeued(s *answers, open int, asJSON bool) error {
 	}
 	left := e.Left + e.LeftOut
 	if n := min(left, open); n > 0 {
-		text += fmt.Sprintf(", %d %s not over", n, jobs.Verb(n, "was", "were"))
+		text += fmt.Sprintf(", %d %s not finished", n, jobs.Verb(n, "was", "were"))
 	}
 	if n := left - open; n > 0 {
-		text += fmt.Sprintf(", %d left alone: begun again or succeeded meanwhile", n)
+		text += fmt.Sprintf(", %d left alone: started again or succeeded meanwhile", n)
 	}
 	a.con.Line(text)
 	if !s.alive && e.Done > 0 { // it died just after
@@ -259,7 +226,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		return nil, err
 	}
 	owner, err := journal.ReadOwner(run)
-	alive := err == nil && owner != nil && owner.Life() != journal.Dead
+	alive := err == nil && owner.Life() != journal.Dead
 	limit := journal.Limit{End: true}
 	if alive {
 		limit = journal.Limit{Durable: live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}}
@@ -289,9 +256,9 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	}
 	reading := alive && owner.Epoch <= 1 // later dispatchers do not read the pipe
 	if storing || had.State == rundir.InputOpen && (had.Again || reading) {
-		p := text.Errorf("not all jobs of the run were made yet: %s", runview.Came(table))
+		p := text.Errorf("not all jobs of the run have been created yet: %s", runview.Came(table))
 		if alive {
-			return nil, p.WithAdvice("compare again when they were")
+			return nil, p.WithAdvice("compare again when they have been")
 		}
 		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", refTo(run))
 	}
@@ -331,7 +298,7 @@ func planOf(m *ask.Diff, files []string) []string {
 		say(n, "of the run %s %s: left as %s (%s)", jobs.Verb(n, "is", "are"), what, jobs.Verb(n, "it is", "they are"), ranges(ids))
 	}
 	say(m.Succeeded, "in the run and succeeded: not run again")
-	say(len(m.Rounds), "in the run and over without success: run again (%s)", ranges(m.Rounds))
+	say(len(m.Rounds), "in the run and finished without success: run again (%s)", ranges(m.Rounds))
 	say(m.Open, "in the run and queued or running")
 	say(len(m.New), "new: added (%s)", titles(m.New))
 	stay(slices.DeleteFunc(slices.Clone(m.Gone), func(id jobs.ID) bool {

@@ -61,7 +61,7 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 		Args: func(_ *cobra.Command, args []string) error {
 			_, rest, err := f.table.pivot.split(args)
 			if err == nil && len(rest) > 1 {
-				err = text.Errorf("one RUN is wanted, not %s", text.Shorten(strings.Join(rest, " ")))
+				err = text.Errorf("only one RUN is allowed, not %s", text.Shorten(strings.Join(rest, " ")))
 			}
 			return err
 		},
@@ -121,16 +121,16 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 	has := fs.Changed
 	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"}, {"pivot", "columns"}, {"best", "sort"}} {
 		if has(pair[0]) && has(pair[1]) {
-			return text.Errorf("--%s and --%s do not go together", pair[0], pair[1])
+			return text.Errorf("--%s and --%s cannot be combined", pair[0], pair[1])
 		}
 	}
 	switch {
 	case has("stats") && !has("group"):
-		return text.Errorf("--stats are those of groups: --group COLUMNS says which")
+		return text.Errorf("--stats needs --group")
 	case has("min-group-size") && !has("group") && !has("pivot"):
 		return text.Errorf("--min-group-size needs --group or --pivot")
 	case f.minSize < 0:
-		return text.Errorf("--min-group-size %d: a number from 0 is wanted", f.minSize)
+		return text.Errorf("--min-group-size %d is negative", f.minSize)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) error {
 	wants := f.table.given(cmd.Flags())
 	if f.json && wants != "" {
-		return text.Errorf("--json prints whole results, --%s asks for a table: --format jsonl prints that as JSON", wants)
+		return text.Errorf("--json prints whole results and cannot be combined with --%s, which asks for a table; --format jsonl prints the table as JSON", wants)
 	}
 	if err := f.table.check(cmd.Flags()); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (v *pivotValue) Type() string   { return "ROWS COLUMNS METRIC" }
 func (v *pivotValue) Set(s string) error {
 	v.names, v.at = strings.Split(s, ","), v.flags.NArg()
 	if len(v.names) != 1 && len(v.names) != 3 {
-		return text.Errorf("%q does not name rows, columns and a metric, such as C,gamma,acc", text.Shorten(s))
+		return text.Errorf("%q is not ROWS,COLUMNS,METRIC, such as C,gamma,acc", text.Shorten(s))
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (v *pivotValue) split(args []string) (names, rest []string, err error) {
 	case len(v.names) != 1:
 		return v.names, args, nil
 	case len(args) < v.at+2:
-		return nil, nil, text.Errorf("--pivot wants rows, columns and a metric: --pivot C gamma acc")
+		return nil, nil, text.Errorf("--pivot needs rows, columns, and a metric, such as --pivot C gamma acc")
 	}
 	return append(v.names[:1:1], args[v.at:v.at+2]...), slices.Concat(args[:v.at], args[v.at+2:]), nil
 }
@@ -295,7 +295,7 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 
 // runTable prints the table. Notes about it go to standard error.
 func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric, q *tableAsk) error {
-	whole, notes, err := a.resultTable(ctx, l, list, columns)
+	whole, notes, err := resultTable(ctx, l.Run, l.Table, list, columns, nil)
 	if err != nil {
 		return err
 	}
@@ -323,15 +323,16 @@ func (a *app) runTable(ctx context.Context, l *look, list []results.Result, colu
 }
 
 // resultTable reads the metrics of jobs and returns the table of them, with notes about what
-// could not be read.
-func (a *app) resultTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric) (*results.Table, []string, error) {
-	reader := metrics.NewReader(l.Run, columns)
+// could not be read. The columns of others have no values.
+func resultTable(ctx context.Context, run *rundir.Run, t *jobs.Table, list []results.Result, columns, others []*metrics.Metric) (*results.Table, []string, error) {
+	reader := metrics.NewReader(run, columns)
 	reader.Cache()
-	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))
+	found, err := reader.Read(ctx, list, cwdsOf(t, list))
 	if err != nil {
 		return nil, nil, err
 	}
-	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Metrics: found.Values}), found.Notes, nil
+	names := columnNames(slices.Concat(columns, others))
+	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(t), Names: names, Metrics: found.Values}), found.Notes, nil
 }
 
 // courseWidth is the number of steps in which the course of a search is shown.

@@ -68,9 +68,9 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	streaming := len(args) == 2
 	switch {
 	case streaming && args[1] != stdinFile:
-		return text.Errorf("only the run is wanted, and - for more jobs from standard input, not %s", text.Shorten(args[1]))
+		return text.Errorf("unexpected argument %s: only - may follow RUN, for more jobs from standard input", text.Shorten(args[1]))
 	case streaming && !f.json:
-		return text.Errorf("- is for programs, and goes with --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", text.ShellWord(args[0]))
+		return text.Errorf("- needs --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", text.ShellWord(args[0]))
 	}
 	reopen := f.KeepOpen // not by the run's own options
 	if done, err := a.onScreen(f, streaming); done {
@@ -143,7 +143,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	switch {
 	case streaming && had.Again && had.State == rundir.InputOpen:
 		o.Release()
-		return text.Errorf("the run has not made all of its jobs yet, so none can be read from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(r))
+		return text.Errorf("the run has not created all of its jobs yet, so it cannot read more from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(r))
 	case streaming:
 		d.opts.Lines = readingLines(a.stdin, o.Specs())
 	}
@@ -176,7 +176,7 @@ func (a *app) restOfInput(r *rundir.Run, had rundir.Input, have int) func() (job
 	}
 	next, err := grid.Rest(source, have)
 	if err != nil {
-		a.warn("the jobs that were not made yet cannot be made now: %v", err)
+		a.warn("cannot create the remaining jobs: %v", err)
 		return nil
 	}
 	return run.JobLines(next)
@@ -209,7 +209,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 			if more != "" {
 				problem += " (and more)"
 			}
-			a.warn("the inventory has not been read again, the run keeps the one that it had: %s; correct %s and resume again, or use --hosts FILE", problem, text.Line(file))
+			a.warn("the run keeps its previous inventory, because the file could not be read: %s; correct %s and resume again, or use --hosts FILE", problem, text.Line(file))
 		}
 	}
 	if err != nil {
@@ -266,15 +266,15 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(attempts)) {
 		ids := attempts[name]
-		what, they := "attempts ", "unless the run directory shows how they end, or that the host still runs, they are given up and their jobs run"
+		what := "attempts "
 		if len(ids) == 1 {
-			what, they = "attempt ", "unless the run directory shows how it ends, or that the host still runs, it is given up and its job runs"
+			what = "attempt "
 		}
 		if more := len(ids) - maxNamed; more > 0 {
 			ids = append(ids[:maxNamed:maxNamed], fmt.Sprintf("%d more", more))
 		}
-		lines = append(lines, fmt.Sprintf("%s is not in the inventory, %s%s may still run there: %s again elsewhere in %s; an inventory that has the host (--hosts) lets it be asked instead",
-			name, what, strings.Join(ids, ", "), they, results.HumanDuration(waits[name])))
+		lines = append(lines, fmt.Sprintf("%s is not in the inventory, and %s%s may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in %s; to ask the host instead, resume with an inventory that has it (--hosts FILE)",
+			name, what, strings.Join(ids, ", "), results.HumanDuration(waits[name])))
 	}
 	return lines
 }
@@ -335,7 +335,7 @@ func (f *runFlags) findStandbys(inv *hosts.Inventory) error {
 func (f *runFlags) checkStandby() error {
 	switch {
 	case f.standby && f.force:
-		return text.Errorf("--standby and --force exclude each other: the one waits for the dispatcher's death, the other does not")
+		return text.Errorf("--standby and --force cannot be combined: --standby waits until the dispatcher dies")
 	case f.background && !f.standby:
 		return text.Errorf("--background needs --standby").WithAdvice("on a terminal, resume dispatches in the background anyhow")
 	}

@@ -103,7 +103,7 @@ func shuffle(src *jobSource, seed uint64) error {
 	}
 	for _, s := range src.known {
 		if len(s.After) > 0 {
-			return text.Errorf("--shuf: a job has the option after, which gives an order")
+			return text.Errorf("--shuf cannot be used: a job has the option after, which determines the order")
 		}
 	}
 	src.source = "" // would yield the jobs in their first order
@@ -143,7 +143,7 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 		if err != nil {
 			return jobSource{}, err
 		}
-		a.con.Line(text.Line(files[0]) + " is a template: its jobs are those of dcs-tui grid")
+		a.con.Line(text.Line(files[0]) + " is a template: its jobs are created as by dcs-tui grid")
 		return a.gridSource(t, files[0], g)
 	}
 	b, err := a.readBatch(g, files, len(files) > 1)
@@ -170,7 +170,7 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 		return false, nil
 	}
 	if len(args) == 0 && !f.KeepOpen {
-		return false, text.Errorf("which jobs?").WithAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
+		return false, text.Errorf("no jobs were given").WithAdvice("dcs-tui run FILE, one shell command per line; - reads them from standard input")
 	}
 	streaming = slices.Contains(args, stdinFile)
 	switch {
@@ -179,7 +179,7 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 	case streaming && f.dryRun:
 		return false, text.Errorf("--dry-run needs a file: jobs on standard input are not known before they come")
 	case streaming && term.IsTerminal(int(os.Stdin.Fd())):
-		a.con.Line("reading jobs from the terminal, one command a line; Ctrl-D ends them")
+		a.con.Line("reading jobs from the terminal, one command per line; Ctrl-D ends the input")
 	}
 	return streaming, nil
 }
@@ -431,7 +431,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 	}
 	if len(impossible) > 0 {
 		first := impossible[0]
-		return text.Errorf("%s can run on no host of %s; the first is job %d (%s:%d), which needs %s", jobs.Plural(len(impossible), "job"), where,
+		return text.Errorf("%s cannot run on any host of %s; the first is job %d (%s:%d), which needs %s", jobs.Plural(len(impossible), "job"), where,
 			first.ID, first.File, first.Line, needsText(first)).WithAdvice("dcs-tui hosts list shows what the hosts have")
 	}
 	return nil

@@ -178,7 +178,7 @@ func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
 			WithAdvice("-o - > report.html copies it here")
 	}
 	if local != "" {
-		return text.Errorf("the command runs on %s, where --%s would name another file than here", text.Line(host), local).
+		return text.Errorf("the command runs on %s, where --%s would name another file", text.Line(host), local).
 			WithAdvice("type it there: ssh -t %s", text.ShellWord(text.Line(host)))
 	}
 	ssh, err := exec.LookPath("ssh")

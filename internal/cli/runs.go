@@ -19,6 +19,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 	"dcs-tui/tui"
@@ -136,7 +137,7 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 		dispatched, counts := "", ""
 		run, err := rundir.Open(e.Dir)
 		if err == nil {
-			if o, oerr := journal.ReadOwner(run); oerr == nil && o != nil && o.Life() != journal.Dead {
+			if o, oerr := journal.ReadOwner(run); oerr == nil && o.Life() != journal.Dead {
 				dispatched = "on " + text.Line(o.Host)
 			}
 			if t, rerr := wholeTable(run); rerr == nil {
@@ -192,7 +193,7 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 
 func (a *app) runPrune(args []string, p *pruneOptions) error {
 	if len(args) == 0 && p.older == 0 && p.keep == 0 {
-		return text.Errorf("which runs?").WithAdvice("their names, --older TIME or --keep N")
+		return text.Errorf("no runs were given").WithAdvice("their names, --older TIME or --keep N")
 	}
 	dirs, err := p.candidates(args)
 	if err != nil {
@@ -213,7 +214,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 		}
 	}
 	if len(runs) == 0 {
-		a.con.Line("no run is removed")
+		a.con.Line("no runs were removed")
 		return nil
 	}
 	what := jobs.Plural(len(runs), "run")
@@ -221,7 +222,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 		what = "the run " + text.Line(runs[0].Name())
 	}
 	if p.older > 0 {
-		what += " older than " + ageText(p.older)
+		what += " older than " + results.HumanDuration(p.older)
 	}
 	if err := a.agree(p.yes, "prune", "remove "+what+" with the outputs of "+jobs.Plural(count, "job")); err != nil {
 		return err
@@ -261,7 +262,7 @@ func (p *pruneOptions) open(dir string) (*rundir.Run, *jobs.Table, error) {
 	}
 	table, err := run.Removable(r, p.unfinished)
 	if errors.Is(err, run.ErrJobsLeft) {
-		err = fmt.Errorf("jobs are left: %s; cancel ends those that run, --unfinished removes it all the same", runview.Counts(table, false))
+		err = fmt.Errorf("jobs are left: %s; dcs-tui cancel ends those that run, --unfinished removes the run anyway", runview.Counts(table, false))
 	}
 	return r, table, err
 }
@@ -300,7 +301,7 @@ func leftOnHosts(run *rundir.Run) []string {
 	for host, place := range run.HostDirs() {
 		dir := strings.TrimPrefix(place, host+":")
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || filepath.Base(dir) != run.UID() {
-			lines = append(lines, host+" keeps the outputs of its jobs, in "+dir+" as it says; look there yourself")
+			lines = append(lines, host+" says that it keeps the outputs of its jobs in "+dir+"; look there yourself")
 			continue
 		}
 		lines = append(lines, host+" keeps the outputs of its jobs: "+onHost(run, host, "rm", "-r", dir))

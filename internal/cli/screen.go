@@ -70,22 +70,18 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 		return err
 	}
 	ref := refTo(run)
-	const instead = "dcs-tui status %s shows how the run stands, dcs-tui events --follow %s what happens"
+	const instead = "dcs-tui status %s shows the status of the run, and dcs-tui events --follow %s its events"
 	if plainTerminal() || !term.IsTerminal(int(a.stdout.Fd())) {
 		return text.Errorf("this terminal cannot show the screen").WithAdvice(instead, ref, ref)
 	}
 	keys, err := a.keyboard()
 	if err != nil {
-		return text.Errorf("there is no terminal to type on: %w", err).WithAdvice(instead, ref, ref)
+		return text.Errorf("there is no terminal for input: %w", err).WithAdvice(instead, ref, ref)
 	}
 	defer keys.Close()
 	s := a.openScreen(run)
 	defer s.Close()
 	if err := s.Ready(context.Background()); err != nil {
-		var e *text.Error
-		if errors.As(err, &e) {
-			return err
-		}
 		return err
 	}
 	return a.screen(s, keys, o)
@@ -104,7 +100,7 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	}
 	defer keys.Close()
 	if plainTerminal() {
-		a.con.Line("this terminal cannot show the screen; lines instead, as with --no-tui")
+		a.con.Line("this terminal cannot show the screen; printing lines, as with --no-tui")
 		return false, nil
 	}
 	p, dir, err := a.startHere()
@@ -114,7 +110,7 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	if dir == "" { // it has said why, if it could
 		death := ""
 		if a.code, death = codeOf(p); death != "" {
-			a.warn("the background dispatcher was ended (%s) before it had begun; should dcs-tui runs list show its run, dcs-tui resume continues it", death)
+			a.warn("the background dispatcher was killed (%s) before the run had begun; if dcs-tui runs list shows the run, dcs-tui resume continues it", death)
 		}
 		return true, nil
 	}
@@ -169,7 +165,7 @@ func (a *app) startHere() (*run.Background, string, error) {
 	}
 	p, err := run.StartBackground(a.args, stdin, a.stderr)
 	if err != nil {
-		return nil, "", text.Errorf("%w", err).WithAdvice("--no-tui does without")
+		return nil, "", text.Errorf("%w", err).WithAdvice("--no-tui needs no background process")
 	}
 	over := make(chan struct{})
 	defer close(over)
@@ -298,7 +294,7 @@ func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer,
 		return s.request(ctx, a)
 	case runview.Cancel:
 		if a.Waiting { // what of them runs is not known here, and would be ended
-			return nil, &runview.Refused{Why: "the dispatcher has gone meanwhile; resume the run first"}
+			return nil, &runview.Refused{Why: "the dispatcher has ended meanwhile; resume the run first"}
 		}
 		const limit = 2000 // ranges that fit on a command line
 		var ids []string
@@ -307,7 +303,7 @@ func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer,
 		}
 		switch {
 		case len(ids) > limit:
-			return nil, &runview.Refused{Why: "nobody dispatches the run, and those are too many single jobs to end without: resume it first"}
+			return nil, &runview.Refused{Why: "too many separate jobs to cancel without a dispatcher; resume the run first"}
 		case len(ids) == 0:
 			return &runview.Answer{}, nil
 		}
@@ -392,7 +388,7 @@ func (s *runScreen) request(ctx context.Context, a runview.Action) (*runview.Ans
 	case q.Refused != "":
 		return nil, &runview.Refused{Why: q.Refused}
 	case !q.Answered:
-		return &runview.Answer{Text: "asked; the dispatcher has not taken it in yet"}, nil
+		return &runview.Answer{Text: "requested; the dispatcher has not answered yet"}, nil
 	}
 	return &runview.Answer{Done: q.Done, Left: q.Left, Text: jobs.Plural(q.Done, "job") + " queued again; the run continues"}, nil
 }
@@ -416,7 +412,7 @@ func (s *runScreen) resume(ctx context.Context) error {
 	if dir == "" {
 		otherwise := "it could not be resumed"
 		if _, death := codeOf(p); death != "" {
-			otherwise += ": the dispatcher was ended (" + death + ") before it had begun"
+			otherwise += ": the dispatcher was killed (" + death + ") before it had taken the run over"
 		}
 		return &runview.Refused{Why: said.problem(otherwise)}
 	}

@@ -245,7 +245,7 @@ func TestPlainTerminals(t *testing.T) {
 			cmd, person := onPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
 			shown := readAll(person)
 			endsWith(t, cmd, exitOK)
-			if !strings.Contains(shown, "this terminal cannot show the screen; lines instead, as with --no-tui") || !strings.Contains(shown, "all jobs succeeded") {
+			if !strings.Contains(shown, "this terminal cannot show the screen; printing lines, as with --no-tui") || !strings.Contains(shown, "all jobs succeeded") {
 				t.Errorf("%q", shown)
 			}
 			cmd, person = onPlainTerminal(t, dir, name, "attach", "r")

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,9 +76,9 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 // attempt. Outputs are read only if a filter names a declared metric.
 func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
 	at := metrics.Locations(run)
-	in := results.TableInput{Jobs: append(at.Finished(t), at.Unfinished(t)...), Params: paramNames(t)}
-	for i := range in.Jobs {
-		r := &in.Jobs[i]
+	list := append(at.Finished(t), at.Unfinished(t)...)
+	for i := range list {
+		r := &list[i]
 		if j := t.Job(r.Job); !j.State.Terminal() {
 			if last := j.Last(); last != nil {
 				r.Host = cmp.Or(r.Host, last.Host)
@@ -88,18 +87,17 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 		}
 	}
 	columns := a.resultColumns(run, nil)
-	in.Names = columnNames(columns)
-	named, others := namedFigures(results.NewTable(in), columns, filters)
-	if len(named) > 0 {
-		found, err := metrics.NewReader(run, named).Read(ctx, in.Jobs, cwdsOf(t, in.Jobs))
-		if err != nil {
-			return nil, err
-		}
-		a.note(found.Notes...)
-		in.Metrics = found.Values
+	empty, _, err := resultTable(ctx, run, t, list, nil, columns)
+	if err != nil {
+		return nil, err
 	}
-	in.Names = columnNames(slices.Concat(named, others)) // the others have no values, and no filter names them
-	s, odd, err := results.NewTable(in).Where(filters...)
+	named, others := namedMetrics(empty, columns, filters)
+	table, notes, err := resultTable(ctx, run, t, list, named, others)
+	if err != nil {
+		return nil, err
+	}
+	a.note(notes...)
+	s, odd, err := table.Where(filters...)
 	if err != nil {
 		return nil, text.Errorf("--where: %w", err)
 	}
@@ -111,8 +109,8 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 	return which, nil
 }
 
-// namedFigures returns the columns that a filter names, and the others. s has all columns.
-func namedFigures(s *results.Table, columns []*metrics.Metric, filters []*query.Query) (named, others []*metrics.Metric) {
+// namedMetrics returns the columns that a filter names, and the others. s has all columns.
+func namedMetrics(s *results.Table, columns []*metrics.Metric, filters []*query.Query) (named, others []*metrics.Metric) {
 	meant := map[int]bool{}
 	for _, f := range filters {
 		for _, name := range f.Names(true) {

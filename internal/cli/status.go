@@ -294,31 +294,27 @@ type hostStatus struct {
 
 func (l *look) hosts() []hostStatus {
 	counts := runview.CountHosts(l.Table)
+	files := map[string]string{} // by host
 	if l.Dispatched() {
 		for name := range l.Words {
 			if counts[name] == nil {
 				counts[name] = new(runview.HostCount)
 			}
 		}
+		if state := l.State(); state != nil {
+			for i := range state.Hosts {
+				files[state.Hosts[i].Name] = state.Hosts[i].Files
+			}
+		}
 	}
 	list := make([]hostStatus, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		h := hostStatus{Name: name, HostCount: *counts[name]}
+		h := hostStatus{Name: name, HostCount: *counts[name], Files: files[name]}
 		if w, ok := l.Words[name]; ok && l.Dispatched() {
 			at := w.At.Time().UTC()
 			h.Last, h.LastAt = w.Text, &at
 		}
 		list = append(list, h)
-	}
-	if !l.Dispatched() {
-		return list
-	}
-	if s, err := live.Read(l.Run); err == nil && s != nil { // else it is not known what is under way
-		for i := range s.Hosts {
-			if at, ok := slices.BinarySearchFunc(list, s.Hosts[i].Name, func(h hostStatus, name string) int { return strings.Compare(h.Name, name) }); ok {
-				list[at].Files = s.Hosts[i].Files
-			}
-		}
 	}
 	return list
 }

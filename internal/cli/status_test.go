@@ -216,8 +216,8 @@ func TestAbsentHosts(t *testing.T) {
 	attempt(3, "gone", jobs.AttemptRunning)
 	attempt(4, "away", jobs.AttemptLaunching)
 	got := absentHosts(table, []*hosts.Host{{Name: "here"}}, time.Hour)
-	if len(got) != 2 || !strings.HasPrefix(got[0], "away is not in the inventory, attempt 4.1 may still run there: unless the run directory shows how it ends, or that the host still runs, it is given up and its job runs again elsewhere in 1h 00m;") ||
-		!strings.HasPrefix(got[1], "gone is not in the inventory, attempts 2.1, 3.1 may still run there: unless the run directory shows how they end, or that the host still runs, they are given up and their jobs run again elsewhere in 1m 00s;") {
+	if len(got) != 2 || !strings.HasPrefix(got[0], "away is not in the inventory, and attempt 4.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1h 00m;") ||
+		!strings.HasPrefix(got[1], "gone is not in the inventory, and attempts 2.1, 3.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1m 00s;") {
 		t.Errorf("%q", got)
 	}
 }

@@ -80,12 +80,12 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	files := args[1:]
 	switch {
 	case f.wait && f.end || len(f.options) > 0 && !f.wait:
-		return text.Errorf("--wait and --option are for one command").WithAdvice("dcs-tui submit RUN --wait --option slots=4 -- COMMAND")
+		return text.Errorf("--option needs --wait, which cannot be combined with --end").WithAdvice("dcs-tui submit RUN --wait --option slots=4 -- COMMAND")
 	case f.wait && len(files) == 0:
-		return text.Errorf("which command?").WithAdvice("dcs-tui submit RUN --wait -- COMMAND")
+		return text.Errorf("no command was given").WithAdvice("dcs-tui submit RUN --wait -- COMMAND")
 	case f.end && len(files) == 0:
 	case len(files) == 0:
-		return text.Errorf("which jobs?").WithAdvice("dcs-tui submit RUN FILE, one shell command a line; - reads them from standard input")
+		return text.Errorf("no jobs were given").WithAdvice("dcs-tui submit RUN FILE, one shell command per line; - reads them from standard input")
 	case slices.Contains(files, stdinFile) && len(files) > 1 && !f.wait:
 		return text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
 	}
@@ -154,7 +154,7 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 		}
 	}
 	if len(flags) > 0 {
-		a.warn("the table of the run has only the @result lines that it was made with; dcs-tui results %s %s shows these figures", refTo(run), strings.Join(flags, " "))
+		a.warn("the run has only the @result lines that it was created with; dcs-tui results %s %s shows these metrics", refTo(run), strings.Join(flags, " "))
 	}
 }
 
@@ -163,8 +163,8 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 func submitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
 	blocks := submitBlocks(specs)
 	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
-		return nil, text.Errorf("jobs that come after others must be submitted in one piece, of at most %d MiB", rundir.MaxSubmit>>20).
-			WithAdvice("give them in several files, each with the jobs that belong together")
+		return nil, text.Errorf("jobs with the option after must be submitted in one request of at most %d MiB", rundir.MaxSubmit>>20).
+			WithAdvice("submit several files, each with the jobs that depend on each other")
 	}
 	var requests []*rundir.Request
 	for _, block := range blocks {
@@ -216,8 +216,8 @@ func (a *app) tellSubmitted(s *answers, b *grid.Batch) {
 			text += ", queue " + queueList(b.Queues)
 		}
 		a.con.Line(text)
-		if owner, err := journal.ReadOwner(s.run); err == nil && !s.waits && (owner == nil || owner.Life() == journal.Dead) {
-			a.con.Line("its dispatcher has left meanwhile; what has not run yet waits for", "  dcs-tui resume "+refTo(s.run))
+		if owner, err := journal.ReadOwner(s.run); err == nil && !s.waits && owner.Life() == journal.Dead {
+			a.con.Line("its dispatcher has ended meanwhile; jobs that have not run wait for", "  dcs-tui resume "+refTo(s.run))
 		}
 	}
 	if rest := len(b.Specs) - n; s.waits && rest == 0 {
@@ -300,7 +300,7 @@ func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, 
 	for _, option := range f.options {
 		key, value, ok := strings.Cut(option, "=")
 		if !ok || key == "command" {
-			return nil, text.Errorf("--option %s: KEY=VALUE is wanted, such as slots=4", text.Shorten(option))
+			return nil, text.Errorf("--option %s is not KEY=VALUE, such as slots=4", text.Shorten(option))
 		}
 		keys[key] = value
 	}
@@ -348,7 +348,7 @@ func (a *app) awaitEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal
 			if !e.Answered {
 				return nil, run.RemoveRequest(e.Name)
 			}
-			_, err := a.ask(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{e.First}), Why: "whoever waited for it was ended"})
+			_, err := a.ask(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{e.First}), Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
 		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, maxPoll)): // as exact as it takes long
 		}

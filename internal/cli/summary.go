@@ -137,7 +137,7 @@ func (p *resultPrinter) readOutput(r *results.Result, at int64) ([]byte, int64, 
 	defer cancel()
 	piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
 	if err != nil {
-		err = fmt.Errorf("its output cannot be read: %w", err)
+		err = fmt.Errorf("cannot read its output: %w", err)
 	}
 	return piece, size, err
 }
@@ -258,6 +258,8 @@ type summary struct {
 	flags     *runFlags
 	providers []*hosts.Provider // for the price of instances
 	untaken   bool              // not all results were printed
+	notes     []string          // below the headline
+	logged    bool              // dispatcher.log has what the dispatcher printed
 }
 
 // exitCode returns the exit code of the run, and makes the state of the outcome agree.
@@ -288,12 +290,13 @@ func (s *summary) lines(code int) []string {
 	if s.Finish.How == sched.Fenced { // what happened to the jobs since is not known here
 		return append([]string{"", s.headline(code)}, s.advice()...)
 	}
-	lines := append([]string{"", s.headline(code)}, summaryLines(s.app.con, s.Table, false)...)
+	lines := append([]string{"", s.headline(code)}, s.notes...)
+	lines = append(lines, summaryLines(s.app.con, s.Table, false)...)
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
 	}
 	if s.Refused > 0 {
-		lines = append(lines, jobs.Plural(s.Refused, "line")+" of standard input "+jobs.Verb(s.Refused, "was", "were")+" not taken")
+		lines = append(lines, jobs.Plural(s.Refused, "line")+" of standard input "+jobs.Verb(s.Refused, "was", "were")+" not accepted")
 	}
 	lines = append(lines, instanceLines(s.Table, s.providers)...)
 	lines = append(lines, hostTrouble(s.Table, s.words)...)
@@ -303,7 +306,7 @@ func (s *summary) lines(code int) []string {
 	if s.Finish.How == sched.AllDone && s.Finish.Why != "" {
 		lines = append(lines, text.Line(s.Finish.Why))
 	}
-	lines = append(lines, logsLine(s.Run))
+	lines = append(lines, logLines(s.Run, s.logged)...)
 	if n := s.Keeping; n > 0 {
 		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+refTo(s.Run)+" copies them")
 	}
@@ -335,7 +338,7 @@ func (s *summary) headline(code int) string {
 	case code == exitCanceled:
 		color, mark, msg = yellow, s.app.con.Glyph("–", "-"), "canceled"
 	case s.untaken && s.Table.Unfinished() == 0:
-		msg = "all jobs have ended, but nobody took all of the results"
+		msg = "all jobs have ended, but not all results were read"
 	case code == exitLeft || code == exitUsage && s.Table.Counts[jobs.Succeeded] == len(s.Table.Jobs):
 		msg = "stopped with jobs left"
 		if s.Table.Unfinished() == 0 && s.Input.Cut() {
@@ -345,7 +348,7 @@ func (s *summary) headline(code int) string {
 			msg += " (" + s.Finish.Why + ")"
 		}
 	case s.Refused > 0 && s.Table.Counts[jobs.Succeeded] == len(s.Table.Jobs):
-		msg = "all jobs that were taken succeeded"
+		msg = "all accepted jobs succeeded"
 	default:
 		color, mark, msg = red, s.app.con.Glyph("✗", "x"), "some jobs did not succeed"
 	}
@@ -357,11 +360,11 @@ func (s *summary) headline(code int) string {
 func cameHeadline(t *jobs.Table) string {
 	switch {
 	case len(t.Jobs) == 0:
-		return "no job came"
+		return "no jobs were read"
 	case t.Counts[jobs.Succeeded] == len(t.Jobs):
-		return "all jobs that came succeeded"
+		return "all jobs that were read succeeded"
 	}
-	return "all jobs that came have ended"
+	return "all jobs that were read have ended"
 }
 
 // advice returns what to type next.
@@ -378,14 +381,14 @@ func (s *summary) advice() []string {
 		next("resume "+ref, "continues the run from this directory; any other dispatcher of the run is then fenced off")
 		return lines
 	case s.Finish.How == sched.Fenced:
-		next("status "+ref, "shows how the run stands")
+		next("status "+ref, "shows the status of the run")
 		return lines
 	case s.Finish.How == sched.NoHosts:
 		check := "hosts check"
 		if s.flags.hosts != "" {
 			check += " --hosts " + text.ShellWord(text.Line(s.flags.hosts))
 		}
-		next(check, "says what is wrong with them")
+		next(check, "shows what is wrong with them")
 	}
 	switch {
 	case running > 0:
@@ -395,7 +398,7 @@ func (s *summary) advice() []string {
 	case queued > 0:
 		next("resume "+ref, "continues the run")
 	case s.untaken && s.flags.json:
-		next("resume --json "+ref, "prints the results that were not taken")
+		next("resume --json "+ref, "prints the results that were not read")
 	}
 	if s.Table.Counts[jobs.Failed]+s.Table.Counts[jobs.TimedOut] > 0 {
 		next("results --failed "+ref, "lists the jobs that failed")
@@ -412,9 +415,13 @@ func (a *app) nextLine(command, text string) string {
 	return "  " + a.con.Paint(bold, "dcs-tui "+command) + "  " + text
 }
 
-// logsLine names the files with what the jobs have printed.
-func logsLine(run *rundir.Run) string {
-	return "logs: " + text.ShellWord(dirOf(run, rundir.AttemptsDir)) + "/*/JOB.ATTEMPT.out and .err"
+// logLines names the files with the outputs of jobs and, if there is one, the log of the dispatcher.
+func logLines(run *rundir.Run, hasDispatcherLog bool) []string {
+	lines := []string{"logs: " + text.ShellWord(dirOf(run, rundir.AttemptsDir)) + "/*/JOB.ATTEMPT.out and .err"}
+	if hasDispatcherLog {
+		lines = append(lines, "      "+dirOf(run, dispatcherLogFile)+" has the messages of the dispatcher")
+	}
+	return lines
 }
 
 // deletedAdvice returns lines that say what can be done about a run whose directory was
@@ -514,16 +521,12 @@ func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 	if a.code == exitNoHosts {
 		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
 	}
-	s := &summary{app: a, words: l.Words, flags: new(runFlags),
+	s := &summary{app: a, words: l.Words, flags: new(runFlags), logged: p != nil,
 		Outcome: &run.Outcome{State: state, Run: f.run, Table: l.Table, Input: l.Input, Finish: finish}}
-	lines := s.lines(a.code)
 	if another && !f.canceled.Load() { // a cancel from here takes the run over
-		lines = slices.Insert(lines, 2, "  dispatched last by "+text.Line(l.Owner.String())+", after the one that began here")
+		s.notes = []string{"  dispatched last by " + text.Line(l.Owner.String()) + ", after the one that began here"}
 	}
-	if i := slices.Index(lines, logsLine(f.run)); i >= 0 && p != nil {
-		lines = slices.Insert(lines, i+1, "      "+dirOf(f.run, dispatcherLogFile)+" is what the dispatcher said")
-	}
-	a.con.Line(lines...)
+	a.con.Line(s.lines(a.code)...)
 	return nil
 }
 
@@ -539,14 +542,14 @@ func (a *app) goesOn(f *runScreen, l *look, last *runview.Picture, another bool)
 		a.code = exitCanceled
 		what += " is being canceled in the background"
 	case last != nil && last.Draining != "":
-		what += ": what runs is finished in the background, nothing more is started"
+		what += ": running jobs finish in the background, and no more are started"
 	default:
 		what += " continues in the background"
 	}
 	lines := []string{"", what + ": " + runview.Counts(l.Table, true), "  dispatched by " + text.Line(l.Owner.String()) + ", until it is done",
-		a.nextLine("attach "+ref, "shows it again"), a.nextLine("status "+ref, "says how it stands")}
+		a.nextLine("attach "+ref, "shows it again"), a.nextLine("status "+ref, "shows its status")}
 	if !f.canceled.Load() {
 		lines = append(lines, a.nextLine("cancel "+ref, "ends it"))
 	}
-	a.con.Line(append(lines, logsLine(f.run), "      "+dirOf(f.run, dispatcherLogFile)+" is what the dispatcher says")...)
+	a.con.Line(append(lines, logLines(f.run, true)...)...)
 }

@@ -48,7 +48,7 @@ dcs-tui why sweep-20260314-1502 17`,
 // jobOfRun requires a job, and allows a run before it.
 func jobOfRun(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) > 2 {
-		return text.Errorf("%s needs the number of one job", cmd.CommandPath()).WithAdvice("%s [RUN] JOB", cmd.CommandPath())
+		return text.Errorf("%s needs one job number", cmd.CommandPath()).WithAdvice("%s [RUN] JOB", cmd.CommandPath())
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
 		word, rest = args[0], args[1:]
 	}
 	if number(word) == 0 {
-		return nil, 0, text.Errorf("%q is not the number of a job", text.Shorten(word))
+		return nil, 0, text.Errorf("%q is not a job number", text.Shorten(word))
 	}
 	run, err := a.openRun(rest)
 	return run, jobs.ID(number(word)), err
@@ -165,7 +165,7 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 // askWhy asks the dispatcher why a job waits. It returns nil if there is none to ask. With local
 // it asks no other machine.
 func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bool) (*whyJSON, error) {
-	if owner == nil || owner.Life() == journal.Dead || owner.Socket == "" {
+	if owner.Life() == journal.Dead || owner.Socket == "" {
 		return nil, nil
 	}
 	name, err := os.Hostname()
@@ -229,7 +229,7 @@ func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*w
 	}
 	answer := new(whyJSON)
 	if err := json.Unmarshal(out.Bytes(), answer); err != nil || answer.V != 1 || answer.Job != id {
-		return nil, fmt.Errorf("ssh %s: the answer of dcs-tui why there is not understood; use the program that dispatches the run", owner.Host)
+		return nil, fmt.Errorf("ssh %s: cannot parse the answer of dcs-tui why there; use the program that dispatches the run", owner.Host)
 	}
 	if answer.UID != run.UID() {
 		return nil, fmt.Errorf("%s is another run on %s", run.Dir, owner.Host)
