@@ -1,7 +1,7 @@
-// Command dcs-tui runs thousands of shell commands on the cores of a lab's
-// workstations. On the hosts the same program is the helper and the supervisor.
+// Command dcs-tui runs thousands of shell commands on the cores of a lab's workstations. On the
+// hosts the same program is the helper and the supervisor.
 //
-// The exit codes stand in internal/cli/exit.go.
+// internal/cli/root.go defines the exit codes.
 package main
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 func main() {
-	// The words of the host side come first: a supervisor starts once per slot and
-	// is to cost nothing that only people need.
+	// The words of the host side come first: a supervisor starts once per slot and should cost
+	// nothing that only people need.
 	if len(os.Args) > 1 && os.Args[1] == ttyguard.Word {
 		os.Exit(ttyguard.Main())
 	}

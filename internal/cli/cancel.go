@@ -154,11 +154,11 @@ func openText(t *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
 	return nFinished, what + " and " + jobs.Plural(queued, "queued job")
 }
 
-// cancelWait is how long a dispatcher that is alive has to cancel all jobs and end: jobs
-// have 5 s between TERM and KILL.
-const cancelWait = 60 * time.Second
+// cancelTimeout is the time that a live dispatcher has to cancel all jobs and end. Jobs have 5 s between
+// TERM and KILL.
+const cancelTimeout = 60 * time.Second
 
-// forceDelay is when a person who waits is told about --force.
+// forceDelay is the delay before --force is suggested to a person who waits.
 const forceDelay = 15 * time.Second
 
 // forceText describes how to end a run whose dispatcher hangs.
@@ -166,8 +166,8 @@ func forceText(run *rundir.Run) string {
 	return "dcs-tui cancel --force " + refTo(run) + "  takes the run over from it and ends every job"
 }
 
-// askOwner asks the dispatcher to cancel every job and waits until it has ended. It returns
-// the request if the dispatcher is dead and has left jobs, which the caller has to end.
+// askOwner asks the dispatcher to cancel all jobs and waits until it has ended. It returns the request if
+// the dispatcher is dead and has left jobs, which the caller must end.
 func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, owner *journal.Owner) (*ask.Request, error) {
 	q.By, q.At = dispatch.Asker(), time.Now()
 	e, err := ask.Prepare(run, q)
@@ -176,7 +176,7 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	}
 	a.con.Line("asked " + text.Line(owner.String()) + " to cancel; waiting until it has ended")
 	if owner.Life() == journal.Unsure {
-		a.con.Line(fmt.Sprintf("this machine cannot check whether that process is alive: if it shows no sign of life for %.0f s, the run is taken over",
+		a.con.Line(fmt.Sprintf("this machine cannot check whether that process is alive: if it sends no heartbeat for %.0f s, the run is taken over",
 			journal.StaleAfter.Seconds()))
 	}
 	if owner.Stopped() {
@@ -205,24 +205,24 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	return nil, nil
 }
 
-// awaitOwner waits until the owner has ended, is dead, or has given no heartbeat for
-// StaleAfter. It returns false if the owner is alive and has not ended in time.
+// awaitOwner waits until the owner has ended, is dead, or has sent no heartbeat for StaleAfter. It
+// returns false if the owner is alive and has not ended in time.
 func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
 	r := journal.NewReader(run, nil)
 	r.Owner = owner
-	for until := time.Now().Add(cancelWait); ; time.Sleep(200 * time.Millisecond) {
+	for until := time.Now().Add(cancelTimeout); ; time.Sleep(200 * time.Millisecond) {
 		err := r.Watch(false)
 		switch {
-		case err == nil && r.Owner != nil && !r.Dispatched(): // what cannot be read proves nothing
+		case err == nil && r.Owner != nil && !r.Dispatched(): // a file that cannot be read proves nothing
 			return true
 		case time.Now().Before(until):
-		case r.Quiet() < 2*journal.BeatEvery || time.Now().After(until.Add(cancelWait)):
+		case r.Quiet() < 2*journal.BeatEvery || time.Now().After(until.Add(cancelTimeout)):
 			return false
 		}
 	}
 }
 
-// takeOver takes the run over to end jobs. It starts none.
+// takeOver takes the run over to end jobs. It starts no jobs.
 func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*dispatching, *run.Owned, error) {
 	if err := absoluteFlags(cmd.Flags()); err != nil {
 		return nil, nil, err
@@ -244,8 +244,8 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*dispa
 	return d, o, nil
 }
 
-// cancelInventory returns the inventory that was given, or that of the run, which
-// includes hosts that the inventory file no longer has.
+// cancelInventory returns the inventory of --hosts or that of the run, which includes hosts that the
+// inventory file no longer has.
 func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	inv, err := a.storedInventory(run)
 	if f.hosts != "" {
@@ -257,12 +257,12 @@ func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
-// cancelOurselves takes the run over, carries out the requests that wait, and ends when the
-// jobs of this one have. It starts no jobs.
+// cancelOurselves takes the run over, carries out the waiting requests, and ends when the jobs of this
+// request have ended. It starts no jobs.
 func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
 	d, o, err := a.takeOver(cmd, f, dir)
 	if err != nil {
-		dir.RemoveRequest(e.Name) // nobody would expect it to come into effect later
+		dir.RemoveRequest(e.Name) // the user does not expect a later effect
 		return err
 	}
 	d.opening = "canceling all jobs"
@@ -271,7 +271,7 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, 
 		d.brief, f.OnDone = true, ""
 		for _, id := range ids {
 			if !table.Job(id).State.Terminal() {
-				e.Await(id) // includes jobs that were being ended before
+				e.Await(id) // also jobs that an earlier request ends
 			}
 		}
 		d.opts.StopWhen = func(ctx context.Context) string { return awaitCancel(ctx, e) }
@@ -285,10 +285,10 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, 
 	return nil
 }
 
-// awaitCancel waits until a request has been answered and its jobs have ended. It returns
-// why it does not wait any longer.
+// awaitCancel waits until a request has been answered and its jobs have ended. It returns the reason
+// for the end of the wait.
 func awaitCancel(ctx context.Context, e *ask.Request) string {
-	late := time.After(cancelWait)
+	late := time.After(cancelTimeout)
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()
 	for e.Poll(); !e.Over() || e.Awaits(); e.Poll() {
@@ -314,7 +314,7 @@ func (a *app) tellCanceled(run *rundir.Run, e *ask.Request, asJSON bool) error {
 		return a.printAsked(run, rundir.DoCancel, e, done, still)
 	}
 	if !e.Answered {
-		return nil // has been reported
+		return nil // was reported
 	}
 	msg := jobs.Plural(done, "job") + " canceled"
 	if e.Done == 0 {
@@ -336,7 +336,7 @@ func (a *app) tellCanceled(run *rundir.Run, e *ask.Request, asJSON bool) error {
 	return nil
 }
 
-// jobsText is "job 3" or "jobs 3-5,9".
+// jobsText returns "job 3" or "jobs 3-5,9".
 func jobsText(ids []jobs.ID) string {
 	if len(ids) == 1 {
 		return "job " + strconv.Itoa(int(ids[0]))

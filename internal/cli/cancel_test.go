@@ -62,8 +62,8 @@ func TestAwaitOwner(t *testing.T) {
 			end: func(t *testing.T, r *rundir.Run) {
 				elsewhere(t, r, func(o map[string]any) { beats(o); o["left"] = true })
 			}},
-		{name: "it goes on", until: time.Hour, after: cancelWait},
-		{name: "its file is torn", until: 5 * time.Second, after: 2 * cancelWait,
+		{name: "it goes on", until: time.Hour, after: cancelTimeout},
+		{name: "its file is torn", until: 5 * time.Second, after: 2 * cancelTimeout,
 			end: func(t *testing.T, r *rundir.Run) { os.WriteFile(r.Path(rundir.OwnerFile), []byte("x"), 0o600) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -22,9 +22,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// console writes lines for people to stderr. On a terminal it keeps one more
-// line, the progress, under them and rewrites it in place. Safe for concurrent
-// use. Nothing reaches it that has not passed jobs.Clean.
+// console writes lines for people to stderr. On a terminal it keeps a progress line below them, which it
+// rewrites in place. It is safe for concurrent use. All text must have passed jobs.Clean.
 type console struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -35,8 +34,8 @@ type console struct {
 	status string
 	shown  int // bytes of the progress line on the screen
 
-	holds bool     // somebody else has the terminal
-	held  []string // lines that wait, at most maxHeldLines
+	holds bool     // a screen has the terminal
+	held  []string // lines to write after that, at most maxHeldLines
 }
 
 const maxHeldLines = 200
@@ -61,7 +60,7 @@ func utf8Locale(getenv func(string) string) bool {
 	return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
 }
 
-// Line writes whole lines; the progress line stays below them.
+// Line writes lines above the progress line.
 func (c *console) Line(lines ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,21 +95,21 @@ func (c *console) Status(s string) {
 	io.WriteString(c.w, b.String())
 }
 
-// Hold keeps lines until Release, because a screen has the terminal.
+// Hold holds lines back until Release, because a screen has the terminal.
 func (c *console) Hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holds = true
 }
 
-// Held reports whether lines are kept.
+// Held reports whether lines are held back.
 func (c *console) Held() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.holds
 }
 
-// Release writes what was held.
+// Release writes the lines that were held back.
 func (c *console) Release() {
 	c.mu.Lock()
 	held := c.held
@@ -132,28 +131,28 @@ func (c *console) Suspend(f func() error) error {
 	return f()
 }
 
-// Detach keeps writing to w: the terminal is gone.
+// Detach makes c write to w, without a progress line and colors, because the terminal is gone.
 func (c *console) Detach(w io.Writer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.w, c.tty, c.color, c.status, c.shown = w, false, false, "", 0
 }
 
-// Live reports whether there is a progress line.
+// Live reports whether c writes to a terminal, and so has a progress line.
 func (c *console) Live() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tty
 }
 
-// Colored reports whether there are colors.
+// Colored reports whether c writes colors.
 func (c *console) Colored() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.color
 }
 
-// OnlyASCII reports whether no other glyphs can be shown.
+// OnlyASCII reports whether the locale can show only ASCII.
 func (c *console) OnlyASCII() bool { return c.ascii }
 
 func (c *console) erase(b *strings.Builder) {
@@ -163,8 +162,8 @@ func (c *console) erase(b *strings.Builder) {
 	}
 }
 
-// draw writes the progress line, cut so that it never wraps: a wrapped line
-// could not be erased.
+// draw writes the progress line. It cuts the line so that it never wraps, because a wrapped line could
+// not be erased.
 func (c *console) draw(b *strings.Builder) {
 	if !c.tty || c.status == "" {
 		return
@@ -217,7 +216,7 @@ func (c *console) Glyph(mark, ascii string) string {
 	return mark
 }
 
-// PlainQuotes makes the quotes of a text ASCII where the locale wants that.
+// PlainQuotes replaces the quotes in a text if the locale can show only ASCII.
 func (c *console) PlainQuotes(s string) string {
 	if !c.ascii {
 		return s
@@ -235,7 +234,7 @@ func wrap(line string, width int) string {
 	return wrapTo(line, width, min(indent+2, width/2))
 }
 
-// wrapTo is wrap with further rows that are indented so much.
+// wrapTo is wrap with the indentation of further rows.
 func wrapTo(line string, width, indent int) string {
 	var rows strings.Builder
 	row, blank, begin := 0, 0, 0 // runes in the row, blanks waiting, where the next word begins
@@ -262,7 +261,7 @@ func wrapTo(line string, width, indent int) string {
 	return rows.String()
 }
 
-// progressLine describes in one line how the run stands:
+// progressLine describes the progress of a run in one line:
 //
 //	[######....] 61/100  16 running  2 failed  5 tried again  8.4/s  ETA 4s
 //
@@ -280,7 +279,7 @@ func progressLine(s *dispatch.Snapshot) string {
 	}
 	fmt.Fprintf(&b, "%d/%d", done, s.Total)
 	if s.More {
-		b.WriteByte('+') // standard input is open: more may come
+		b.WriteByte('+') // standard input is open and may have more jobs
 	}
 	running := numRunning(s)
 	fmt.Fprintf(&b, "  %d running", running)
@@ -296,7 +295,7 @@ func progressLine(s *dispatch.Snapshot) string {
 	if s.Rate > 0 {
 		b.WriteString("  " + rateText(s.Rate))
 	}
-	if s.ETA > 0 && running > 0 && done < s.Total && !s.More { // while nothing runs nobody knows
+	if s.ETA > 0 && running > 0 && done < s.Total && !s.More { // unknown while nothing runs
 		b.WriteString("  ETA " + etaText(s.ETA))
 	}
 	up := 0
@@ -317,7 +316,7 @@ func progressLine(s *dispatch.Snapshot) string {
 	}
 	if running == 0 && !s.Paused {
 		for _, h := range s.Hosts {
-			if h.Paused { // for one, that is the reason
+			if h.Paused { // the reason of one host is enough
 				b.WriteString("  " + text.Line(h.Name+": "+h.Reason))
 				break
 			}
@@ -326,7 +325,8 @@ func progressLine(s *dispatch.Snapshot) string {
 	return b.String()
 }
 
-// numRunning returns the number of jobs that run, without those that are only sent to a host.
+// numRunning returns the number of running jobs, without those that have been sent to a host and not
+// started.
 func numRunning(s *dispatch.Snapshot) int {
 	n := 0
 	for _, h := range s.Hosts {
@@ -335,7 +335,7 @@ func numRunning(s *dispatch.Snapshot) int {
 	return min(n, s.Counts[jobs.Running])
 }
 
-// etaText returns a duration without fractions, which would flicker.
+// etaText formats a duration without fractions of a second, which would flicker.
 func etaText(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%d s", max(1, int(d.Seconds()+0.5)))
@@ -343,7 +343,7 @@ func etaText(d time.Duration) string {
 	return results.HumanDuration(d)
 }
 
-// rateText writes a rate in the unit that gives a readable number.
+// rateText formats a rate per second, minute, or hour.
 func rateText(perSecond float64) string {
 	switch {
 	case perSecond >= 100:
@@ -356,8 +356,8 @@ func rateText(perSecond float64) string {
 	return fmt.Sprintf("%.1f/h", perSecond*3600)
 }
 
-// maxTitle is the number of runes of a job's name or command that a line shows if its width is
-// not known, minTitle the number in the narrowest terminal.
+// Limits of the name or command of a job in a line, in runes. maxTitle also applies where the width of
+// the terminal is unknown.
 const maxTitle, minTitle = 100, 16
 
 // JobLine describes a finished job in one line:
@@ -389,7 +389,7 @@ func (c *console) JobLine(r *results.Result) string {
 	if o := r.Outcome; o != nil && r.State != jobs.Succeeded {
 		words = strings.TrimSpace(o.LastLine)
 	}
-	limit, limitWords := c.titleRoom(utf8.RuneCountInString(strings.Join(parts, "  ")), words)
+	limit, limitWords := c.titleLimits(utf8.RuneCountInString(strings.Join(parts, "  ")), words)
 	parts = append(parts, jobs.Clean(title, limit))
 	if words != "" {
 		parts = append(parts, c.quote(words, limitWords))
@@ -403,8 +403,8 @@ func (c *console) JobLine(r *results.Result) string {
 	return strings.Join(parts, "  ")
 }
 
-// jobLogLine returns where the output of a job that failed is, and its command if JobLine names
-// the job otherwise. It returns "" for other jobs.
+// jobLogLine returns the path of the standard error of a failed job, and its command if JobLine shows
+// its name instead. It returns "" for other jobs.
 func jobLogLine(r *results.Result) string {
 	if r.State != jobs.Failed && r.State != jobs.TimedOut || r.Stderr == "" {
 		return ""
@@ -416,28 +416,28 @@ func jobLogLine(r *results.Result) string {
 	return line
 }
 
-// titleRoom returns how many runes of a job's title, and of the last line of its stderr, fit
-// into a line of the terminal that has used runes already.
-func (c *console) titleRoom(used int, words string) (title, quoted int) {
+// titleLimits returns how many runes of a job's title, and of the last line of its stderr, fit into a
+// line of the terminal that already has used runes.
+func (c *console) titleLimits(used int, words string) (title, quoted int) {
 	if !c.tty {
 		return maxTitle, maxTitle
 	}
-	room := c.Width() - used - 2
+	free := c.Width() - used - 2
 	if words == "" {
-		return min(max(room, minTitle), maxTitle), 0
+		return min(max(free, minTitle), maxTitle), 0
 	}
-	room -= 4 // two blanks and the quotes
-	quoted = min(utf8.RuneCountInString(words), max(room/2, minTitle), maxTitle)
-	return min(max(room-quoted, minTitle), maxTitle), quoted
+	free -= 4 // two blanks and the quotes
+	quoted = min(utf8.RuneCountInString(words), max(free/2, minTitle), maxTitle)
+	return min(max(free-quoted, minTitle), maxTitle), quoted
 }
 
-// quote quotes a line that a job printed.
+// quote quotes a line of the output of a job.
 func (c *console) quote(s string, limit int) string {
 	return c.Paint(dim, c.Glyph("“", `"`)+jobs.Clean(s, limit)+c.Glyph("”", `"`))
 }
 
-// stateMark returns the color, the mark, and the word of a finished job. The word says the same
-// as the color, which not everybody sees.
+// stateMark returns the color, the mark, and the word for the state of a finished job. The word repeats
+// the color, which not everybody can see.
 func (c *console) stateMark(s jobs.JobState) (color, mark, word string) {
 	switch s {
 	case jobs.Succeeded:
@@ -452,12 +452,12 @@ func (c *console) stateMark(s jobs.JobState) (color, mark, word string) {
 	return yellow, c.Glyph("–", "-"), s.String()
 }
 
-// causeText explains why a job did not succeed, and what an exit code of the shell means.
+// causeText describes why a job did not succeed, and explains exit codes of the shell.
 func causeText(r *results.Result) string {
 	return jobs.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + runview.ExitMeaning(r.Outcome)
 }
 
-// NoticeLine describes a notice in one line.
+// NoticeLine formats a notice as one line.
 func (c *console) NoticeLine(n dispatch.Notice) string {
 	mark := c.Glyph("·", "-")
 	line := text.Line(runview.WithoutSubject(n.Text, n.Host))

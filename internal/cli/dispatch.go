@@ -24,8 +24,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// own takes the run over. A run that another dispatcher owns is refused with the owner's
-// name.
+// own takes the run over. If another dispatcher owns the run, the error names the owner.
 func (a *app) own(dir *rundir.Run, force bool) (*run.Owned, error) {
 	o, err := run.Take(context.Background(), dir, force, func(msg string) { a.con.Line(text.Line(msg)) })
 	var taken *journal.OwnedError
@@ -41,7 +40,7 @@ func (a *app) own(dir *rundir.Run, force bool) (*run.Owned, error) {
 	return o, nil
 }
 
-// inUse refuses a run that another process dispatches.
+// inUse returns the error for a run that another process dispatches.
 func inUse(run *rundir.Run, owner *journal.Owner) error {
 	who := "another dcs-tui that is just starting"
 	if owner != nil {
@@ -54,7 +53,7 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", refTo(run))
 }
 
-// dispatching is a run that this process dispatches, and what it prints of it.
+// dispatching dispatches a run and prints what happens.
 type dispatching struct {
 	app   *app
 	flags *runFlags
@@ -62,24 +61,24 @@ type dispatching struct {
 	opts  run.Options
 
 	opening string // the first line, without the name of the run
-	typed   bool   // the jobs are typed on the terminal
-	brief   bool   // no summary: the caller reports what was done
+	typed   bool   // a person types the jobs on the terminal
+	brief   bool   // print no summary, because the caller reports the result
 
 	run        *run.Run // set by start
 	out        *resultPrinter
 	unprinted  bool // results could not be printed
 	words      map[string]runview.HostWord
-	progressAt time.Time // of the last progress that was printed as a line
+	progressAt time.Time // when the progress was last printed as a line
 
 	repliesMu sync.Mutex
-	replies   []*run.Reply  // to be printed
-	replied   chan struct{} // has room for one: there are more
+	replies   []*run.Reply  // to print
+	replied   chan struct{} // wakes printReplies; its capacity is 1
 
 	heldMu sync.Mutex
-	held   []runview.HostText // printed, grouped, before the next line
+	held   []runview.HostText // to print before the next line, grouped
 }
 
-// dispatching prepares the dispatching of a run.
+// dispatching returns a dispatching of a run with these flags.
 func (a *app) dispatching(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatching {
 	d := &dispatching{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), words: map[string]runview.HostWord{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)
@@ -98,11 +97,10 @@ func (a *app) dispatching(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) 
 	return d
 }
 
-// socketBase is where the directories of sockets are; "": where dispatch/socket puts them.
-// Tests change it.
+// socketBase is the directory for sockets. "" is the default of dispatch/socket. Tests change it.
 var socketBase = ""
 
-// schedConfig returns the policy of the run.
+// schedConfig returns the scheduling policy of the run.
 func (f *runFlags) schedConfig() sched.Config {
 	c := sched.Config{
 		Seed: f.seed, Tries: f.Tries, RetryDelay: f.RetryDelay, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
@@ -120,8 +118,8 @@ func (f *runFlags) schedConfig() sched.Config {
 	return c
 }
 
-// drive dispatches a run to its end and returns the exit code. It releases the run if
-// dispatching cannot begin.
+// drive dispatches a run to its end and returns the exit code. After an error the run has been
+// released.
 func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	switch f := d.flags; {
 	case f.hosts != "":
@@ -176,7 +174,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	return code, nil
 }
 
-// started runs when the run is dispatched.
+// started implements run.Options.Started.
 func (d *dispatching) started(r *run.Run) {
 	d.run = r
 	con := d.app.con
@@ -203,8 +201,7 @@ func (d *dispatching) Notice(n dispatch.Notice) {
 	d.heldMu.Unlock()
 }
 
-// printHosts prints what was said of hosts since its last call: one line for all of which the
-// same was said.
+// printHosts prints the notices about hosts since its last call. Hosts with the same notice share a line.
 func (d *dispatching) printHosts() {
 	d.heldMu.Lock()
 	defer d.heldMu.Unlock()
@@ -228,7 +225,7 @@ func (d *dispatching) Progress(snap *dispatch.Snapshot) {
 	switch con := d.app.con; {
 	case snap.Finished:
 		con.Status("")
-	case d.typed && snap.More: // it would appear in the line that is being typed
+	case d.typed && snap.More: // the progress would appear in the line that is being typed
 	case con.Live():
 		con.Status(progressLine(snap))
 	case time.Since(d.progressAt) >= time.Minute:
@@ -259,7 +256,7 @@ func (d *dispatching) show(r *results.Result) {
 	}
 }
 
-// printed handles the error of printing results.
+// printed handles an error of printing results.
 func (d *dispatching) printed(err error) {
 	switch {
 	case err == nil:
@@ -278,18 +275,18 @@ func (d *dispatching) stopUnread() {
 	d.run.Do("stdout", &rundir.Request{Do: rundir.DoStop, Why: "standard output was closed"})
 }
 
-// reply is run.Options.Reply. It does not wait for anyone who reads standard output.
+// reply implements run.Options.Reply. It does not wait for the reader of standard output.
 func (d *dispatching) reply(r *run.Reply) {
 	d.repliesMu.Lock()
 	d.replies = append(d.replies, r)
 	d.repliesMu.Unlock()
 	select {
 	case d.replied <- struct{}{}:
-	default: // its reader will see this one, too
+	default: // printReplies has not handled the last wake-up yet
 	}
 }
 
-// printReplies prints replies until over is closed and none are left.
+// printReplies prints replies until over is closed and no replies are left.
 func (d *dispatching) printReplies(out *resultPrinter, over <-chan struct{}) {
 	for ended := false; !ended; {
 		select {
@@ -309,15 +306,15 @@ func (d *dispatching) printReplies(out *resultPrinter, over <-chan struct{}) {
 	}
 }
 
-// detach continues without the terminal.
+// detach implements run.Options.Detach: it continues without the terminal.
 func (d *dispatching) detach(r *run.Run) {
 	a := d.app
 	if !a.onTerminal {
-		return // nothing of ours is on it
+		return // standard error is not the terminal
 	}
 	log, err := dispatcherLog(r.Dir())
 	if err != nil {
-		return // nobody is left to read the error; the journal has everything
+		return // nobody can read the error; the journal has everything
 	}
 	defer log.Close()
 	leaveTerminal(log)
@@ -325,8 +322,7 @@ func (d *dispatching) detach(r *run.Run) {
 	a.con.Line(time.Now().Format("2006-01-02 15:04:05") + "  the terminal is gone; the run continues")
 }
 
-// begun tells the starter that the run is dispatched. From then on what we say goes
-// to dispatcher.log.
+// begun notifies the starter that the run is dispatched. After that, messages go to dispatcher.log.
 func (a *app) begun(run *rundir.Run) {
 	if a.starter == nil {
 		return
@@ -347,39 +343,36 @@ func (a *app) begun(run *rundir.Run) {
 	}
 }
 
-// dispatcherLogFile holds what a dispatcher without a terminal says.
+// dispatcherLogFile has the messages of a dispatcher without a terminal.
 const dispatcherLogFile = "dispatcher.log"
 
-// dispatcherLog opens dispatcher.log of the run, which takes over when the
-// terminal is gone.
+// dispatcherLog opens dispatcher.log of the run.
 func dispatcherLog(run *rundir.Run) (*os.File, error) {
 	f, err := os.OpenFile(run.Path(dispatcherLogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the terminal is gone and the log cannot be opened: %w", err)
+		return nil, fmt.Errorf("open the log of the dispatcher: %w", err)
 	}
 	return f, nil
 }
 
-// codeOf returns the exit code of a background dispatcher that has ended, and the signal that
-// has ended it without a message; "" if none has.
-func codeOf(p *run.Background) (code int, death string) {
+// codeOf returns the exit code of a background dispatcher that has ended, and the signal that killed
+// it without a message; "" if none did.
+func codeOf(p *run.Background) (code int, signal string) {
 	switch {
 	case p.Code >= 0:
 		return p.Code, ""
-	case p.Signal == syscall.SIGINT: // by Ctrl-C, before it had begun
+	case p.Signal == syscall.SIGINT: // Ctrl-C, before the run had begun
 		return exitCanceled, ""
 	}
 	return exitLeft, p.Signal.String() // resume continues the run
 }
 
-// leftAtOnce reports that a person asked to exit at once, and what is left running.
+// leftAtOnce implements run.Options.LastWords: it reports the exit at once, and what is left running.
 func (d *dispatching) leftAtOnce(r *run.Run, why string) {
-	con := d.app.con
-	con.Status("")
-	switch {
-	case r.Deleted():
-		con.Line("dcs-tui: exited at once on " + why + "; running jobs continue, and cannot be adopted because the run directory was deleted")
-	default:
-		con.Line("dcs-tui: exited at once on " + why + "; running jobs continue, `dcs-tui resume " + refTo(r.Dir()) + "` adopts them")
+	left := "`dcs-tui resume " + refTo(r.Dir()) + "` adopts them"
+	if r.Deleted() {
+		left = "and cannot be adopted because the run directory was deleted"
 	}
+	d.app.con.Status("")
+	d.app.con.Line("dcs-tui: exited at once on " + why + "; running jobs continue, " + left)
 }

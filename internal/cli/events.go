@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"syscall"
 	"time"
 
@@ -189,22 +188,4 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		}
 		return nil
 	}
-}
-
-// completeRunHosts completes the hosts of the run's inventory.
-func completeRunHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	a := &app{con: consoleTo(io.Discard)} // a line would stand in what is being typed
-	run, err := a.openRun(args)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	inv, err := a.storedInventory(run)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, h := range inv.Hosts {
-		names = append(names, h.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -139,40 +139,33 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 	return files.NewReader(connector, run.UID(), list), nil
 }
 
-// copyOutputs carries a plan out, with a progress line, until it is done or interrupted.
+// copyOutputs carries a plan out, with a progress line, until it is done or interrupted. What was
+// copied before an interrupt stays; a later fetch removes partial files.
 func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader, got *fetched) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	a.listen()
+	ctx, stop := cancelOnSignal(ctx, a.listen(), func() { os.Exit(exitCanceled) })
 	b := &files.Bringer{Run: run, Read: reader.Read}
-	over := make(chan struct{})
-	var task sync.WaitGroup
-	task.Go(func() {
+	var progress sync.WaitGroup
+	done := make(chan struct{})
+	progress.Go(func() {
 		every := time.NewTicker(500 * time.Millisecond)
 		defer every.Stop()
-		for interrupted := false; ; {
+		for {
 			select {
-			case sig := <-a.signals:
-				switch {
-				case sig == syscall.SIGPIPE: // the write that failed returns an error
-				case interrupted: // what was copied stays; a later fetch removes partial files
-					os.Exit(exitCanceled)
-				default:
-					interrupted = true
-					cancel()
-				}
 			case <-every.C:
-				if n, _, bytes := b.Done(); a.con.Live() {
-					a.con.Status(fmt.Sprintf("%d of %s copied, %s", n, jobs.Plural(plan.Attempts(), "output"), results.HumanBytes(bytes)))
-				}
-			case <-over:
+				n, _, bytes := b.Done()
+				a.con.Status(fmt.Sprintf("%d of %s copied, %s", n, jobs.Plural(plan.Attempts(), "output"), results.HumanBytes(bytes)))
+			case <-done:
 				return
 			}
 		}
 	})
 	list, err := b.Bring(ctx, plan)
-	close(over)
-	task.Wait() // otherwise a progress line could follow the last line
+	close(done)
+	progress.Wait() // otherwise a progress line could follow the last line
+	if ctx.Err() != nil {
+		err = ctx.Err() // not its cause, the signal
+	}
+	stop()
 	got.add(list, err)
 	_, got.Files, got.Bytes = b.Done()
 	a.con.Status("")

@@ -22,7 +22,7 @@ import (
 type runFlags struct {
 	options // kept in run.toml
 
-	// The rest applies to this invocation only.
+	// The other fields apply to this invocation only.
 	noTUI         bool
 	screen        screenOptions
 	json          bool
@@ -41,12 +41,12 @@ type runFlags struct {
 	force         bool
 	standby       bool
 	background    bool          // of standby
-	standbys      []*hosts.Host // of StandbyOn; findStandbys sets it
+	standbys      []*hosts.Host // hosts of StandbyOn; findStandbys sets it
 	seed          uint64
 	queues        queueFlags
 }
 
-// newRunFlags adds the flags of the commands that make a run. file is what their argument is.
+// newRunFlags adds the flags of the commands that create a run. file describes their argument.
 func (f *runFlags) newRunFlags(fs *pflag.FlagSet, file string) {
 	fs.SetNormalizeFunc(parallelName)
 	f.hostFlags(fs)
@@ -190,7 +190,7 @@ func (f *runFlags) outputFlags(fs *pflag.FlagSet) {
 	endGroup(fs, titleOutput)
 }
 
-// options are the settings of a run. run.toml keeps those that were given.
+// options holds the settings of a run. run.toml keeps those that were given.
 type options struct {
 	Setup, Cwd, Shell string
 	Tries             int
@@ -198,8 +198,8 @@ type options struct {
 	Timeout           time.Duration
 	RetryTimeouts     bool
 	OnLost            string
-	RetryOn           string // queries over the outcomes of attempts; "": see retry
-	NoRetryOn         string
+	RetryOn           string // query over failed attempts; see final
+	NoRetryOn         string // query over failed attempts; see final
 	Warn              warning
 	TimeoutGrowth     float64
 	MemGrowth         float64
@@ -209,7 +209,7 @@ type options struct {
 	KeepChildren      bool
 	MaxSlots          int
 	Tokens            tokenCounts // of the command line
-	Slots             string      // of each host; "": those of the inventory
+	Slots             string      // slots of each host; "": those of the inventory
 	Delay             time.Duration
 	BackoffCap        time.Duration
 	GiveUp, Buffer    time.Duration
@@ -225,7 +225,7 @@ type options struct {
 	StandbyOn         string // hosts for a standby dispatcher
 }
 
-// setSlots gives hosts the slots of --jobs, if it was given.
+// setSlots sets the slots of hosts to those of --jobs, if it was given.
 func (o *options) setSlots(list []*hosts.Host) {
 	if o.Slots == "" {
 		return
@@ -236,7 +236,7 @@ func (o *options) setSlots(list []*hosts.Host) {
 	}
 }
 
-// check refuses texts that no shell can take.
+// check refuses values that no parser of a single flag refuses.
 func (o *options) check() error {
 	if o.MaxPostpone < 0 {
 		return text.Errorf("--max-postpone %d is negative; with 0, exit code 75 is a failure like any other", o.MaxPostpone)
@@ -249,8 +249,8 @@ func (o *options) check() error {
 	return nil
 }
 
-// queueFlags are the settings of queues on the command line. They go into the options
-// of the jobs, as if they stood in the files, and are kept with them.
+// queueFlags holds the settings of queues on the command line. They become options of the jobs, as
+// if the files had them.
 type queueFlags struct {
 	share, priority, slots perQueue
 }
@@ -284,7 +284,7 @@ func (q *queueFlags) apply(specs []*jobs.Spec) {
 	})
 }
 
-// applying returns next with apply called for every job.
+// applying returns a function that calls next, and apply for the job that it returns.
 func (q *queueFlags) applying(next func() (jobs.Line, error)) func() (jobs.Line, error) {
 	return func() (jobs.Line, error) {
 		l, err := next()
@@ -313,7 +313,7 @@ func (q *queueFlags) check(queues []string) error {
 	return cmp.Or(check("share", q.share.names), check("queue-priority", q.priority.names), check("queue-slots", q.slots.names))
 }
 
-// queueList names queues for people.
+// queueList returns the names of queues for a message.
 func queueList(queues []string) string {
 	names := slices.Clone(queues)
 	for i, q := range names {
@@ -322,7 +322,7 @@ func queueList(queues []string) string {
 	return someNames(names, 10)
 }
 
-// someNames joins names. It shortens a list of more than limit+1 names.
+// someNames joins names. If there are more than limit+1, it names limit and counts the others.
 func someNames(names []string, limit int) string {
 	if more := len(names) - limit; more > 1 {
 		names = append(slices.Clone(names[:limit]), fmt.Sprintf("%d more", more))
@@ -330,16 +330,16 @@ func someNames(names []string, limit int) string {
 	return strings.Join(names, ", ")
 }
 
-// keptFlags are the flags of run that resume uses again unless they are given again. The other
-// settings of a run have places of their own in run.toml.
+// keptFlags are the flags of run that run.toml keeps among its options, for resume. Other settings of
+// a run have keys of their own there.
 var keptFlags = []string{
 	"tries", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
 	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "run-share", "max-slots", "tokens", "give-up",
 	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "joblog",
 }
 
-// pathFlags name files; they are kept as absolute paths, because resume may be
-// called from another directory.
+// pathFlags name files. They are kept as absolute paths, because resume may be called from another
+// directory.
 var pathFlags = []string{"ssh-config", "joblog"}
 
 // keepFlags returns the flags that were given, as run.toml keeps them.
@@ -353,8 +353,8 @@ func keepFlags(fs *pflag.FlagSet) map[string]any {
 	return kept
 }
 
-// restoreFlags sets the flags that run.toml has kept, except those that this command line
-// gives. It ignores flags of another version.
+// restoreFlags sets the flags that run.toml has kept, except those that this command line gives. It
+// ignores flags of other versions of the program.
 func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 	names := make([]string, 0, len(kept))
 	for name := range kept {
@@ -364,7 +364,7 @@ func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 	for _, name := range names {
 		f := fs.Lookup(name)
 		value, isText := kept[name].(string)
-		if f == nil || f.Changed || !isText { // a number of jobs was kept as jobs once
+		if f == nil || f.Changed || !isText { // older versions kept the number of jobs as jobs
 			continue
 		}
 		if err := fs.Set(name, value); err != nil {

@@ -17,15 +17,15 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// flagValue is a pflag.Value that parse reads into to.
+// flagValue is a pflag.Value that stores what parse returns in *to.
 type flagValue[T comparable] struct {
 	to    *T
-	kind  string // the name of the type in the help
+	kind  string // name of the value in the help
 	parse func(string) (T, error)
 	text  func(T) string
 }
 
-// String returns "" for the zero value, which stands for "not given".
+// String returns "" for the zero value, which means that the flag was not given.
 func (v *flagValue[T]) String() string {
 	var zero T
 	if v.to == nil || *v.to == zero {
@@ -42,7 +42,7 @@ func (v *flagValue[T]) Set(s string) error {
 	return err
 }
 
-// durationFlag takes a duration as the jobs file does: 90s, 30m, 1d.
+// durationFlag takes a duration like the options of a jobs file: 90s, 30m, 1d.
 func durationFlag(to *time.Duration) *flagValue[time.Duration] {
 	return &flagValue[time.Duration]{to, "TIME", jobs.ParseDuration, time.Duration.String}
 }
@@ -58,8 +58,7 @@ func optionalFlag[T any](to **T, kind string, parse func(string) (T, error)) *fl
 	return &flagValue[*T]{to, kind, parsePointer, func(t *T) string { return fmt.Sprint(*t) }}
 }
 
-// ageFlag takes a duration that has a unit: 30 alone could mean days, and prune removes
-// what is older.
+// ageFlag takes a duration with a unit: 30 alone could mean days, and prune removes runs.
 func ageFlag(to *time.Duration) *flagValue[time.Duration] {
 	parse := func(s string) (time.Duration, error) {
 		if _, err := strconv.ParseFloat(s, 64); err == nil {
@@ -94,14 +93,14 @@ func triesFlag(to *int) *flagValue[int] {
 	return &flagValue[int]{to, "N", parseCount(jobs.MaxTries), strconv.Itoa}
 }
 
-// checkedFlag takes a text that parse reads without an error.
+// checkedFlag takes a text for which parse returns no error.
 func checkedFlag[T any](to *string, kind string, parse func(string) (T, error)) *flagValue[string] {
 	check := func(s string) (string, error) { _, err := parse(s); return s, err }
 	return &flagValue[string]{to, kind, check, func(s string) string { return s }}
 }
 
-// parseHalt reads --halt: a number of failed jobs or a share of them, or GNU parallel's form
-// of it, such as now,fail=1 or soon,success=10%. "" and never mean never.
+// parseHalt parses --halt: a number or a percentage of failed jobs, or GNU parallel's form, such as
+// now,fail=1 or soon,success=10%. "" and never mean never.
 func parseHalt(s string) (h sched.Halt, err error) {
 	if s == "" || s == "never" {
 		return h, nil
@@ -129,7 +128,7 @@ func parseHalt(s string) (h sched.Halt, err error) {
 	return h, nil
 }
 
-// parseSlots reads --jobs: a number of slots, -N for all cores but N, or 100% for all cores.
+// parseSlots parses --jobs: a number of slots, -N for all cores but N, or 100% for all cores.
 func parseSlots(s string) (hosts.SlotRule, error) {
 	digits, less := strings.CutPrefix(s, "-")
 	n, err := strconv.Atoi(digits)
@@ -146,7 +145,7 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 	return hosts.SlotRule{Fixed: n}, nil
 }
 
-// choiceFlag takes one of some words. setUpFlags completes them.
+// choiceFlag takes one of words, which setUpFlags completes.
 type choiceFlag struct {
 	flagValue[string]
 	words []string
@@ -162,10 +161,10 @@ func newChoice(to *string, words ...string) *choiceFlag {
 	return &choiceFlag{flagValue[string]{to, strings.Join(words, "|"), parse, func(s string) string { return s }}, words}
 }
 
-// perQueue is a flag QUEUE=N that may be given several times.
+// perQueue is the value of a flag QUEUE=N that may be given several times.
 type perQueue struct {
 	low, high int
-	names     []string // in the order in which they were given
+	names     []string // of queues, in the order in which they were given
 	of        map[string]int
 }
 
@@ -196,7 +195,7 @@ func (v *perQueue) Set(s string) error {
 	return nil
 }
 
-// tokenCounts is a flag NAME=N,... that may be given several times.
+// tokenCounts is the value of a flag NAME=N,... that may be given several times.
 type tokenCounts []jobs.Token
 
 func (v *tokenCounts) Type() string { return "NAME=N,..." }
@@ -215,10 +214,10 @@ func (v *tokenCounts) Set(s string) error {
 	return nil
 }
 
-// notShared is --run-share off.
+// notShared is the value of --run-share off.
 const notShared = -1
 
-// runShareEnv holds the --run-share of runs without that flag.
+// runShareEnv is the environment variable with the --run-share of runs without that flag.
 const runShareEnv = "DCS_TUI_RUN_SHARE"
 
 func runShareFlag(to *int) *flagValue[int] {
@@ -241,7 +240,7 @@ func parseRunShare(s string) (int, error) {
 	return n, nil
 }
 
-// runShare returns the weight of the run, 0 if it does not share slots.
+// runShare returns the weight of the run. It is 0 if the run does not share slots.
 func runShare(given int) int {
 	if given == 0 {
 		given, _ = parseRunShare(os.Getenv(runShareEnv))
@@ -249,7 +248,7 @@ func runShare(given int) int {
 	return max(0, cmp.Or(given, 1))
 }
 
-// failureFields are what --retry-on and --no-retry-on may name of an attempt that failed.
+// failureFields are the fields of a failed attempt that --retry-on and --no-retry-on may name.
 var failureFields = []query.Field[*jobs.Outcome]{
 	{Name: "exit", Type: query.NumberType, Value: func(o *jobs.Outcome) query.Value {
 		if failureCause(o) != "exit" {
@@ -263,10 +262,10 @@ var failureFields = []query.Field[*jobs.Outcome]{
 	{Name: "mem", Type: query.SizeType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(float64(o.MaxRSSBytes)) }},
 }
 
-// failureCauses are the values of cause.
+// failureCauses are the values of the field cause.
 var failureCauses = []string{"exit", "signal", "timeout", "start", "files", "disk", "memory"}
 
-// failureCause returns in a word why an attempt failed.
+// failureCause returns the cause of a failure, one of failureCauses.
 func failureCause(o *jobs.Outcome) string {
 	switch {
 	case o.DiskFull:
@@ -294,7 +293,7 @@ func knownCause(l query.Literal) error {
 	return query.Unknown("cause", l.Value.Text, failureCauses)
 }
 
-// parseFailures reads a query over failures; nil: the text is empty.
+// parseFailures parses a query over failures. It returns nil if the text is empty.
 func parseFailures(text string) (func(*jobs.Outcome) bool, error) {
 	if text == "" {
 		return nil, nil
@@ -316,8 +315,8 @@ func parseFailures(text string) (func(*jobs.Outcome) bool, error) {
 	}), nil)
 }
 
-// final returns the function that reports whether a job is not tried again after a
-// failure; nil: neither query was given. The queries were checked when the flags were read.
+// final returns a function that reports whether a job is not retried after a failure. It returns nil if
+// neither query was given. The queries were checked when the flags were parsed.
 func final(retryOn, noRetryOn string, retryTimeouts bool) func(*jobs.Outcome) bool {
 	again, _ := parseFailures(retryOn)
 	never, _ := parseFailures(noRetryOn)
@@ -347,7 +346,7 @@ func growthFlag(to *float64) *flagValue[float64] {
 	return &flagValue[float64]{to, "FACTOR", parse, func(f float64) string { return fmt.Sprint(f) }}
 }
 
-// warning is the signal that warns a job of its end, and how long before.
+// warning is a signal that warns a job of its end, and how long before the end it is sent.
 type warning struct {
 	signal int
 	before time.Duration

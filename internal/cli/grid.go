@@ -28,7 +28,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// gridFlags holds the flags of grid. They include those of run.
+// gridFlags holds the flags of grid, which include those of run.
 type gridFlags struct {
 	runFlags
 	count bool
@@ -136,8 +136,8 @@ func (f *gridFlags) checkGrid(args []string) error {
 // maxWarnings is the number of warnings about a template that are shown.
 const maxWarnings = 10
 
-// template reads a template and shows its warnings. A signal ends the commands that it
-// takes values from.
+// template reads a template and prints its warnings. A signal ends the commands that yield its
+// values.
 func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	cwd, err := workDir(f.Cwd)
 	if err != nil {
@@ -190,13 +190,13 @@ func (f *gridFlags) searchLine() string {
 	return s.Line()
 }
 
-// quotesLikeSh reports whether a shell quotes like /bin/sh.
+// quotesLikeSh reports whether a shell has the quoting rules of /bin/sh.
 func quotesLikeSh(shell string) bool {
 	program, _, _ := strings.Cut(shell, " ")
 	return slices.Contains([]string{".", "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox"}, filepath.Base(program))
 }
 
-// longCount is the number of points whose filter takes some seconds.
+// longCount is a number of points that takes seconds to filter.
 const longCount = 50_000_000
 
 func (a *app) printCount(t *grid.Template) error {
@@ -214,7 +214,7 @@ func (a *app) printCount(t *grid.Template) error {
 	return nil
 }
 
-// printCommands prints the commands, one per line, each as soon as it is made.
+// printCommands prints the commands, one per line, each as soon as it is created.
 func (a *app) printCommands(t *grid.Template) error {
 	toTerminal := term.IsTerminal(int(a.stdout.Fd()))
 	w := bufio.NewWriter(a.stdout)
@@ -239,16 +239,16 @@ func (a *app) printCommands(t *grid.Template) error {
 	return w.Flush()
 }
 
-// maxKeptTemplate is the maximum size, in bytes, of a template that is kept although all
-// of its jobs are stored.
+// maxKeptTemplate is the maximum size of a template that is kept although all of its jobs are stored, in
+// bytes.
 const maxKeptTemplate = 1 << 20
 
-// gridSource returns the jobs of a template for a new run. Usually all jobs are made and
-// stored before the first one starts. A large product is made while its first jobs run,
-// and resume continues where that was interrupted.
+// gridSource returns the jobs of a template for a new run. Usually all jobs are created and stored
+// before the first one starts. The jobs of a large product are created while the first ones run, and
+// resume continues where that was interrupted.
 func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource, error) {
 	if file == stdinFile {
-		file = "grid" // has been read to its end
+		file = "grid" // standard input has been read to its end
 	}
 	src := jobSource{files: []string{file}}
 	if columns := columnsOf(t); len(columns) > 0 {
@@ -313,7 +313,7 @@ func allJobs(t *grid.Template) ([]*jobs.Spec, error) {
 	return specs, nil
 }
 
-// columnsOf returns the @result lines, as results reads them from run.toml.
+// columnsOf returns the @result lines in the form of run.toml.
 func columnsOf(t *grid.Template) []string {
 	var columns []string
 	for _, r := range t.Results {
@@ -329,8 +329,8 @@ func columnsOf(t *grid.Template) []string {
 	return columns
 }
 
-// searchOf returns the search of a template, with a source of jobs if it learns. nil: there
-// is nothing to do beside running its jobs.
+// searchOf returns the search of a template, with a proposer of jobs if the search learns. It returns nil
+// if the search only determines the jobs.
 func searchOf(t *grid.Template, cwd string) *run.Search {
 	o := &run.Search{Trials: t.Search.Trials, Coordinates: t.Coordinates}
 	o.Best, _ = results.ParseBest(t.Search.Best())
@@ -393,19 +393,19 @@ func (a *app) readTemplate(f *gridFlags, file string) ([]*jobs.Spec, []string, e
 		return nil, nil, err
 	}
 	if t.Most() > grid.DefaultLimit {
-		return nil, nil, fmt.Errorf("%s: a template of so many jobs runs alone: dcs-tui grid %s", file, text.ShellWord(file))
+		return nil, nil, fmt.Errorf("%s: a template of more than %d jobs must be a run of its own: dcs-tui grid %s", file, grid.DefaultLimit, text.ShellWord(file))
 	}
 	specs, err := allJobs(t)
 	return specs, columnsOf(t), err
 }
 
-// readingLines yields the lines of standard input, one after another. earlier are the jobs
-// that the run has.
+// readingLines returns a function that yields the lines of standard input. earlier are the jobs of the
+// run.
 func readingLines(in io.Reader, earlier []*jobs.Spec) func() (jobs.Line, error) {
 	return jobs.NewScanner(in, "standard input", false, 1).Stream(earlier).NextLine
 }
 
-// readingJobs yields the jobs of standard input.
+// readingJobs returns a function that yields the jobs of standard input.
 func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 	scan := jobs.NewScanner(in, "standard input", false, 1)
 	return func() (*jobs.Spec, error) {
@@ -414,16 +414,16 @@ func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 			err = text.Errorf("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, text.Shorten(text.Line(spec.Command)))
 		}
 		if f, ok := in.(*os.File); ok && err != nil && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
-			go io.Copy(io.Discard, f) // what is still being pasted is not for the shell
+			go io.Copy(io.Discard, f) // otherwise the shell would run the rest of what is being pasted
 		}
 		return spec, err
 	}
 }
 
-// flushTyped throws away what was typed on the terminal and not read: the shell
-// would carry the rest of the jobs out.
+// flushTyped discards input of the terminal that was not read. Otherwise the shell would run the rest of
+// the jobs.
 func (a *app) flushTyped() {
 	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // nothing is lost if it cannot be
+		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // an error loses nothing
 	}
 }

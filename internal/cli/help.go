@@ -80,15 +80,15 @@ func forEachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// manual is a roff document whose header fits on one line, and that puts every option on
-// a line of its own.
+// manual is a roff document with a header that fits on one line, and with every option on a line of its
+// own.
 type manual struct {
 	*roff.Document
-	indented bool // nothing was written since the indentation
+	indented bool // nothing has been written since the last indentation
 }
 
-// Heading writes a short name of the manual. mango passes the whole description, which
-// man would print in the middle of the header, over the names on both sides.
+// Heading writes a short header. mango passes the whole description, which man would print in the
+// middle of the header, over the names on both sides.
 func (m *manual) Heading(section uint, title, _ string, ts time.Time) {
 	m.Document.Heading(section, title, "User Commands", ts)
 }
@@ -111,13 +111,13 @@ func (m *manual) TextBold(text string) {
 	m.Document.TextBold(text)
 }
 
-// parallelNames are GNU parallel's names of flags that mean the same here.
+// parallelNames are GNU parallel's names of flags that exist here under another name.
 var parallelNames = map[string]pflag.NormalizedName{
 	"retries": "tries", "dryrun": "dry-run", "workdir": "cwd", "wd": "cwd", "keeporder": "keep-order", "max-procs": "jobs",
 	"sshloginfile": "hosts", "slf": "hosts",
 }
 
-// parallelName is a normalize function for flags that accepts GNU parallel's names.
+// parallelName is a pflag normalize function that accepts GNU parallel's names.
 func parallelName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if own, ok := parallelNames[name]; ok {
 		return own
@@ -125,7 +125,7 @@ func parallelName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// parallelAdvice maps flags of GNU parallel that are not here to what does the same.
+// parallelAdvice describes what replaces flags of GNU parallel that do not exist here.
 var parallelAdvice = map[string]string{
 	"resume-failed": "dcs-tui requeue RUN --failed runs failed jobs again",
 	"retry-failed":  "dcs-tui requeue RUN --failed runs failed jobs again",
@@ -158,8 +158,8 @@ var parallelAdvice = map[string]string{
 	"will-cite":     "dcs-tui asks for no citation",
 }
 
-// unknownFlagAdvice returns what to use instead of a flag of GNU parallel, "" for
-// other errors.
+// unknownFlagAdvice returns what to use instead of a flag of GNU parallel. It returns "" for other
+// errors.
 func unknownFlagAdvice(err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {

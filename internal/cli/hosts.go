@@ -2,21 +2,17 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
@@ -208,187 +204,3 @@ func (a *app) storedInventory(run *rundir.Run) (*hosts.Inventory, error) {
 
 // maxNamedHosts is the number of hosts that a message names.
 const maxNamedHosts = 4
-
-func (a *app) instancesCmd() *cobra.Command {
-	var file string
-	var end bool
-	cmd := &cobra.Command{
-		Use:   "instances [flags] [RUN...]",
-		Short: "List the instances of providers, and terminate dangling ones",
-		Long: `List the instances of the providers in the inventory, and the run in ./dcs-runs, or of RUNs, that each belongs to. An
-instance is dangling if the dispatcher of its run is gone. To keep its jobs and outputs, resume the run instead of
-terminating the instance. docs/providers.md explains more. The exit code is 1 if instances could not be listed or
-terminated.`,
-		Example: `dcs-tui hosts instances
-dcs-tui hosts instances --terminate`,
-		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runInstances(file, args, end)
-		},
-	}
-	hostsFlag(cmd.Flags(), &file)
-	cmd.Flags().BoolVar(&end, "terminate", false, "terminate dangling instances")
-	return cmd
-}
-
-// allInstances is what the names of the instances of all runs begin with.
-const allInstances = "dcs"
-
-func (a *app) runInstances(file string, refs []string, end bool) error {
-	inv, err := a.loadInventory(file)
-	if err != nil {
-		return err
-	}
-	if len(inv.Providers) == 0 {
-		return text.Errorf("the inventory %s has no [[provider]]", inv.File)
-	}
-	runs, err := a.runsByPrefix(refs)
-	if err != nil {
-		return err
-	}
-	ctx := context.Background()
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	n := 0
-	for _, p := range inv.Providers {
-		list, err := p.Instances(ctx, allInstances)
-		if err != nil {
-			a.warn("%v", err)
-			a.code = exitFailed
-			continue
-		}
-		for _, in := range list {
-			prefix, _, _ := strings.Cut(strings.TrimPrefix(in.Name, allInstances+"-"), "-")
-			prefix = hosts.InstancePrefix(prefix)
-			if _, ok := hosts.InstanceNumber(prefix, in.Name); !ok {
-				continue
-			}
-			n++
-			text, dangling := instanceText(runs[prefix], in.Name)
-			if end && dangling {
-				if err := p.TerminateInstance(ctx, prefix, in.Name); err != nil {
-					a.warn("%v", err)
-					a.code = exitFailed
-				} else {
-					text = "terminated"
-				}
-			} else if in.Pending != "" {
-				text += "; pending: " + in.Pending
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\n", in.Name, p.Name, text)
-		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if n == 0 && a.code == exitOK {
-		a.con.Line("there are no instances")
-	}
-	return nil
-}
-
-// runsByPrefix returns the named runs and those in ./dcs-runs, by the prefix of the names
-// of their instances.
-func (a *app) runsByPrefix(refs []string) (map[string]*rundir.Run, error) {
-	runs := map[string]*rundir.Run{}
-	entries, err := rundir.List(rundir.Base)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if run, err := rundir.Open(e.Dir); err == nil {
-			runs[hosts.InstancePrefix(run.UID())] = run
-		}
-	}
-	for _, ref := range refs {
-		run, err := a.openRun([]string{ref})
-		if err != nil {
-			return nil, err
-		}
-		runs[hosts.InstancePrefix(run.UID())] = run
-	}
-	return runs, nil
-}
-
-// instanceText describes how an instance stands, and reports whether it is dangling.
-func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
-	if run == nil {
-		return "of a run that is not in ./" + rundir.Base + ": name its directory", false
-	}
-	owner, err := journal.ReadOwner(run)
-	ref := refTo(run)
-	switch {
-	case err != nil:
-		return fmt.Sprintf("of %s: %s", ref, text.Line(err.Error())), false
-	case owner.Life() == journal.Alive:
-		return fmt.Sprintf("of %s, in use by %s", ref, text.Line(owner.String())), false
-	case owner.Life() != journal.Dead:
-		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false
-	}
-	msg = "dangling: the dispatcher of " + ref + " is gone"
-	t, err := wholeTable(run)
-	if err != nil {
-		return msg, true
-	}
-	n := 0
-	for i := range t.Jobs {
-		for _, at := range t.Jobs[i].Open() {
-			if at.Host == name {
-				n++
-			}
-		}
-	}
-	if n > 0 {
-		msg += fmt.Sprintf("; %s may run there: dcs-tui resume %s keeps them", jobs.Plural(n, "attempt"), ref)
-	}
-	return msg, true
-}
-
-// instancesOf are the instances that a run has had of a provider.
-type instancesOf struct {
-	Provider string  `json:"provider"`
-	Number   int     `json:"number"`
-	Left     int     `json:"left"` // of them, those that may still exist
-	Seconds  float64 `json:"seconds"`
-}
-
-// countInstances counts the instances that a run has had, by provider.
-func countInstances(t *jobs.Table) (list []*instancesOf) {
-	of := map[string]*instancesOf{}
-	for _, in := range t.Instances {
-		c := of[in.Provider]
-		if c == nil {
-			c = &instancesOf{Provider: in.Provider}
-			of[in.Provider] = c
-		}
-		c.Number++
-		c.Seconds += in.Lasted(jobs.StampOf(time.Now())).Seconds()
-		if in.State != jobs.InstanceGone {
-			c.Left++
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		list = append(list, of[name])
-	}
-	return list
-}
-
-// instanceLines describes how many instances a run has had, for how long, and at what price.
-func instanceLines(t *jobs.Table, providers []*hosts.Provider) []string {
-	var lines []string
-	left := 0
-	for _, c := range countInstances(t) {
-		left += c.Left
-		lasted := time.Duration(c.Seconds * float64(time.Second))
-		text := fmt.Sprintf("%s of provider %s, %s in all", jobs.Plural(c.Number, "instance"), text.Line(c.Provider), results.HumanDuration(lasted))
-		for _, p := range providers {
-			if p.Name == c.Provider && p.Price > 0 {
-				text += fmt.Sprintf(", price %.2f", p.Price*lasted.Hours())
-			}
-		}
-		lines = append(lines, text)
-	}
-	if left > 0 {
-		lines = append(lines, fmt.Sprintf("%s may still exist: dcs-tui hosts instances shows them", jobs.Plural(left, "instance")))
-	}
-	return lines
-}

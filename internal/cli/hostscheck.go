@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -48,7 +47,7 @@ dcs-tui hosts check --hosts lab.toml ws01 ws02`,
 	return cmd
 }
 
-// checkHosts checks hosts at once and calls each with every result as it comes.
+// checkHosts checks all hosts at once and calls each with every result as it arrives.
 func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckResult) error) error {
 	connector, err := a.connector(o, list, func(string, string) {})
 	if err != nil {
@@ -60,14 +59,14 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 	}
 	dir, nonce := hosts.MakeCheckDir(cwd)
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), hosts.CheckTimeout)
-	defer cancel()
-	interrupted := make(chan os.Signal, 1)
-	go firstSignal(a.listen(), interrupted, func() {
+	ctx, stop := cancelOnSignal(context.Background(), a.listen(), func() {
 		os.RemoveAll(dir)
 		os.Exit(exitCanceled)
 	})
-	found := hosts.Check(ctx, connector, list, cwd, dir, nonce)
+	defer stop()
+	checkCtx, cancel := context.WithTimeout(ctx, hosts.CheckTimeout)
+	defer cancel()
+	found := hosts.Check(checkCtx, connector, list, cwd, dir, nonce)
 	for n := 0; ; n++ {
 		if len(list)-n > 1 {
 			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", n, len(list)))
@@ -81,9 +80,9 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 			if err := each(c); err != nil {
 				return err
 			}
-		case sig := <-interrupted:
+		case <-ctx.Done():
 			a.con.Status("")
-			return withCode(exitCanceled, fmt.Errorf("%s: the check was not finished", run.SignalName(sig)))
+			return withCode(exitCanceled, fmt.Errorf("%w: the check was not finished", context.Cause(ctx)))
 		}
 	}
 }
@@ -196,19 +195,6 @@ func checkedOf(c *hosts.CheckResult) *checkJSON {
 		}
 	}
 	return j
-}
-
-// firstSignal passes the first signal on. If a second one comes before the first was
-// received, the output hangs, and quit ends the program.
-func firstSignal(signals <-chan os.Signal, first chan<- os.Signal, quit func()) {
-	for sig := range signals {
-		select {
-		case first <- sig:
-		default:
-			quit()
-			return
-		}
-	}
 }
 
 // problemOf returns what is wrong with a host that is not usable, and what to do.

@@ -21,9 +21,9 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// Commands that change a run send requests to its dispatcher. All of them go this way:
-// choose jobs (select.go), agree, ask, print the answer. The commands for what the screen
-// does with a single key are in a table, requestCommands.
+// Commands that change a run send requests to its dispatcher. All of them select jobs (select.go),
+// ask for confirmation, send the request, and print the answer. The commands that correspond to a
+// single key of the screen are in the table requestCommands.
 
 // askOptions holds the flags of the commands that send requests.
 type askOptions struct {
@@ -35,17 +35,17 @@ func (o *askOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as one JSON object on stdout")
 }
 
-// answers holds requests, and what happened to them.
+// answers holds requests and their answers.
 type answers struct {
 	run   *rundir.Run
 	parts []*ask.Request
-	alive bool // there is a dispatcher
-	waits bool // not all are answered
+	alive bool // the run has a dispatcher
+	waits bool // not all requests have been answered
 }
 
-// ask has the dispatcher of a run carry out requests, in their order, and waits for the
-// answers. Without a dispatcher the requests wait in the run directory. A request that a
-// dispatcher does not answer has been reported. A refused request is an error.
+// ask sends requests to the dispatcher of a run, in their order, and waits for the answers. Without a
+// dispatcher the requests wait in the run directory. It reports a request that the dispatcher does
+// not answer. A refused request is an error.
 func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Request) (*answers, error) {
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 			return nil, text.Errorf("%s", text.Line(e.Refused))
 		case !e.Answered:
 			s.waits = true
-			return s, nil // the others wait, too
+			return s, nil // the later requests wait, too
 		}
 	}
 	return s, nil
@@ -94,7 +94,7 @@ func dialRun(ctx context.Context, run *rundir.Run, owner *journal.Owner) (ask.Co
 	return dialSocket(ctx, run, owner)
 }
 
-// unanswered reports that the dispatcher is alive and has not answered.
+// unanswered reports that the dispatcher is alive but has not answered.
 func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
 	a.code = exitLeft
 	who := text.Line(owner.String())
@@ -111,24 +111,24 @@ func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
 	}
 }
 
-// tellWaits reports that something waits for the next dispatcher, unless it was reported
-// that a dispatcher does not answer.
+// tellWaits reports that something waits for the next dispatcher, unless unanswered has reported that
+// the present one does not answer.
 func (a *app) tellWaits(s *answers, what string) {
 	if !s.alive {
 		a.con.Line("nobody dispatches the run: "+what+" for", "  dcs-tui resume "+refTo(s.run))
 	}
 }
 
-// askedJSON is what --json prints of a request on jobs or hosts.
+// askedJSON is the output of --json for a request about jobs or hosts.
 type askedJSON struct {
 	runJSON
 	Do       string    `json:"do"`
-	Request  *string   `json:"request"` // its name; null if there was nothing to ask for
+	Request  *string   `json:"request"` // its name; null if there was nothing to do
 	Answered bool      `json:"answered"`
-	Jobs     int       `json:"jobs"`        // that it was carried out for
-	Left     int       `json:"left_alone"`  // that were over (cancel, priority) or not over (requeue)
-	Ended    int       `json:"ended"`       // of the jobs to cancel, those that ended of themselves meanwhile
-	Ending   []jobs.ID `json:"still_alive"` // of the jobs to cancel, those that have not ended yet
+	Jobs     int       `json:"jobs"`        // number of jobs that were changed
+	Left     int       `json:"left_alone"`  // number of jobs that were finished (cancel, priority) or unfinished (requeue)
+	Ended    int       `json:"ended"`       // number of jobs to cancel that ended in another way meanwhile
+	Ending   []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
 }
 
 func (a *app) printAsked(run *rundir.Run, do string, e *ask.Request, done int, ending []jobs.ID) error {
@@ -140,7 +140,7 @@ func (a *app) printAsked(run *rundir.Run, do string, e *ask.Request, done int, e
 	return a.printJSON(j)
 }
 
-// agree asks a person for confirmation, unless yes is set.
+// agree asks for confirmation on the terminal, unless yes is set.
 func (a *app) agree(yes bool, command, what string) error {
 	if yes {
 		return nil
@@ -157,7 +157,7 @@ func (a *app) agree(yes bool, command, what string) error {
 	return text.Errorf("nothing was done")
 }
 
-// runAndJobs requires RUN: commands that change a run have no default.
+// runAndJobs requires RUN, because commands that change a run do not use the newest one by default.
 func runAndJobs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return text.Errorf("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
@@ -166,17 +166,17 @@ func runAndJobs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// requestCommand is a command for an action that the screen has a key for.
+// requestCommand is a command for an action of the screen.
 type requestCommand struct {
 	verb                      runview.Verb
 	use, short, long, example string
-	selects                   bool   // it has --where
-	question                  string // what it would do, with a place for the hosts; "": it does not ask
-	// actions reads the arguments after RUN. nil: there are none.
+	selects                   bool   // the command has --where
+	question                  string // asks for confirmation, with %s for the hosts; "": no confirmation
+	// actions parses the arguments after RUN; nil: there are no arguments.
 	actions func(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error)
 }
 
-// requestCommands are the commands below the root, and those of hosts.
+// requestCommands are the commands below the root.
 var requestCommands = []requestCommand{
 	{verb: runview.Pause, use: "pause [flags] RUN", short: "Pause a run: launch no more jobs for now",
 		long: `Launch no more jobs until dcs-tui continue. Running jobs are not affected. The pause is part of the run and
@@ -189,6 +189,7 @@ negative N. JOBS are numbers and ranges, such as 3 9-17.`, example: `dcs-tui pri
 dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`, actions: priorityActions},
 }
 
+// hostRequestCommands are the commands below hosts.
 var hostRequestCommands = []requestCommand{
 	{verb: runview.DrainHost, use: "drain [flags] RUN HOST...", short: "Start no more jobs on hosts of a run",
 		long: `Start no more jobs of the run on these hosts. Jobs that run there finish.`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(runview.DrainHost)},
@@ -214,7 +215,7 @@ file has an error, nothing changes.`, example: "dcs-tui hosts reload sweep-20260
 running there, they finish.`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
 }
 
-// requestCmd makes the command of an entry of the tables.
+// requestCmd returns the command of an entry of the tables.
 func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	var sel selection
 	var opt askOptions
@@ -226,14 +227,14 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 		},
 	}
 	if strings.Contains(c.use, "HOST") {
-		cmd.ValidArgsFunction = completeRunThenHosts
+		cmd.ValidArgsFunction = completeRunThen(completeMany(completeRunHosts))
 	}
 	if c.selects {
 		cmd.Flags().StringArrayVar(&sel.where, "where", nil, whereHelp)
 	}
 	opt.flags(cmd)
 	if c.question == "" {
-		cmd.Flags().Lookup("yes").Hidden = true // it never asks, and a script may say so
+		cmd.Flags().Lookup("yes").Hidden = true // it has no effect; scripts may give it
 	}
 	return cmd
 }
@@ -311,7 +312,7 @@ func priorityActions(a *app, ctx context.Context, l *look, args []string, sel *s
 	return []runview.Action{{Do: runview.Priority, Jobs: jobs.RangesOf(ids), Number: int(n)}}, err
 }
 
-// hostActions reads the names of hosts.
+// hostActions parses the names of hosts.
 func hostActions(verb runview.Verb) func(*app, context.Context, *look, []string, *selection) ([]runview.Action, error) {
 	return func(_ *app, _ context.Context, _ *look, args []string, _ *selection) (actions []runview.Action, err error) {
 		if len(args) == 0 {
@@ -324,7 +325,7 @@ func hostActions(verb runview.Verb) func(*app, context.Context, *look, []string,
 	}
 }
 
-// addHostActions reads the names of hosts, and their options.
+// addHostActions parses the names of hosts and their options.
 func addHostActions(_ *app, _ context.Context, _ *look, args []string, _ *selection) (actions []runview.Action, err error) {
 	isOption := func(arg string) bool { return strings.Contains(arg, "=") }
 	options := strings.Join(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isOption(arg) }), " ")
@@ -346,13 +347,4 @@ func slotsActions(_ *app, _ context.Context, _ *look, args []string, _ *selectio
 		return nil, text.Errorf("%q is not a whole number from 0 to %d", text.Shorten(args[1]), jobs.MaxSlots)
 	}
 	return []runview.Action{{Do: runview.Slots, Host: args[0], Number: n}}, nil
-}
-
-// completeRunThenHosts completes RUN, and then hosts of its inventory.
-func completeRunThenHosts(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return completeRuns(cmd, args, prefix)
-	}
-	names, how := completeRunHosts(cmd, args[:1], prefix)
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), how
 }

@@ -112,7 +112,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 			return err
 		}
 		q.Do, q.Edit = rundir.DoEdit, change
-		q.Jobs = jobs.RangesOf(ended) // an edit would change queued ones as well
+		q.Jobs = jobs.RangesOf(ended) // an edit would also change queued jobs
 	}
 	s, err := a.ask(ctx, run, q)
 	if err != nil {
@@ -122,8 +122,8 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	return a.tellRequeued(s, len(ids)-over, opt.json)
 }
 
-// spared returns SpareSucceeded if none of the jobs has succeeded: then the request leaves
-// alone those that have succeeded when it is carried out.
+// spared returns SpareSucceeded if none of the jobs has succeeded. The request then leaves alone jobs
+// that have succeeded by the time it is carried out.
 func spared(t *jobs.Table, over []jobs.ID) string {
 	if slices.ContainsFunc(over, func(id jobs.ID) bool { return t.Job(id).State == jobs.Succeeded }) {
 		return ""
@@ -131,8 +131,8 @@ func spared(t *jobs.Table, over []jobs.ID) string {
 	return rundir.SpareSucceeded
 }
 
-// tellRequeued reports the result of a requeue. open is the number of its jobs that were
-// not over before.
+// tellRequeued reports the result of a requeue. open is the number of its jobs that were unfinished
+// before.
 func (a *app) tellRequeued(s *answers, open int, asJSON bool) error {
 	e := s.parts[0]
 	switch {
@@ -154,14 +154,14 @@ func (a *app) tellRequeued(s *answers, open int, asJSON bool) error {
 		text += fmt.Sprintf(", %d left alone: started again or succeeded meanwhile", n)
 	}
 	a.con.Line(text)
-	if !s.alive && e.Done > 0 { // it died just after
+	if !s.alive && e.Done > 0 { // the dispatcher died just after its answer
 		a.con.Line("nobody dispatches the run now:", "  dcs-tui resume "+refTo(s.run))
 	}
 	return nil
 }
 
-// requeueFiles updates a run to jobs files that were changed after the run was made:
-// jobs that succeeded stay, jobs that failed run again, new jobs are added.
+// requeueFiles updates a run from jobs files that were changed after the run was created: jobs that
+// succeeded stay, jobs that failed run again, and new jobs are added.
 func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	run, err := a.openRun(args)
 	if err != nil {
@@ -208,7 +208,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err != nil {
 		return err
 	}
-	left := 0 // jobs that were left alone, because their state had changed
+	left := 0 // number of jobs that were left alone because their state had changed
 	for i, q := range requests[:edits] {
 		if q.Do != rundir.DoPriority && !s.waits { // the jobs of priorities are in the other requests
 			left += s.parts[i].Left
@@ -217,9 +217,9 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	return a.tellUpdated(run, m, s, left, opt)
 }
 
-// settledTable returns the jobs of a run. It is an error if more jobs are being added:
-// they would be compared as missing, and added again. For the same reason it reads the
-// whole journal, also what the dispatcher has not published yet.
+// settledTable returns the jobs of a run. It is an error if more jobs are being added: they would be
+// missing in the comparison, and be added again. For the same reason it reads the whole journal, also
+// records that the dispatcher has not published yet.
 func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	names, _, err := run.RequestNames()
 	if err != nil {
@@ -237,14 +237,14 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	}
 	table := reader.Table()
 	table.AcceptStored()
-	// A request that was carried out only has to be removed.
+	// The file of a request that was carried out only has to be removed.
 	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
 	if len(names) > 0 {
 		p := text.Errorf("%s of the run %s not been carried out yet", jobs.Plural(len(names), "request"), jobs.Verb(len(names), "has", "have"))
 		if alive {
-			return nil, p.WithAdvice("its dispatcher does in a moment; then compare again")
+			return nil, p.WithAdvice("wait until its dispatcher has done that, then compare again")
 		}
-		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", refTo(run))
+		return nil, p.WithAdvice("dcs-tui resume %s carries them out; then compare again", refTo(run))
 	}
 	had, err := run.ReadInput()
 	if err != nil {
@@ -260,7 +260,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		if alive {
 			return nil, p.WithAdvice("compare again when they have been")
 		}
-		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", refTo(run))
+		return nil, p.WithAdvice("dcs-tui resume %s creates the rest; then compare again", refTo(run))
 	}
 	return table, nil
 }
@@ -277,7 +277,7 @@ func stillSettled(run *rundir.Run, compared *jobs.Table) error {
 	return nil
 }
 
-// planOf describes what matched, what is new, and what is gone.
+// planOf describes the jobs that are in both, that are new, and that are gone.
 func planOf(m *ask.Diff, files []string) []string {
 	names := slices.Clone(files)
 	if i := slices.Index(names, stdinFile); i >= 0 {
@@ -334,7 +334,7 @@ func titles(specs []*jobs.Spec) string {
 	return strings.Join(list, "; ")
 }
 
-// summaryOf describes what is to be done, for a question.
+// summaryOf describes what an update does, for the confirmation.
 func summaryOf(m *ask.Diff) string {
 	var parts []string
 	if n := len(m.Rounds); n > 0 {
@@ -352,7 +352,7 @@ func summaryOf(m *ask.Diff) string {
 	return strings.Join(parts, ", ")
 }
 
-// updatedJSON is what requeue --file --json prints.
+// updatedJSON is the output of requeue --file --json.
 type updatedJSON struct {
 	runJSON
 	Do        string `json:"do"`
@@ -364,10 +364,10 @@ type updatedJSON struct {
 	Gone      int    `json:"gone"`
 	Canceled  int    `json:"canceled"` // of gone
 	Changed   int    `json:"changed"`
-	Left      int    `json:"left_alone"` // of again, changed, and canceled: their state had changed
+	Left      int    `json:"left_alone"` // of again, changed, and canceled, because their state had changed
 }
 
-// tellUpdated reports what was done. s is nil if there was nothing to do.
+// tellUpdated reports the result of an update. s is nil if there was nothing to do.
 func (a *app) tellUpdated(run *rundir.Run, m *ask.Diff, s *answers, left int, opt askOptions) error {
 	switch {
 	case opt.json:

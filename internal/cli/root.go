@@ -1,9 +1,9 @@
 // Package cli is the command line of dcs-tui: flags, wiring, printing, and exit codes. A file
 // holds a command or a concern that several share.
 //
-// It decides nothing about jobs or hosts (dispatch/sched does), stores nothing (jobs/rundir
-// and jobs/journal do), and owns no run (dispatch/run does). Whatever comes from a job or a
-// host passes jobs.Clean before it reaches a terminal.
+// It makes no decision about jobs or hosts (dispatch/sched does), stores nothing (jobs/rundir and
+// jobs/journal do), and owns no run (dispatch/run does). All text from jobs and hosts passes
+// jobs.Clean before it reaches a terminal.
 package cli
 
 import (
@@ -34,14 +34,14 @@ type app struct {
 	early      chan os.Signal   // see leaveOnQuit
 	onTerminal bool             // standard error is a terminal
 	ssh        *sshSetup        // nil before checkSSH has found a host that needs it
-	bases      string           // see client.Options; tests set it
+	bases      string           // see helper.Options; tests set it
 	args       []string         // of the command line
-	arguments  []string         // those of run from the first separator such as ::: on
-	starter    *run.Starter     // the screen that has started this process in the background; nil: none
-	questions  *run.Questions   // asks attached screens for secrets; nil: the terminal is asked
+	arguments  []string         // arguments of run from the first separator, such as :::
+	starter    *run.Starter     // the screen that started this process in the background; nil: none
+	questions  *run.Questions   // asks attached screens for secrets; nil: use the terminal
 	slow       sync.Once        // see reportSlow
-	watched    bool             // openDir has opened a run
-	code       int              // exit code if no error has one
+	watched    bool             // openDir watches the directory of a run
+	code       int              // exit code, unless main gets an error
 }
 
 // Main runs the program with the arguments after its name and returns its exit
@@ -164,7 +164,7 @@ func needsCommand(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
-// complain prints an error, which has a line for each problem in a file, and its advice.
+// complain prints an error, which may have several lines, and its advice.
 func (a *app) complain(err error) {
 	var lines []string
 	for l := range strings.Lines(err.Error()) {
@@ -182,7 +182,7 @@ func (a *app) complain(err error) {
 	a.con.Line(lines...)
 }
 
-// message writes a message that may begin with "warning: ".
+// message prints a message. If it begins with "warning: ", it is printed as a warning.
 func (a *app) message(msg string) {
 	if warning, ok := strings.CutPrefix(msg, "warning: "); ok {
 		a.warn("%s", warning)
@@ -231,17 +231,17 @@ func versionOf(info *debug.BuildInfo) string {
 	return v
 }
 
-// The exit codes. This is the only place that gives them their meaning.
+// The exit codes.
 const (
 	exitOK       = 0   // every job succeeded
-	exitFailed   = 1   // some job did not
+	exitFailed   = 1   // some job did not succeed
 	exitUsage    = 2   // usage or configuration: nothing was started
-	exitNoHosts  = 3   // no host could be used for --give-up
-	exitLeft     = 4   // stopped with jobs left: resume continues; or the screen was left, and the run continues
+	exitNoHosts  = 3   // no host was usable for the time of --give-up
+	exitLeft     = 4   // stopped with jobs left, which resume continues; or the screen was left, and the run continues
 	exitCanceled = 130 // canceled
 )
 
-// exitHelp is the table as the user reads it.
+// exitHelp describes the exit codes in the help.
 const exitHelp = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 error in usage or configuration,
 3 no host was usable for the time of --give-up, 4 stopped with jobs left (dcs-tui resume continues) or
 left the screen while the run continues, 130 canceled.`
@@ -272,8 +272,8 @@ func (e *codeError) Unwrap() error { return e.error }
 // withCode makes the program exit with this code because of err.
 func withCode(code int, err error) error { return &codeError{err, code} }
 
-// errorCode returns the exit code of an error. An error without one was found before
-// anything was started.
+// errorCode returns the exit code of an error. Errors without a code were found before anything
+// was started.
 func errorCode(err error) int {
 	var c *codeError
 	if errors.As(err, &c) {

@@ -66,7 +66,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 			return a.argumentsSource(f, strings.Join(args, " "))
 		case streaming:
 			next := readingLines(a.stdin, nil)
-			if !f.json { // nobody reads what is wrong with a line
+			if !f.json { // no program reads replies about bad lines
 				next = run.JobLines(readingJobs(a.stdin))
 			}
 			return jobSource{files: args, what: "jobs from standard input", next: f.queues.applying(next)}, nil
@@ -77,8 +77,8 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	})
 }
 
-// startRun makes and dispatches a run: from a screen if this is a terminal, otherwise in
-// this process. stdin reports whether source reads standard input.
+// startRun creates and dispatches a run: behind a screen if this is a terminal, otherwise in this
+// process. stdin means that source reads standard input.
 func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func() (jobSource, error)) error {
 	if done, err := a.onScreen(f, stdin && term.IsTerminal(int(os.Stdin.Fd()))); done {
 		return err
@@ -106,7 +106,7 @@ func shuffle(src *jobSource, seed uint64) error {
 			return text.Errorf("--shuf cannot be used: a job has the option after, which determines the order")
 		}
 	}
-	src.source = "" // would yield the jobs in their first order
+	src.source = "" // it would yield the jobs in their original order
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
@@ -119,7 +119,7 @@ func shuffle(src *jobSource, seed uint64) error {
 	return nil
 }
 
-// argumentsSource returns the jobs of a command and the values behind the first :::.
+// argumentsSource returns the jobs of a command and its values, which follow the first :::.
 func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 	arguments, err := grid.ParseArguments(command, a.arguments, a.stdin)
 	if err != nil {
@@ -134,8 +134,8 @@ func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 	return jobSource{files: []string{cmp.Or(name, "commands")}, known: specs}, f.queues.check(jobs.QueuesOf(specs))
 }
 
-// filesSource returns the jobs of files and templates for a new run. Each of several files
-// is a queue of its own. A single template makes a grid.
+// filesSource returns the jobs of files and templates for a new run. Each of several files is a queue of
+// its own. A single template is run as by dcs-tui grid.
 func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	g := &gridFlags{runFlags: *f, limit: grid.DefaultLimit}
 	if len(files) == 1 && grid.IsTemplate(files[0]) && f.queues.empty() {
@@ -184,26 +184,26 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 	return streaming, nil
 }
 
-// jobSource is where the jobs of a new run come from: all of them at once, or one after
-// another while the first ones run.
+// jobSource yields the jobs of a new run: all of them at once, or one after another while the first
+// ones run.
 type jobSource struct {
-	files []string     // what they are read from, for run.toml, messages and the name of the run
-	known []*jobs.Spec // all of them, numbered or not; nil: next yields them
+	files []string     // sources of the jobs, for run.toml, messages, and the name of the run
+	known []*jobs.Spec // all jobs, numbered or not; nil: next yields them
 
-	// next yields the next job or line, io.EOF after the last. Any other error ends the run's
-	// input there: the jobs before it continue, and it is reported at the end. It is called by
-	// one goroutine, and may be left waiting when the run ends.
+	// next yields the next job or line, and io.EOF after the last. Any other error ends the input: the
+	// jobs before it continue, and the error is reported at the end. next is called by one
+	// goroutine, and may still block when the run ends.
 	next func() (jobs.Line, error)
-	// what names jobs that next yields in the first line: "jobs from standard input".
+	// what describes the jobs of next in the first line: "jobs from standard input".
 	what string
-	// source is kept in run.toml (rundir.OptionSource): what grid.Rest needs to yield the jobs again
-	// that were not stored when the dispatcher ended. "": they cannot be had again.
+	// source is kept in run.toml (rundir.OptionSource), so that grid.Rest can yield the jobs that were
+	// not stored when the dispatcher ended. "": they cannot be created again.
 	source string
 	search *run.Search    // nil: no job depends on the results of others
 	keep   map[string]any // more options for run.toml
 }
 
-// stdinFile stands for standard input among files.
+// stdinFile is the name of standard input as a file.
 const stdinFile = "-"
 
 func (src *jobSource) lazy() bool {
@@ -213,8 +213,8 @@ func (src *jobSource) lazy() bool {
 // fromStdin reports whether the jobs are read from standard input.
 func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
 
-// runJobs makes a run of the jobs that src yields, dispatches it to its end, and sets the
-// exit code. The flags have been checked, and absoluteFlags was called.
+// runJobs creates a run of the jobs of src, dispatches it to its end, and sets the exit code. The flags
+// have been checked, and absoluteFlags was called.
 func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	refs, env, err := run.ParseEnv(f.env, os.LookupEnv)
 	if err != nil {
@@ -301,7 +301,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	return err
 }
 
-// opening returns the first line without the name of the run: what is run where.
+// opening returns the first line without the name of the run: its jobs, hosts, and directory.
 func opening(run *rundir.Run, src *jobSource, inv *hosts.Inventory) string {
 	what := jobs.Plural(len(src.known), "job")
 	if src.what != "" {
@@ -339,7 +339,7 @@ func workDir(flag string) (string, error) {
 	return path, nil
 }
 
-// checkFiles refuses files to send that are not there, and patterns that are none.
+// checkFiles refuses files to send that do not exist, and invalid patterns.
 func checkFiles(cwd string, f *runFlags, hs []*hosts.Host) error {
 	source := files.NewSource(cwd)
 	if err := source.CheckItems(f.send); err != nil {
@@ -358,8 +358,8 @@ func checkFiles(cwd string, f *runFlags, hs []*hosts.Host) error {
 	return nil
 }
 
-// checkCwd refuses a directory that does not exist if only this machine uses it. Other
-// hosts report what they do not have.
+// checkCwd refuses a directory that does not exist if only this machine uses it. Other hosts report
+// a missing directory themselves.
 func checkCwd(cwd string, hs []*hosts.Host) error {
 	if slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
 		return nil
@@ -374,14 +374,13 @@ func checkCwd(cwd string, hs []*hosts.Host) error {
 	return nil
 }
 
-// controls reports whether a rune may control a terminal, to which the output of a dry run may
-// still be passed on.
+// controls reports whether a rune may control a terminal. The output of a dry run may be piped to one.
 func controls(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
-// maxWhole is the length of a command, in bytes, up to which a dry run prints it whole.
+// maxWhole is the maximum length of a command that a dry run prints whole, in bytes.
 const maxWhole = 64 << 10
 
-// dryRun prints which job would run where, as far as the files tell. It starts nothing.
+// dryRun prints which jobs could run where according to the inventory. It starts nothing.
 func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd string) error {
 	w := bufio.NewWriter(a.stdout)
 	where := "this machine (no inventory)"
@@ -424,7 +423,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 		fmt.Fprintln(w, text)
 	}
 	if unknown {
-		fmt.Fprintln(w, "Memory, GPUs and cores that the inventory does not give are only known after connecting: a host named here may still lack them.")
+		fmt.Fprintln(w, "Memory, GPUs, and cores that are not in the inventory are known only after connecting: these hosts may lack them.")
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -437,8 +436,8 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 	return nil
 }
 
-// mayFit reports whether a host has what a job needs, as far as the inventory tells.
-// Memory, GPUs, and cores may be known only after connecting.
+// mayFit reports whether a host has what a job needs according to the inventory. Memory, GPUs, and
+// cores may be known only after connecting.
 func mayFit(s *jobs.Spec, h *hosts.Host) bool {
 	slots, gpus := h.KeptFrom(s.Queue)
 	return h.IsOpenTo(s.Queue) && h.Has(s.Tags) && (h.GPUNumbers(nil) == nil || len(h.GPUNumbers(nil))-gpus >= s.GPUs.Devices()) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
@@ -468,7 +467,7 @@ func needsText(s *jobs.Spec) string {
 	return strings.Join(parts, ", ")
 }
 
-// optionsText returns the options of a job as a jobs file has them.
+// optionsText returns the options of a job in the form of a jobs file.
 func optionsText(f *runFlags, s *jobs.Spec) string {
 	own, o := *s, *s.Options
 	own.Options, o.Timeout = &o, cmp.Or(o.Timeout, f.Timeout)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"os"
@@ -78,20 +79,20 @@ func emptyRun(t *testing.T) *rundir.Run {
 	return run
 }
 
-// hosts check: a second Ctrl-C ends a check whose output nobody reads.
-func TestFirstSignal(t *testing.T) {
-	for sent, want := range map[int]int{1: 0, 2: 1, 3: 1} {
-		signals, first := make(chan os.Signal, sent), make(chan os.Signal, 1)
-		for range sent {
-			signals <- syscall.SIGINT
-		}
-		close(signals)
-		quits := 0
-		firstSignal(signals, first, func() { quits++ })
-		if quits != want || len(first) != 1 {
-			t.Errorf("%d signals: left %d times, %d handed on", sent, quits, len(first))
-		}
+// hosts check, fetch: the first Ctrl-C ends the work in good order, the second one ends the program
+// even if nobody reads its output.
+func TestCancelOnSignal(t *testing.T) {
+	signals, quit := make(chan os.Signal, 1), make(chan bool)
+	ctx, stop := cancelOnSignal(t.Context(), signals, func() { close(quit) })
+	defer stop()
+	signals <- syscall.SIGPIPE
+	signals <- syscall.SIGINT
+	<-ctx.Done()
+	if got := context.Cause(ctx).Error(); got != "Ctrl-C" {
+		t.Errorf("the cause is %q", got)
 	}
+	signals <- syscall.SIGINT
+	<-quit
 }
 
 // K2: a relative priority asked of a run that nobody dispatches comes to the same

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -248,11 +249,24 @@ func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.S
 // completeHosts completes the names of the inventory's hosts.
 func completeHosts(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	flag, _ := cmd.Flags().GetString("hosts")
-	file, err := hosts.FindInventory(flag)
-	inv := hosts.Local()
-	if err == nil && file != "" {
-		inv, _, err = hosts.Load(file)
-	}
+	return namesOf(prefix, func(a *app) (*hosts.Inventory, error) { return a.loadInventory(flag) })
+}
+
+// completeRunHosts completes the names of the hosts in the inventory of the run that the first
+// argument names.
+func completeRunHosts(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return namesOf(prefix, func(a *app) (*hosts.Inventory, error) {
+		run, err := a.openRun(args[:min(1, len(args))])
+		if err != nil {
+			return nil, err
+		}
+		return a.storedInventory(run)
+	})
+}
+
+// namesOf returns the names of the hosts in an inventory that begin with prefix.
+func namesOf(prefix string, inventory func(*app) (*hosts.Inventory, error)) ([]string, cobra.ShellCompDirective) {
+	inv, err := inventory(&app{con: consoleTo(io.Discard)}) // a warning would appear in the line that is being typed
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -265,11 +279,21 @@ func completeHosts(cmd *cobra.Command, _ []string, prefix string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeMany completes every argument with what complete offers for the first one,
-// except names that are given already.
+// completeRunThen completes RUN, and the arguments after it with what complete offers.
+func completeRunThen(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return completeRuns(cmd, args, prefix)
+		}
+		return complete(cmd, args, prefix)
+	}
+}
+
+// completeMany completes every argument with what complete offers, except names that are given
+// already.
 func completeMany(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		names, how := complete(cmd, nil, prefix)
+		names, how := complete(cmd, args, prefix)
 		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), how
 	}
 }

@@ -178,7 +178,9 @@ remove them are printed.`,
 		Example: `dcs-tui runs prune --older 30d
 dcs-tui runs prune --keep 10 --yes
 dcs-tui runs prune --unfinished sweep-20260314-1502`,
-		ValidArgsFunction: completeMany(completeRuns),
+		ValidArgsFunction: completeMany(func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return completeRuns(cmd, nil, prefix)
+		}),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.runPrune(args, &p)
 		},

@@ -13,8 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/dispatch/run"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -63,13 +61,13 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// look is a run as its directory shows it.
+// look is the state of a run according to its directory.
 type look struct {
 	*journal.Reader
 	Table    *jobs.Table
 	Input    rundir.Input
-	Words    map[string]runview.HostWord // what the present dispatcher said last of each host
-	Requests int                         // that wait
+	Words    map[string]runview.HostWord // last event of each host from the present dispatcher
+	Requests int                         // number of waiting requests
 }
 
 // look reads the run that the arguments name without owning it.
@@ -81,7 +79,7 @@ func (a *app) look(args []string) (*look, error) {
 	return a.read(run)
 }
 
-// read reads a run without owning it, and warns about what it cannot read. Each of see gets
+// read reads a run without owning it, and warns about what it cannot read. It calls each of see for
 // every record.
 func (a *app) read(run *rundir.Run, see ...func(*jobs.Record)) (*look, error) {
 	l := &look{Reader: journal.NewReader(run, journal.Follow(run)), Words: map[string]runview.HostWord{}}
@@ -116,15 +114,15 @@ func (a *app) numRequests(run *rundir.Run, t *jobs.Table) (n int) {
 		a.warn("%v", err)
 	}
 	for _, name := range names {
-		if !t.Requests[name] { // one that was carried out only has to be removed
+		if !t.Requests[name] { // otherwise it has been carried out, and only the file has to be removed
 			n++
 		}
 	}
 	return n
 }
 
-// wholeTable returns what the whole journal of a run shows, with the jobs that are stored
-// and not part of the run yet.
+// wholeTable replays the whole journal of a run. The table also has the jobs that are stored and not yet
+// part of the run.
 func wholeTable(run *rundir.Run) (*jobs.Table, error) {
 	t, _, err := journal.Replay(run)
 	if err != nil {
@@ -134,8 +132,8 @@ func wholeTable(run *rundir.Run) (*jobs.Table, error) {
 	return t, nil
 }
 
-// refTo returns the word that names the run in the next command: its name if it is in
-// ./dcs-runs, otherwise its directory.
+// refTo returns the argument that names the run in a command: its name if it is in ./dcs-runs,
+// otherwise its directory.
 func refTo(run *rundir.Run) string {
 	ref := text.Path(run.Dir)
 	if base, err := filepath.Abs(rundir.Base); err == nil && filepath.Dir(run.Dir) == base {
@@ -144,12 +142,12 @@ func refTo(run *rundir.Run) string {
 	return text.ShellWord(text.Line(ref))
 }
 
-// dirOf returns the path of the run directory, or of something in it, for messages.
+// dirOf returns the path of the run directory, or of a file in it, for messages.
 func dirOf(run *rundir.Run, names ...string) string {
 	return text.Line(text.Path(run.Path(names...)))
 }
 
-// runJSON begins the JSON of everything that is about a run.
+// runJSON has the first fields of all JSON objects about a run.
 type runJSON struct {
 	V   int    `json:"v"`
 	Run string `json:"run"`
@@ -198,7 +196,7 @@ func (l *look) json() *statusJSON {
 	return s
 }
 
-// lines returns what status prints for people.
+// lines returns the status as text.
 func (l *look) lines(c *console) []string {
 	live, run, t := l.Dispatched(), l.Run, l.Table
 	trouble := c.Paint(yellow, "trouble     ")
@@ -260,7 +258,7 @@ func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
 	var b strings.Builder
 	_ = results.Summarize(t).WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-	// The summary counts what a host holds as running; people ask what runs.
+	// The summary counts jobs that were only sent to a host as running.
 	running := t.Counts[jobs.Running]
 	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.HandedOver(t), dispatched), 1)
 	if n := t.Counts[jobs.Canceled] - t.Judged()[jobs.Canceled]; n > 0 {
@@ -282,8 +280,7 @@ func hostTrouble(t *jobs.Table, words map[string]runview.HostWord) []string {
 	return lines
 }
 
-// hostStatus is what a run has had of one host, and the last event of the host while the
-// run is dispatched.
+// hostStatus has the counts of a host in a run and, while the run is dispatched, its last event.
 type hostStatus struct {
 	Name string `json:"name"`
 	runview.HostCount
@@ -352,8 +349,8 @@ func padded(texts []string) []string {
 	return texts
 }
 
-// hostLines describes the hosts while the run is dispatched. Those that run nothing and of
-// which the same was said last, other than that they are up, share a line.
+// hostLines describes the hosts of a run that is dispatched. Idle hosts with the same last event, other
+// than that they are up, share a line.
 func hostLines(list []hostStatus) []string {
 	var texts []runview.HostText
 	by := map[string]*hostStatus{}
@@ -395,13 +392,13 @@ func hostLines(list []hostStatus) []string {
 	return listed("hosts", lines, len(lines), maxListHosts)
 }
 
-// openLines lists the jobs that run, and then those that are only sent to a host. Of a run that
-// nobody dispatches it lists those that may run, with the time when they began: no clock of
-// this machine tells how long they ran.
+// openLines lists the jobs that run, and then those that were only sent to a host. If nobody dispatches
+// the run, it lists the jobs that may run, with the time of their start, because it is not known how
+// long they ran.
 func openLines(t *jobs.Table, dispatched bool) []string {
 	title, handed, running := "running", "sent", "running"
 	if !dispatched {
-		title, handed, running = "may run: nobody watches them", "may have begun", "has begun"
+		title, handed, running = "may run, without a dispatcher", "may have started", "has started"
 	}
 	var lines, waiting []string
 	for i := range t.Jobs {
@@ -469,11 +466,11 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 	return listed("queues", lines, len(list), maxListQueues)
 }
 
-// deadlinesText describes what happened to deadlines. It returns "" if no job has one.
+// deadlinesText counts the deadlines that were met and missed. It returns "" if no job has a deadline.
 func deadlinesText(t *jobs.Table, now time.Time) string {
 	d := runview.CountDeadlines(t, now)
 	var parts []string
-	for k, what := range []string{"met", "missed", "cannot be met any more", "to come"} {
+	for k, what := range []string{"met", "missed", "cannot be met", "to come"} {
 		if n := [...]int{d.Met, d.Missed, d.Late, d.Open}[k]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
@@ -482,60 +479,4 @@ func deadlinesText(t *jobs.Table, now time.Time) string {
 		return ""
 	}
 	return "deadlines: " + strings.Join(parts, ", ")
-}
-
-func (a *app) waitCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:                   "wait [RUN]",
-		DisableFlagsInUseLine: true,
-		GroupID:               groupLook,
-		Short:                 "Wait for the end of a run",
-		Long: `Wait until no dispatcher runs the run any more, on any machine, and exit with the exit code of the run. If jobs
-are left, print how many. ` + runHelp,
-		Example:           `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runWait(args)
-		},
-	}
-}
-
-// waitInterval is the time between two looks at the run.
-const waitInterval = 500 * time.Millisecond
-
-func (a *app) runWait(args []string) error {
-	dir, err := a.openRun(args)
-	if err != nil {
-		return err
-	}
-	r := journal.NewReader(dir, journal.Follow(dir).Lean())
-	for {
-		if _, err := r.Poll(nil); err != nil {
-			return withCode(exitLeft, err)
-		}
-		if !r.Dispatched() {
-			break
-		}
-		time.Sleep(waitInterval)
-	}
-	return a.nobodyDispatches(dir, r.Table())
-}
-
-// nobodyDispatches reports how a run stands that nobody dispatches, and sets the exit code.
-func (a *app) nobodyDispatches(dir *rundir.Run, t *jobs.Table) error {
-	how := sched.AllDone
-	if c := t.Closed; c.Epoch == t.Epoch && c.How == jobs.ClosedNoHosts {
-		how = sched.NoHosts
-	}
-	input, err := dir.ReadInput()
-	if err != nil {
-		a.warn("%v", err)
-	}
-	state := run.StateOf(how, t.Judged(), t.CanceledAll, input.Cut())
-	if a.code = exitCode(state); state == run.Stopped || state == run.NoHosts {
-		a.con.Line("nobody dispatches the run, and jobs are left: " + runview.Counts(t, false))
-		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
-	}
-	return nil
 }

@@ -34,7 +34,7 @@ func TestWhatMayRun(t *testing.T) {
 		}
 	}
 	began := table.Jobs[0].Attempts[0].Started.Time().Local().Format("2006-01-02 15:04:05")
-	for _, want := range []string{"may run: nobody watches them\n", "1.1     a  since " + began + "  one", "2.1     a  may have begun  two"} {
+	for _, want := range []string{"may run, without a dispatcher\n", "1.1     a  since " + began + "  one", "2.1     a  may have started  two"} {
 		if !strings.Contains(left, want) {
 			t.Errorf("left: %q is missing in\n%s", want, left)
 		}
@@ -108,7 +108,7 @@ func TestDeadlinesText(t *testing.T) {
 		{"deadlines: 1 met", []jobs.Job{job(jobs.Succeeded, -h, 0, at(-2*h))}},
 		{"deadlines: 1 missed", []jobs.Job{job(jobs.Succeeded, -h, 0, at(-h/2))}},
 		{"deadlines: 3 missed", []jobs.Job{job(jobs.Failed, h, 0, at(-h)), job(jobs.Queued, -h, 0, 0), job(jobs.Running, -1, 0, 0)}},
-		{"deadlines: 1 met, 2 cannot be met any more, 2 to come", []jobs.Job{job(jobs.Queued, h, 2*h, 0), since(h/2, job(jobs.Running, h, 2*h, 0)),
+		{"deadlines: 1 met, 2 cannot be met, 2 to come", []jobs.Job{job(jobs.Queued, h, 2*h, 0), since(h/2, job(jobs.Running, h, 2*h, 0)),
 			since(3*h/2, job(jobs.Running, h, 2*h, 0)), job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0, at(-h))}},
 	} {
 		if got := deadlinesText(&jobs.Table{Jobs: c.jobs}, now); got != c.want {

@@ -51,7 +51,7 @@ dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
 generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 		Args:              runAndJobs,
-		ValidArgsFunction: completeRunThenFiles,
+		ValidArgsFunction: completeRunThen(cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.runSubmit(&f, args)
 		},
@@ -66,14 +66,6 @@ dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 	fs.BoolVar(&f.json, "json", false, "print the result as one JSON object on stdout")
 	endGroup(fs, "End and output")
 	return cmd
-}
-
-// completeRunThenFiles completes RUN, and then files.
-func completeRunThenFiles(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return completeRuns(cmd, args, prefix)
 }
 
 func (a *app) runSubmit(f *submitFlags, args []string) error {

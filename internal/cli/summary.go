@@ -1,21 +1,10 @@
 package cli
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"os"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
-
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
@@ -26,229 +15,6 @@ import (
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
-
-// outputTimeout bounds one piece of output that comes over a link.
-const outputTimeout = 30 * time.Second
-
-// resultPrinter writes finished jobs to standard output: a line of JSON for each, or what the
-// jobs printed.
-type resultPrinter struct {
-	out  *os.File
-	con  *console // to be moved out of the way when out is a terminal
-	tty  bool
-	json bool
-	run  *run.Run
-	buf  []byte
-	with bool       // with json: each result has what its job printed
-	mu   sync.Mutex // of out: one line is written at a time
-	tag  bool       // each line of output begins with the values of the job
-
-	// With order, results wait in held until those of all jobs before next are printed.
-	order bool
-	held  map[jobs.ID]*results.Result
-	next  jobs.ID
-}
-
-func newResultPrinter(a *app, f *runFlags, r *run.Run) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: f.json, with: f.json && f.output, run: r,
-		tag: f.tag, order: f.order, held: map[jobs.ID]*results.Result{}, next: 1}
-}
-
-// Print writes one result whole, and those that waited for it. After an error part of it
-// may have been written.
-func (p *resultPrinter) Print(r *results.Result) error {
-	if !p.order || r.Job < p.next {
-		return p.print(r)
-	}
-	own := *r
-	p.held[r.Job] = &own
-	for p.held[p.next] != nil {
-		r := p.held[p.next]
-		delete(p.held, p.next)
-		p.next++
-		if err := p.print(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// printHeld prints the results that wait for others, which do not come.
-func (p *resultPrinter) printHeld() error {
-	for _, id := range slices.Sorted(maps.Keys(p.held)) {
-		if err := p.print(p.held[id]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *resultPrinter) print(r *results.Result) error {
-	if p.json {
-		if p.with && r.Stdout != "" {
-			own := *r // others have r, too
-			own.Output, own.OutputErr = p.wholeOutput(r)
-			r = &own
-		}
-		p.buf = r.AppendJSON(p.buf[:0])
-		return p.write(p.buf)
-	}
-	if r.Stdout == "" {
-		return nil // it never ran
-	}
-	if err := p.output(r); err != nil {
-		return fmt.Errorf("job %d: %w", r.Job, err)
-	}
-	return nil
-}
-
-// reply writes what a line of the input has come to.
-func (p *resultPrinter) reply(r *run.Reply) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return p.write(append(line, '\n'))
-}
-
-// maxOutput bounds the output in a result, in bytes.
-const maxOutput = 32 << 20
-
-// wholeOutput returns what a job has printed.
-func (p *resultPrinter) wholeOutput(r *results.Result) ([]byte, error) {
-	out := []byte{}
-	for {
-		piece, size, err := p.readOutput(r, int64(len(out)))
-		switch {
-		case err != nil:
-			return nil, err
-		case size > maxOutput:
-			return nil, fmt.Errorf("it has %d bytes, more than %d MiB: read it from stdout", size, maxOutput>>20)
-		}
-		if out = append(out, piece...); len(piece) == 0 || int64(len(out)) >= size {
-			return out, nil
-		}
-	}
-}
-
-// readOutput reads a piece of what a job has printed, and the size of the whole.
-func (p *resultPrinter) readOutput(r *results.Result, at int64) ([]byte, int64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
-	defer cancel()
-	piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
-	if err != nil {
-		err = fmt.Errorf("cannot read its output: %w", err)
-	}
-	return piece, size, err
-}
-
-// tagOf returns what --tag puts before each line of a job's output.
-func tagOf(r *results.Result) string {
-	var values []string
-	for _, v := range r.Params {
-		values = append(values, v.Value)
-	}
-	return cmp.Or(strings.Join(values, " "), r.Name, r.Command)
-}
-
-// output copies the job's stdout in pieces, so that a gigabyte needs no memory.
-func (p *resultPrinter) output(r *results.Result) error {
-	clean := lineCleaner{asIs: !p.tty}
-	if p.tag {
-		clean.tag = tagOf(r)
-	}
-	for at := int64(0); ; {
-		piece, size, err := p.readOutput(r, at)
-		if err != nil {
-			return err
-		}
-		at += int64(len(piece))
-		last := len(piece) == 0 || at >= size
-		if p.tty || p.tag {
-			piece = clean.next(piece, last)
-		}
-		if err := p.write(piece); err != nil || last {
-			return err
-		}
-	}
-}
-
-// write writes all of b. While the disk has no room for it, write reports that and waits. The
-// run continues in the meantime. Only a person who asks to stop ends the wait.
-func (p *resultPrinter) write(b []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tty && len(b) > 0 {
-		return p.con.Suspend(func() error { _, err := p.out.Write(b); return err })
-	}
-	for waited := false; len(b) > 0; {
-		n, err := p.out.Write(b)
-		b = b[n:]
-		if err == nil {
-			if waited {
-				p.con.Line("results are written again")
-			}
-			return nil
-		}
-		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
-			return err
-		}
-		if !waited {
-			waited = true
-			p.con.Line("results wait until standard output has room: " + text.Line(err.Error()))
-		}
-		select {
-		case <-p.run.Stopping():
-			return err
-		case <-time.After(time.Second):
-		}
-	}
-	return nil
-}
-
-// lineCleaner makes pieces of a job's output fit for the terminal, line by line:
-// a piece may end in the middle of a character.
-type lineCleaner struct {
-	rest []byte
-	asIs bool   // for a file: lines are not cleaned
-	tag  string // before each line, and a tab
-	open bool   // the last line had no end
-}
-
-// maxHeld is the number of bytes of a line without an end that are held back.
-const maxHeld = 64 << 10
-
-func (l *lineCleaner) next(piece []byte, last bool) []byte {
-	l.rest = append(l.rest, piece...)
-	var out []byte
-	for {
-		i := bytes.IndexByte(l.rest, '\n')
-		if i < 0 {
-			break
-		}
-		out = append(l.append(out, l.rest[:i]), '\n')
-		l.rest, l.open = l.rest[i+1:], false
-	}
-	if len(l.rest) > 0 && (last || len(l.rest) > maxHeld) {
-		out = l.append(out, l.rest)
-		l.rest, l.open = nil, true
-	}
-	if last && l.open && (!l.asIs || l.tag != "") {
-		out = append(out, '\n') // what comes next begins at the margin
-	}
-	return out
-}
-
-// append appends a line, or what there is of it.
-func (l *lineCleaner) append(out, line []byte) []byte {
-	if l.tag != "" && !l.open {
-		out = append(append(out, jobs.Clean(l.tag, 0)...), '\t')
-	}
-	if l.asIs {
-		return append(out, line...)
-	}
-	return append(out, jobs.Clean(string(bytes.TrimSuffix(line, []byte("\r"))), 0)...)
-}
 
 // summary describes how a run has ended.
 type summary struct {
@@ -262,7 +28,7 @@ type summary struct {
 	logged    bool              // dispatcher.log has what the dispatcher printed
 }
 
-// exitCode returns the exit code of the run, and makes the state of the outcome agree.
+// exitCode returns the exit code of the run. It adjusts the state of the outcome to the exit code.
 func (s *summary) exitCode() int {
 	if s.untaken && (s.State == run.Succeeded || s.State == run.Failed) {
 		s.State = run.Stopped
@@ -285,9 +51,9 @@ func (s *summary) print(code int) {
 	s.app.con.Line(s.lines(code)...)
 }
 
-// lines returns what happened to the run, why jobs failed, and what to type next.
+// lines returns the result of the run, why jobs failed, and what to type next.
 func (s *summary) lines(code int) []string {
-	if s.Finish.How == sched.Fenced { // what happened to the jobs since is not known here
+	if s.Finish.How == sched.Fenced { // the present state of the jobs is not known here
 		return append([]string{"", s.headline(code)}, s.advice()...)
 	}
 	lines := append([]string{"", s.headline(code)}, s.notes...)
@@ -333,7 +99,7 @@ func (s *summary) headline(code int) string {
 			msg += ", or were ended by the search"
 		}
 		if s.Input.Cut() {
-			msg = cameHeadline(s.Table)
+			msg = cutHeadline(s.Table)
 		}
 	case code == exitCanceled:
 		color, mark, msg = yellow, s.app.con.Glyph("–", "-"), "canceled"
@@ -342,7 +108,7 @@ func (s *summary) headline(code int) string {
 	case code == exitLeft || code == exitUsage && s.Table.Counts[jobs.Succeeded] == len(s.Table.Jobs):
 		msg = "stopped with jobs left"
 		if s.Table.Unfinished() == 0 && s.Input.Cut() {
-			msg = cameHeadline(s.Table)
+			msg = cutHeadline(s.Table)
 		}
 		if s.Finish.Why != "" {
 			msg += " (" + s.Finish.Why + ")"
@@ -355,9 +121,8 @@ func (s *summary) headline(code int) string {
 	return s.app.con.Paint(color, mark+" "+text.Line(s.Run.Name())+": "+text.Line(msg))
 }
 
-// cameHeadline is the headline of a run whose input was cut off and whose jobs are
-// all over.
-func cameHeadline(t *jobs.Table) string {
+// cutHeadline returns the headline of a run whose input was cut off and whose jobs have all ended.
+func cutHeadline(t *jobs.Table) string {
 	switch {
 	case len(t.Jobs) == 0:
 		return "no jobs were read"
@@ -370,7 +135,7 @@ func cameHeadline(t *jobs.Table) string {
 // advice returns what to type next.
 func (s *summary) advice() []string {
 	var lines []string
-	if s.Input.Cut() && s.InputErr == nil && s.Finish.How != sched.Fenced { // a fault of the input was just said
+	if s.Input.Cut() && s.InputErr == nil && s.Finish.How != sched.Fenced { // an error of the input was just reported
 		lines = append(lines, runview.InputText(s.Input, s.Table))
 	}
 	ref := refTo(s.Run)
@@ -424,8 +189,8 @@ func logLines(run *rundir.Run, hasDispatcherLog bool) []string {
 	return lines
 }
 
-// deletedAdvice returns lines that say what can be done about a run whose directory was
-// deleted. No command can open that run.
+// deletedAdvice returns what can be done about a run whose directory was deleted. No command can open
+// that run.
 func (s *summary) deletedAdvice() []string {
 	lines := []string{text.Line(s.Run.Dir) + " was deleted or moved, and with it the journal and the outputs: no command can resume or cancel this run",
 		"  if it was moved, put it back; then dcs-tui resume " + refTo(s.Run) + " adopts the running jobs and continues the run"}
@@ -440,13 +205,13 @@ func (s *summary) deletedAdvice() []string {
 		return lines
 	}
 	slices.Sort(hosts)
-	// Each process of the run has the run's random name in its environment.
+	// Each process of the run has the run's random id in its environment.
 	return append(lines, jobs.Plural(n, "job")+" may still run, on "+someNames(hosts, 4)+"; nobody collects the results. On such a host this ends all jobs of the run:",
 		"  kill $(grep -lsz '^DCS_COOKIE="+s.Run.UID()+"/' /proc/[0-9]*/environ | cut -d/ -f3)")
 }
 
-// noHostsText explains why a run ends without a host: the first hosts, each with the first
-// clause of its reason. The whole messages were printed before.
+// noHostsText explains why a run ends without a usable host. It names the first hosts, each with the first
+// clause of its reason; the whole messages were printed before.
 func noHostsText(hs []sched.HostView) string {
 	const maxNamed, maxReason, minClause = 3, 60, 8
 	if len(hs) == 0 {
@@ -476,7 +241,7 @@ func noHostsText(hs []sched.HostView) string {
 
 // efficiency describes how well the slots of this session were used.
 func (s *summary) efficiency() string {
-	const minSession = 5 * time.Second // what is shorter was spent connecting
+	const minSession = 5 * time.Second // shorter sessions consist of connecting
 	busy, lasted := s.BusyTime(), time.Since(s.Began)
 	if lasted < minSession || busy == 0 || s.SlotTime <= 0 || s.MostSlots == 0 {
 		return ""
@@ -485,12 +250,12 @@ func (s *summary) efficiency() string {
 		results.HumanDuration(busy), jobs.Plural(s.MostSlots, "slot"), results.HumanDuration(lasted))
 }
 
-// endTimeout is how long a dispatcher whose jobs are all over may take to end: it asks
-// every host to end what jobs left behind.
+// endTimeout bounds the wait for the end of a dispatcher whose jobs have all ended. The dispatcher asks
+// every host to end processes that jobs left behind.
 const endTimeout = 5 * time.Second
 
-// farewell reports how a run stands whose screen was left, where its logs are, and what can
-// be typed next. It sets the exit code.
+// farewell reports the status of a run whose screen was left, where its logs are, and what to type
+// next. It sets the exit code.
 func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 	f.Close()
 	l, err := a.read(f.run)
@@ -498,12 +263,12 @@ func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 		return err
 	}
 	over := l.Table.Unfinished() == 0 && l.Requests == 0 && l.Input.State != rundir.InputOpen ||
-		last != nil && (last.Status == runview.StatusFinished || last.Status == runview.StatusStopped) // its dispatcher may be ending
+		last != nil && (last.Status == runview.StatusFinished || last.Status == runview.StatusStopped) // the dispatcher may be ending
 	for end := time.Now().Add(endTimeout); over && l.Dispatched() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		l.Watch(false)
 	}
 	p := f.process.Load()
-	another := p != nil && l.Owner != nil && !p.Is(l.Owner) // dispatches the run, or did last
+	another := p != nil && l.Owner != nil && !p.Is(l.Owner) // another dispatcher has the run, or had it last
 	if !over && l.Dispatched() {
 		a.goesOn(f, l, last, another)
 		return nil
@@ -514,7 +279,7 @@ func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 	if p != nil && !another && !l.Dispatched() {
 		select {
 		case <-p.Ended:
-			a.code, _ = codeOf(p) // it knows more than its files show
+			a.code, _ = codeOf(p) // the process knows more than its files show
 		case <-time.After(endTimeout):
 		}
 	}
@@ -530,8 +295,8 @@ func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 	return nil
 }
 
-// goesOn reports how to come back to a run that somebody dispatches. another: this is not
-// the dispatcher that was started here.
+// goesOn reports how to return to a run that is dispatched. another means that its dispatcher was not
+// started here.
 func (a *app) goesOn(f *runScreen, l *look, last *runview.Picture, another bool) {
 	ref, what := refTo(f.run), a.con.Paint(bold, text.Line(f.run.Name()))
 	a.code = exitLeft

@@ -1,8 +1,8 @@
-// Package ask asks for something at a run: it hands a request to anyone who dispatches the
-// run, through the socket or as a file, and waits for the answer in the journal. The same
-// code serves commands and screens, with and without a dispatcher.
+// Package ask sends requests to the dispatcher of a run, through its socket or as files in the run
+// directory, and waits for the answers in the journal. Commands and screens use it, with and without
+// a dispatcher.
 //
-// Compare makes the requests that update a run from its changed jobs files.
+// Compare compares a run with its changed jobs files, and makes the requests that update the run.
 package ask
 
 import (
@@ -19,15 +19,15 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// How long Wait waits. A dispatcher polls every second, but its disk or ours may be slow,
-// and what another machine writes is seen late.
+// Timeouts of Wait. A dispatcher polls every second, but disks may be slow, and files that another
+// machine writes appear late.
 const (
 	AnswerTimeout    = 15 * time.Second // for the answer of a dispatcher on this machine
-	AnswerTimeoutFar = 45 * time.Second // more than journal.StaleAfter: by then it is known to be dead or alive
+	AnswerTimeoutFar = 45 * time.Second // more than journal.StaleAfter, after which a dispatcher without heartbeats counts as dead
 	EndTimeout       = 30 * time.Second // for the end of jobs that are being ended
-	stoppedTimeout   = 3 * time.Second  // for a process that is stopped by SIGSTOP
-	// socketTimeout is how long the socket may take before the request is left as a file,
-	// too: its dispatcher may be stopped, or die before it can record the request.
+	stoppedTimeout   = 3 * time.Second  // for the answer of a process that SIGSTOP has stopped
+	// socketTimeout is the time after which a request that was sent through the socket is also
+	// left as a file: the dispatcher may be stopped, or die before it records the request.
 	socketTimeout = 2 * time.Second
 	pollInterval  = 200 * time.Millisecond
 )
@@ -42,24 +42,23 @@ type Conn interface {
 // Dial connects to the dispatcher on this machine.
 type Dial func(context.Context, *rundir.Run, *journal.Owner) (Conn, error)
 
-// Request is a request that somebody asks for, and what happened to it. It is for one
-// goroutine.
+// Request is a request and what is known of its fate. It is for one goroutine.
 type Request struct {
 	Trace
-	LeftOut int   // jobs that whoever asks has left alone already
-	Problem error // why the journal could not be read the last time, or the file not be left
+	LeftOut int   // number of jobs that the caller left out of the request
+	Problem error // the last error of reading the journal or writing the file
 
 	awaited map[jobs.ID]bool        // see Await
 	ended   map[jobs.ID]jobs.Record // see End
 
-	run    *rundir.Run
-	body   *rundir.Request
-	reader *journal.Reader
-	sure   bool // the dispatcher has said that the answer is durable
-	filed  bool
+	run      *rundir.Run
+	body     *rundir.Request
+	reader   *journal.Reader
+	recorded bool // the dispatcher has reported that its answer is durable
+	filed    bool // the request is a file in the run directory
 }
 
-// Leave leaves a request as a file in the run directory. It is durable when Leave returns.
+// Leave writes a request into the run directory. The request is durable when Leave returns.
 func Leave(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	r, err := Prepare(run, q)
 	if err != nil {
@@ -68,8 +67,8 @@ func Leave(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	return r, r.file()
 }
 
-// Prepare makes a request that Wait sends through the socket, or leaves as a file when
-// that is not possible. Nothing is asked before Wait.
+// Prepare makes a request that Wait sends through the socket, or as a file if that is not possible.
+// Nothing is sent before Wait.
 func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	return r, r.Problem
 }
 
-// file leaves the request in the run directory, once.
+// file writes the request into the run directory, unless that was done before.
 func (r *Request) file() error {
 	if r.filed {
 		return nil
@@ -89,11 +88,11 @@ func (r *Request) file() error {
 	return err
 }
 
-// Poll reads what the journal has of the request since the last Poll.
+// Poll reads the records that the journal has gained since the last Poll.
 func (r *Request) Poll() {
-	_ = r.reader.Watch(true) // what cannot be read proves nothing
+	_ = r.reader.Watch(true) // a file that cannot be read proves nothing
 	var durable live.Durable
-	if r.sure && !r.Answered && r.reader.Owner != nil { // live.json may be a second old
+	if r.recorded && !r.Answered && r.reader.Owner != nil { // live.json may be a second old
 		durable = live.Durable{Epoch: r.reader.Owner.Epoch, Bytes: math.MaxInt64}
 	}
 	_, r.Problem = r.reader.Follow(durable, func(_ int, rec *jobs.Record) {
@@ -107,8 +106,8 @@ func (r *Request) Poll() {
 	})
 }
 
-// End returns the record that ended the first of the jobs that were submitted; nil: it is
-// not over, or other readers of the run do not know it yet.
+// End returns the record that ended the first of the submitted jobs. It returns nil if the job has not
+// ended, or if other readers of the run cannot see the record yet.
 func (r *Request) End() *jobs.Record {
 	if end, ok := r.ended[r.First]; ok && r.Answered && r.reader.Published() {
 		return &end
@@ -116,7 +115,7 @@ func (r *Request) End() *jobs.Record {
 	return nil
 }
 
-// Owner returns who dispatches the run, as of the last Poll.
+// Owner returns the dispatcher of the run as of the last Poll.
 func (r *Request) Owner() *journal.Owner { return r.reader.Owner }
 
 // Dispatched reports whether somebody dispatches the run, as of the last Poll.
@@ -125,7 +124,7 @@ func (r *Request) Dispatched() bool { return r.reader.Dispatched() }
 // Jobs returns the jobs that it names.
 func (r *Request) Jobs() jobs.Ranges { return r.body.Jobs }
 
-// Await makes Awaits report whether this job, which is open, has ended since.
+// Await adds an unfinished job to those of Awaits.
 func (r *Request) Await(id jobs.ID) {
 	if r.awaited == nil {
 		r.awaited = map[jobs.ID]bool{}
@@ -133,22 +132,22 @@ func (r *Request) Await(id jobs.ID) {
 	r.awaited[id] = true
 }
 
-// Awaits reports whether a job of Await has not ended yet.
+// Awaits reports whether a job of Await has not ended.
 func (r *Request) Awaits() bool { return len(r.awaited) > 0 }
 
-// Wait has the request carried out and waits for the answer, and for the end of jobs that
-// are being ended, as far as that takes moments. owner is who dispatches the run; dial may
-// be nil. gone reports that the dispatcher is dead and has not answered, or not ended what
-// it was to end: then the request is in the run directory for the next one.
+// Wait sends the request to owner, the dispatcher of the run. It waits for the answer and for the end
+// of jobs that are being ended, up to the timeouts of this package. dial may be nil. gone reports that
+// the dispatcher has died before it answered or before the jobs ended; an unanswered request is then
+// in the run directory for the next dispatcher.
 func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (gone bool) {
 	answerTimeout := AnswerTimeout
 	if owner.Life() != journal.Alive {
 		answerTimeout = AnswerTimeoutFar
 	}
 	asked, answered := time.Now(), time.Time{}
-	sent, hangUp := r.send(ctx, owner, dial)
-	defer hangUp()
-	filing := time.After(socketTimeout)
+	sent, closeConn := r.send(ctx, owner, dial)
+	defer closeConn()
+	fileAt := time.After(socketTimeout)
 	if sent == nil {
 		r.Problem = r.file()
 		if r.Problem != nil {
@@ -170,21 +169,21 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 		case now.Owner == nil:
 		case now.Life == journal.Dead:
 			r.Poll() // its last records
-			return !r.Over() && r.leaveFor()
+			return !r.Over() && r.fileForNext()
 		case !r.Answered && time.Since(asked) >= stoppedTimeout && now.Owner.Stopped():
 			return false
 		case now.Silent:
-			return r.leaveFor()
+			return r.fileForNext()
 		}
 		select {
 		case err := <-sent:
-			sent = nil // it says so once
-			if r.sure = err == nil; !r.sure && !r.refusedBy(err) {
+			sent = nil // yields one value
+			if r.recorded = err == nil; !r.recorded && !r.refusedBy(err) {
 				r.Problem = r.file()
 			}
-		case <-filing:
+		case <-fileAt:
 			if r.Problem = r.file(); r.Problem != nil {
-				filing = time.After(socketTimeout)
+				fileAt = time.After(socketTimeout)
 			}
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
@@ -194,15 +193,16 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 	}
 }
 
-// leaveFor leaves the request for the next dispatcher, unless it is answered.
-func (r *Request) leaveFor() (gone bool) {
+// fileForNext writes the request into the run directory for the next dispatcher, unless it has been
+// answered. It returns true.
+func (r *Request) fileForNext() (gone bool) {
 	if !r.Answered {
 		r.Problem = r.file()
 	}
 	return true
 }
 
-// refusedBy records that the dispatcher refused the request itself.
+// refusedBy reports whether err means that the dispatcher refused the request, and records that.
 func (r *Request) refusedBy(err error) bool {
 	refused, ok := err.(interface{ Refused() bool })
 	if ok && refused.Refused() {
@@ -212,10 +212,10 @@ func (r *Request) refusedBy(err error) bool {
 	return false
 }
 
-// send hands the request to the dispatcher through its socket, or tells it of the file. The
-// result comes through sent, nil when the answer is durable. sent is nil when there is no
-// way to the dispatcher.
-func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (sent <-chan error, hangUp func()) {
+// send sends the request through the socket of the dispatcher or, if it is a file already, wakes the
+// dispatcher. sent yields the error, which is nil when the answer is durable. sent is nil if there is no
+// connection to the dispatcher.
+func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (sent <-chan error, closeConn func()) {
 	if dial == nil || owner.Socket == "" || owner.Life() != journal.Alive {
 		return nil, func() {}
 	}
@@ -245,22 +245,21 @@ func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (se
 	}
 }
 
-// Trace is what happened to a request, as far as records of the journal have been shown
-// to it.
+// Trace is the fate of a request according to the records that See has handled.
 type Trace struct {
 	Name string // of the request
 
 	Answered    bool
-	Why         string           // why it is not carried out; "": it is, or has no answer yet
+	Why         string           // why the request was refused; "": it was not, or has no answer yet
 	Refused     string           // the same in a sentence that names the request
-	Done, Left  int              // jobs that it was carried out for, and that it left alone
-	First       jobs.ID          // of the jobs that were submitted
+	Done, Left  int              // number of jobs that were changed, and that were left alone
+	First       jobs.ID          // first of the submitted jobs
 	Ending      map[jobs.ID]bool // jobs that are being ended
-	EndedItself int              // jobs that were to be ended and have ended in another way
-	Affected    []jobs.ID        // jobs that it has canceled, is ending, or that are skipped because of it; see Undo
+	EndedItself int              // number of jobs that ended in another way before they were ended
+	Affected    []jobs.ID        // jobs that were canceled, are being ended, or were skipped because of it; see Undo
 }
 
-// See handles a record. All that follow the request must be shown, of any job.
+// See handles a record. It must be called for all records after the request, of any job.
 func (t *Trace) See(r *jobs.Record) {
 	ended := r.Seq != 0 && r.Kind != jobs.KindAcked
 	if ended && t.Ending[r.Job] {
@@ -292,8 +291,8 @@ func (t *Trace) See(r *jobs.Record) {
 // Over reports whether nothing is left to wait for.
 func (t *Trace) Over() bool { return t.Refused != "" || t.Answered && len(t.Ending) == 0 }
 
-// Undo returns the jobs that a requeue must name to bring back everything that a cancel
-// has ended, is ending, or will have skipped: affected, and the jobs that wait for those.
+// Undo returns the jobs that a requeue must name to undo a cancel: affected, and the queued jobs that
+// depend on them, directly or not.
 func Undo(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 	children := map[jobs.ID][]jobs.ID{}
 	for j := range t.Rows() {

@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Diff compares a jobs file that was changed with the run that was made of it. Jobs
-// are the same if their command, parameters, and occurrence are: the second of two equal
-// jobs in the file is the second of them in the run.
+// Diff is the difference between a changed jobs file and the run that was created from it. Two jobs
+// are the same if their commands, parameters, and occurrences are equal: the second of two equal jobs
+// in the file is the second of them in the run.
 type Diff struct {
 	Total     int // jobs in the file
 	Succeeded int
@@ -31,18 +31,18 @@ type Diff struct {
 	Others    map[string][]jobs.ID // jobs of other files of the run that are not in this file; they stay
 	Running   int                  // running jobs whose options have changed
 
-	again []jobs.ID // of Rounds, those with the same options
-	inRun []jobs.ID // by place in the file; 0 for a new job
+	again []jobs.ID // jobs of Rounds whose options have not changed
+	inRun []jobs.ID // job in the run by position in the file; 0: a new job
 }
 
-// Change is a change of some jobs.
+// Change is a change of the options of some jobs.
 type Change struct {
 	jobs.Change
 	IDs []jobs.ID
 }
 
-// Compare compares the jobs of a file with those of a run. New jobs are prepared for a submit: they
-// are in the queue of their file, and after names new jobs by their place among them.
+// Compare compares the jobs of a file with those of a run. New jobs are ready to be submitted: they
+// are in the queue of their file, and their dependencies are numbers of new jobs.
 func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 	m := &Diff{Total: len(specs), Ranked: map[int][]jobs.ID{}, Kept: map[string]int{}, Others: map[string][]jobs.ID{}}
 	have := map[string][]jobs.ID{}
@@ -75,7 +75,7 @@ func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 	return m, nil
 }
 
-// match adds a job of the run that is in the file.
+// match adds a job that is in the run and in the file.
 func (m *Diff) match(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string]int) {
 	if j.State == jobs.Succeeded {
 		m.Succeeded++
@@ -152,8 +152,8 @@ func (m *Diff) missing(t *jobs.Table, files map[string]bool, found map[jobs.ID]b
 	}
 }
 
-// optionsChanged returns the options that the file sets otherwise than the run: those
-// that can be changed, and the keys of those that cannot.
+// optionsChanged returns the options that differ between the run and the file: those that can be
+// changed, and the keys of those that cannot.
 func optionsChanged(old, now *jobs.Spec) (c jobs.Change, kept []string) {
 	if old.Damage != "" {
 		return c, nil
@@ -177,7 +177,7 @@ func optionsChanged(old, now *jobs.Spec) (c jobs.Change, kept []string) {
 	return c, kept
 }
 
-// optionTexts returns the options of a job by key, the environment as one.
+// optionTexts returns the options of a job by key. The environment is one option.
 func optionTexts(s *jobs.Spec) map[string]string {
 	texts := map[string]string{}
 	for _, o := range s.OptionTexts() {
@@ -215,8 +215,8 @@ func (m *Diff) remapDependencies(t *jobs.Table) error {
 			case number[dep] > 0:
 				own.After, own.AfterOn = append(own.After, number[dep]), append(own.AfterOn, on)
 			case !on.Met(t.Job(m.inRun[dep-1]).State):
-				return text.Errorf("%s:%d: this job is new and comes after job %d of the file, which the run has and which has not ended as that asks", s.File, s.Line, dep).
-					WithAdvice("run that again first, then compare again")
+				return text.Errorf("%s:%d: this new job depends on job %d of the file, which has not ended in the required state", s.File, s.Line, dep).
+					WithAdvice("requeue that job first, then compare again")
 			}
 		}
 		spec := *s
@@ -239,9 +239,9 @@ func (m *Diff) setQueues(t *jobs.Table) {
 	})
 }
 
-// Requests returns the requests that update the run, in this order: no job that is gone
-// starts in the meantime. Jobs whose state has changed since the comparison are left alone:
-// those that have succeeded do not run again, and those that are gone and run stay.
+// Requests returns the requests that update the run, in the order in which they must be sent, so
+// that no removed job starts meanwhile. The requests leave alone jobs whose state has changed since
+// the comparison: jobs that have succeeded do not run again, and removed jobs that run continue.
 func (m *Diff) Requests() []*rundir.Request {
 	var list []*rundir.Request
 	if len(m.Queued) > 0 {

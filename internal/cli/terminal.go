@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// maxSecret is the maximum length of a typed line, in bytes.
+// maxSecret is the maximum length of a passphrase, in bytes.
 const maxSecret = 4096
 
 // askPassphrase reads a passphrase from /dev/tty.
@@ -101,8 +102,8 @@ func readSecret(tty *os.File) ([]byte, error) {
 	return nil, errors.New("the passphrase is too long")
 }
 
-// askSecret asks a person for a passphrase: on the attached screens of a background
-// dispatcher, else on the terminal.
+// askSecret asks for a passphrase, on the attached screens if this is a background dispatcher, and else
+// on the terminal.
 func (a *app) askSecret(what string) ([]byte, error) {
 	if a.questions != nil {
 		return a.questions.Ask(what)
@@ -110,9 +111,9 @@ func (a *app) askSecret(what string) ([]byte, error) {
 	return a.askPassphrase(what)
 }
 
-// listen starts to catch signals for as long as the program lives. SIGPIPE is caught, not ignored: a caught signal
-// returns to its default in the processes that we start, an ignored one would
-// stay ignored in every job of this machine.
+// listen starts to catch signals until the program ends. SIGPIPE is caught, not ignored: in child
+// processes a caught signal has its default action again, but an ignored one would stay ignored in
+// every job on this machine.
 func (a *app) listen() <-chan os.Signal {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE)
@@ -123,21 +124,41 @@ func (a *app) listen() <-chan os.Signal {
 	return c
 }
 
-// leaveOnQuit makes Ctrl-\ end the program with a line, as long as nobody listens.
+// cancelOnSignal returns a context that the first signal cancels; its cause names the signal. A
+// second signal calls quit, because whatever handles the first one hangs. SIGPIPE is ignored: the
+// write that failed returns an error.
+func cancelOnSignal(parent context.Context, signals <-chan os.Signal, quit func()) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	go func() { // until the process ends
+		for sig := range signals {
+			switch {
+			case sig == syscall.SIGPIPE:
+			case ctx.Err() != nil:
+				quit()
+				return
+			default:
+				cancel(errors.New(run.SignalName(sig)))
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// leaveOnQuit makes Ctrl-\ end the program with a message until listen is called.
 func (a *app) leaveOnQuit() {
 	a.early = make(chan os.Signal, 1)
 	signal.Notify(a.early, syscall.SIGQUIT)
 	go func() {
 		<-a.early
-		time.AfterFunc(run.WriteTimeout, func() { os.Exit(exitCanceled) }) // a terminal that was stopped takes no line
+		time.AfterFunc(run.WriteTimeout, func() { os.Exit(exitCanceled) }) // writing to a stopped terminal blocks
 		a.con.Status("")
 		a.con.Line("dcs-tui: ended by Ctrl-\\")
 		os.Exit(exitCanceled)
 	}()
 }
 
-// leaveTerminal points those of our standard streams that are a terminal to the
-// log file, because the terminal is gone and writing to it fails.
+// leaveTerminal redirects the standard streams that are a terminal to the log file, because the
+// terminal is gone and writing to it fails.
 func leaveTerminal(log *os.File) {
 	for fd := range 3 {
 		if !term.IsTerminal(fd) && !deadTerminal(fd) {
@@ -154,7 +175,7 @@ func leaveTerminal(log *os.File) {
 	}
 }
 
-// deadTerminal recognises a terminal that has hung up: it answers EIO.
+// deadTerminal reports whether fd is a terminal that has hung up.
 func deadTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == unix.EIO

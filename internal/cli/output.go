@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"dcs-tui/dispatch/run"
+	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// outputTimeout bounds reading a piece of output over a link.
+const outputTimeout = 30 * time.Second
+
+// resultPrinter writes finished jobs to standard output: a line of JSON for each, or their outputs.
+type resultPrinter struct {
+	out  *os.File
+	con  *console // suspended for each write if out is a terminal
+	tty  bool
+	json bool
+	run  *run.Run
+	buf  []byte
+	with bool       // with json: each result has the output of its job
+	mu   sync.Mutex // serializes writes to out
+	tag  bool       // begin each line of output with the values of the job
+
+	// With order, results wait in held until those of all earlier jobs have been printed.
+	order bool
+	held  map[jobs.ID]*results.Result
+	next  jobs.ID
+}
+
+func newResultPrinter(a *app, f *runFlags, r *run.Run) *resultPrinter {
+	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: f.json, with: f.json && f.output, run: r,
+		tag: f.tag, order: f.order, held: map[jobs.ID]*results.Result{}, next: 1}
+}
+
+// Print writes a result, and those that waited for it. After an error a part of a result may have been
+// written.
+func (p *resultPrinter) Print(r *results.Result) error {
+	if !p.order || r.Job < p.next {
+		return p.print(r)
+	}
+	own := *r
+	p.held[r.Job] = &own
+	for p.held[p.next] != nil {
+		r := p.held[p.next]
+		delete(p.held, p.next)
+		p.next++
+		if err := p.print(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printHeld prints the results that wait for others, which will not arrive.
+func (p *resultPrinter) printHeld() error {
+	for _, id := range slices.Sorted(maps.Keys(p.held)) {
+		if err := p.print(p.held[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *resultPrinter) print(r *results.Result) error {
+	if p.json {
+		if p.with && r.Stdout != "" {
+			own := *r // r is shared
+			own.Output, own.OutputErr = p.wholeOutput(r)
+			r = &own
+		}
+		p.buf = r.AppendJSON(p.buf[:0])
+		return p.write(p.buf)
+	}
+	if r.Stdout == "" {
+		return nil // the job never ran
+	}
+	if err := p.output(r); err != nil {
+		return fmt.Errorf("job %d: %w", r.Job, err)
+	}
+	return nil
+}
+
+// reply writes the reply to a line of the input.
+func (p *resultPrinter) reply(r *run.Reply) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return p.write(append(line, '\n'))
+}
+
+// maxOutput bounds the output in a result, in bytes.
+const maxOutput = 32 << 20
+
+// wholeOutput returns the standard output of a job.
+func (p *resultPrinter) wholeOutput(r *results.Result) ([]byte, error) {
+	out := []byte{}
+	for {
+		piece, size, err := p.readOutput(r, int64(len(out)))
+		switch {
+		case err != nil:
+			return nil, err
+		case size > maxOutput:
+			return nil, fmt.Errorf("the output has %d bytes, more than %d MiB: read it from the file in stdout", size, maxOutput>>20)
+		}
+		if out = append(out, piece...); len(piece) == 0 || int64(len(out)) >= size {
+			return out, nil
+		}
+	}
+}
+
+// readOutput reads a piece of the standard output of a job. It also returns the size of the whole.
+func (p *resultPrinter) readOutput(r *results.Result, at int64) ([]byte, int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
+	defer cancel()
+	piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
+	if err != nil {
+		err = fmt.Errorf("cannot read its output: %w", err)
+	}
+	return piece, size, err
+}
+
+// tagOf returns the tag of --tag for each line of a job's output.
+func tagOf(r *results.Result) string {
+	var values []string
+	for _, v := range r.Params {
+		values = append(values, v.Value)
+	}
+	return cmp.Or(strings.Join(values, " "), r.Name, r.Command)
+}
+
+// output copies the job's stdout in pieces, so that a gigabyte needs no memory.
+func (p *resultPrinter) output(r *results.Result) error {
+	clean := lineCleaner{asIs: !p.tty}
+	if p.tag {
+		clean.tag = tagOf(r)
+	}
+	for at := int64(0); ; {
+		piece, size, err := p.readOutput(r, at)
+		if err != nil {
+			return err
+		}
+		at += int64(len(piece))
+		last := len(piece) == 0 || at >= size
+		if p.tty || p.tag {
+			piece = clean.next(piece, last)
+		}
+		if err := p.write(piece); err != nil || last {
+			return err
+		}
+	}
+}
+
+// write writes all of b. While the disk is full, write reports that and waits, until the disk has space or
+// the run is asked to stop. The run continues meanwhile.
+func (p *resultPrinter) write(b []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tty && len(b) > 0 {
+		return p.con.Suspend(func() error { _, err := p.out.Write(b); return err })
+	}
+	for waited := false; len(b) > 0; {
+		n, err := p.out.Write(b)
+		b = b[n:]
+		if err == nil {
+			if waited {
+				p.con.Line("results are printed again")
+			}
+			return nil
+		}
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+			return err
+		}
+		if !waited {
+			waited = true
+			p.con.Line("waiting until standard output has space for results: " + text.Line(err.Error()))
+		}
+		select {
+		case <-p.run.Stopping():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+	return nil
+}
+
+// lineCleaner cleans the output of a job for the terminal. Pieces may end in the middle of a line or of
+// a character.
+type lineCleaner struct {
+	rest []byte // of a line whose end is missing
+	asIs bool   // do not clean lines: the output is a file
+	tag  string // to write before each line, with a tab
+	open bool   // the last line that was written had no end
+}
+
+// maxHeld bounds the part of a line that is held back until the line ends, in bytes.
+const maxHeld = 64 << 10
+
+func (l *lineCleaner) next(piece []byte, last bool) []byte {
+	l.rest = append(l.rest, piece...)
+	var out []byte
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		if i < 0 {
+			break
+		}
+		out = append(l.append(out, l.rest[:i]), '\n')
+		l.rest, l.open = l.rest[i+1:], false
+	}
+	if len(l.rest) > 0 && (last || len(l.rest) > maxHeld) {
+		out = l.append(out, l.rest)
+		l.rest, l.open = nil, true
+	}
+	if last && l.open && (!l.asIs || l.tag != "") {
+		out = append(out, '\n') // the next output begins on a line of its own
+	}
+	return out
+}
+
+// append appends a line, or a part of it.
+func (l *lineCleaner) append(out, line []byte) []byte {
+	if l.tag != "" && !l.open {
+		out = append(append(out, jobs.Clean(l.tag, 0)...), '\t')
+	}
+	if l.asIs {
+		return append(out, line...)
+	}
+	return append(out, jobs.Clean(string(bytes.TrimSuffix(line, []byte("\r"))), 0)...)
+}

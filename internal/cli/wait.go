@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/dispatch/run"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
+)
+
+func (a *app) waitCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "wait [RUN]",
+		DisableFlagsInUseLine: true,
+		GroupID:               groupLook,
+		Short:                 "Wait for the end of a run",
+		Long: `Wait until no dispatcher runs the run any more, on any machine, and exit with the exit code of the run. If jobs
+are left, print how many. ` + runHelp,
+		Example:           `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runWait(args)
+		},
+	}
+}
+
+// waitInterval is the time between two polls of the run.
+const waitInterval = 500 * time.Millisecond
+
+func (a *app) runWait(args []string) error {
+	dir, err := a.openRun(args)
+	if err != nil {
+		return err
+	}
+	r := journal.NewReader(dir, journal.Follow(dir).Lean())
+	for {
+		if _, err := r.Poll(nil); err != nil {
+			return withCode(exitLeft, err)
+		}
+		if !r.Dispatched() {
+			break
+		}
+		time.Sleep(waitInterval)
+	}
+	return a.nobodyDispatches(dir, r.Table())
+}
+
+// nobodyDispatches sets the exit code of a run that nobody dispatches, and reports jobs that are left.
+func (a *app) nobodyDispatches(dir *rundir.Run, t *jobs.Table) error {
+	how := sched.AllDone
+	if c := t.Closed; c.Epoch == t.Epoch && c.How == jobs.ClosedNoHosts {
+		how = sched.NoHosts
+	}
+	input, err := dir.ReadInput()
+	if err != nil {
+		a.warn("%v", err)
+	}
+	state := run.StateOf(how, t.Judged(), t.CanceledAll, input.Cut())
+	if a.code = exitCode(state); state == run.Stopped || state == run.NoHosts {
+		a.con.Line("nobody dispatches the run, and jobs are left: " + runview.Counts(t, false))
+		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
+	}
+	return nil
+}
