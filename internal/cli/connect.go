@@ -29,7 +29,7 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 		return nil, err
 	}
 	a.warnSSH()
-	if a.ssh == nil { // hosts that are added later may need it
+	if a.ssh == nil { // hosts that are added later may need ssh
 		if config, err := link.LoadSSHConfig(o.SSHConfig); err == nil {
 			a.ssh = &sshSetup{config: config, warned: map[string]bool{}}
 		}
@@ -45,16 +45,16 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 // sshSetup is the user's ssh configuration.
 type sshSetup struct {
 	config  *link.SSHConfig
-	hosts   []*hosts.Host  // those that need it
-	asking  sync.WaitGroup // config is asked about all of them
+	hosts   []*hosts.Host  // hosts that are reached with ssh
+	asking  sync.WaitGroup // until config has resolved all of them
 	checked sync.Once
 
 	mu     sync.Mutex
 	warned map[string]bool // by host and text
 }
 
-// checkSSH reads the ssh configuration, and asks it about all hosts. It does not wait for
-// the answers, each of which takes a process: the run is made in the meantime.
+// checkSSH reads the ssh configuration, and starts to resolve all hosts. Each of them takes a process, so
+// it does not wait: the run is created meanwhile.
 func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	hs = slices.DeleteFunc(slices.Clone(hs), func(h *hosts.Host) bool { return h.Link != "ssh" })
 	if a.ssh != nil || len(hs) == 0 {
@@ -67,14 +67,14 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	a.ssh = &sshSetup{config: config, hosts: hs, warned: map[string]bool{}}
 	for _, h := range hs {
 		for _, address := range h.Addresses {
-			a.ssh.asking.Go(func() { config.Resolve(h, address) }) // config keeps the answer
+			a.ssh.asking.Go(func() { config.Resolve(h, address) }) // config keeps the result
 		}
 	}
 	return nil
 }
 
-// warnSSH warns about directives of the ssh configuration that cannot be honored. An error
-// in the part of one host concerns only that host, which fails when it is connected to.
+// warnSSH warns once about directives of the ssh configuration that are not supported. An error in the part
+// of one host affects only that host, when it is connected to.
 func (a *app) warnSSH() {
 	if a.ssh != nil {
 		a.ssh.checked.Do(a.warnOfSSH)
@@ -122,16 +122,15 @@ func (a *app) sshOpener(o *options) hosts.Opener {
 	return link.NewSSH(link.SSHOptions{Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret, Warn: warnOnce})
 }
 
-// checkBinary warns if this program, which is copied to hosts, is linked dynamically: a
-// host with an older C library cannot start it. go build links it so where a C compiler
-// is installed.
+// checkBinary warns if this program, which is copied to hosts, is linked dynamically, because a host with
+// an older C library cannot start it. go build links dynamically where a C compiler is installed.
 func (a *app) checkBinary(hs []*hosts.Host) {
 	if !slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
 		return
 	}
 	f, err := os.Open("/proc/self/exe")
 	if err != nil {
-		return // copying it fails, too, and is reported for each host
+		return // copying the program fails, too, and is reported for each host
 	}
 	defer f.Close()
 	if needsLibraries(f) {
@@ -145,8 +144,8 @@ func needsLibraries(program io.ReaderAt) bool {
 	return err == nil && slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
-// sshTo returns the beginning of a command that reaches a host with an ssh configuration;
-// "" is the user's own.
+// sshTo returns the beginning of a command that reaches a host with an ssh configuration; "" is the
+// user's default.
 func sshTo(config, host string, flags ...string) string {
 	words := append([]string{"ssh"}, flags...)
 	if config != "" {
@@ -155,10 +154,10 @@ func sshTo(config, host string, flags ...string) string {
 	return shellWords(append(words, host))
 }
 
-// onHost returns the command that a person types to run a command on a host of the run.
-// It reaches the host in the same way as the run does.
+// onHost returns the command line that runs a command on a host of the run. It reaches the host in the same
+// way as the run does.
 func onHost(run *rundir.Run, host string, words ...string) string {
-	prefix, shells := sshTo(sshConfigOf(run), host), 1 // ssh passes its words to a shell on the host as one text
+	prefix, shells := sshTo(sshConfigOf(run), host), 1 // ssh joins its arguments for a shell on the host
 	if inv, err := new(app).storedInventory(run); err == nil {
 		if h := inv.Find(host); h != nil && h.Link == "command" {
 			prefix, shells = shellWords(h.Command), h.Shells
@@ -189,7 +188,7 @@ func shellOn(run *rundir.Run, host string) (*exec.Cmd, error) {
 	name, _ := os.Hostname()
 	switch {
 	case h.Link == "local" && owner != nil && owner.Life() != journal.Alive && owner.Host != name:
-		return nil, errors.New("it is the machine " + owner.Host + ", where the run is dispatched")
+		return nil, errors.New("this host is the machine " + owner.Host + ", where the run is dispatched")
 	case h.Link == "command" && path.Base(h.Command[0]) == "ssh":
 		words = slices.Concat(h.Command[:1], []string{"-t"}, h.Command[1:])
 	case h.Link == "command":
@@ -221,7 +220,7 @@ func shellWords(words []string) string {
 // catOn returns the command that shows a file of the run that only a host has.
 func catOn(run *rundir.Run, host, path string) string { return onHost(run, host, "cat", path) }
 
-// sshConfigOf returns the ssh configuration that the run was made with; "" is the user's own.
+// sshConfigOf returns the ssh configuration of the run; "" is the user's default.
 func sshConfigOf(run *rundir.Run) string {
 	if kept, ok := run.Asked.Options["ssh-config"]; ok {
 		return fmt.Sprint(kept)

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
@@ -72,7 +71,7 @@ func (c *console) Line(lines ...string) {
 	c.erase(&b)
 	for _, l := range lines {
 		if c.tty {
-			l = wrap(l, c.Width())
+			l = text.Wrap(l, c.Width())
 		}
 		b.WriteString(l)
 		b.WriteByte('\n')
@@ -183,11 +182,11 @@ func (c *console) Width() int {
 
 // Fill breaks a text into rows that fit beside a margin of indent columns. If the output is
 // not a terminal, the text stays one row, for grep.
-func (c *console) Fill(text string, indent int) []string {
+func (c *console) Fill(s string, indent int) []string {
 	if !c.tty {
-		return []string{text}
+		return []string{s}
 	}
-	return strings.Split(wrapTo(text, c.Width()-indent-1, 0), "\n")
+	return strings.Split(text.WrapIndented(s, c.Width()-indent-1, 0), "\n")
 }
 
 // The colors of the console are the first eight of the terminal, so that they fit its theme.
@@ -222,43 +221,6 @@ func (c *console) PlainQuotes(s string) string {
 		return s
 	}
 	return strings.NewReplacer("“", `"`, "”", `"`).Replace(s)
-}
-
-// wrap breaks a line at blanks into rows of at most width runes. A word that is wider stays
-// whole. Further rows are indented more than the first. Color sequences have no width.
-func wrap(line string, width int) string {
-	if len(line) <= width {
-		return line
-	}
-	indent := len(line) - len(strings.TrimLeft(line, " "))
-	return wrapTo(line, width, min(indent+2, width/2))
-}
-
-// wrapTo is wrap with the indentation of further rows.
-func wrapTo(line string, width, indent int) string {
-	var rows strings.Builder
-	row, blank, begin := 0, 0, 0 // runes in the row, blanks waiting, where the next word begins
-	for begin < len(line) {
-		end := begin
-		for end < len(line) && line[end] != ' ' {
-			end++
-		}
-		word := line[begin:end]
-		n := ansi.StringWidth(word)
-		switch {
-		case row == 0 && rows.Len() == 0, row+blank+n <= width:
-			rows.WriteString(strings.Repeat(" ", blank))
-			row += blank + n
-		default:
-			rows.WriteString("\n" + strings.Repeat(" ", indent))
-			row = indent + n
-		}
-		rows.WriteString(word)
-		for blank, begin = 0, end; begin < len(line) && line[begin] == ' '; begin++ {
-			blank++
-		}
-	}
-	return rows.String()
 }
 
 // progressLine describes the progress of a run in one line:

@@ -34,9 +34,7 @@ func (a *app) own(dir *rundir.Run, force bool) (*run.Owned, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range o.Warnings {
-		a.warn("%s", w)
-	}
+	a.warnAll(o.Warnings)
 	return o, nil
 }
 
@@ -159,9 +157,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	d.run.WithTimeout(func() {
 		d.app.con.Status("")
 		d.printHosts()
-		for _, w := range outcome.Warnings {
-			d.app.warn("%s", w)
-		}
+		d.app.warnAll(outcome.Warnings)
 		if !d.brief {
 			s.print(code)
 		}

@@ -17,10 +17,10 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// followEvery is how often --follow looks for what is new.
-const followEvery = 500 * time.Millisecond
+// followInterval is the time between two polls of --follow.
+const followInterval = 500 * time.Millisecond
 
-// maxTogether is the time within which hosts of which the same is said share a line.
+// maxTogether is the time within which equal events of hosts share a line.
 const maxTogether = time.Minute
 
 // eventFilter selects the records to show.
@@ -86,7 +86,7 @@ func (f *eventFilter) read(now time.Time) error {
 		return text.Errorf("--since: %q is neither a duration, such as 2h, nor a date, such as 2026-11-20T18:00", text.Shorten(f.since))
 	}
 	if day, err := time.ParseInLocation("2006-01-02", f.since, time.Local); err == nil {
-		at = day // of a deadline the day's end is meant, here its beginning
+		at = day // a deadline is the end of the day
 	}
 	f.from = jobs.StampOf(at)
 	return nil
@@ -152,16 +152,16 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 			write(r.At.Time(), msg)
 		}
 	}
-	for warned := 0; ; time.Sleep(followEvery) {
+	for warned := 0; ; time.Sleep(followInterval) {
 		watchErr := reader.Watch(true)
-		nobody := !follow || watchErr == nil && !reader.Dispatched() // found out before the last records are read
+		last := !follow || watchErr == nil && !reader.Dispatched() // determined before the last records are read
 		restarted, err := reader.Follow(live.Durable{}, show)
 		release()
 		if err == nil {
 			err = out.Flush()
 		}
 		if errors.Is(err, syscall.EPIPE) {
-			return nil // whoever reads has seen enough
+			return nil // the reader has ended
 		}
 		if err != nil {
 			return err
@@ -170,11 +170,9 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		if restarted {
 			warned = 0
 		}
-		for _, w := range report.Warnings[warned:] {
-			a.warn("%s", w)
-		}
+		a.warnAll(report.Warnings[warned:])
 		warned = len(report.Warnings)
-		if !nobody {
+		if !last {
 			continue
 		}
 		if n := report.Ignored; n > 0 {

@@ -61,8 +61,7 @@ dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
 	return cmd
 }
 
-// fetchRun splits the arguments into RUN and JOBS. Jobs without a run are those of the
-// newest run.
+// fetchRun splits the arguments into RUN and JOBS. JOBS without RUN are jobs of the newest run.
 func fetchRun(args []string) (run, named []string) {
 	if len(args) == 0 {
 		return nil, nil
@@ -121,8 +120,8 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	return nil
 }
 
-// outputsReader returns a reader of outputs on these hosts. The inventory is that of a file,
-// or the run's own if there is none.
+// outputsReader returns a reader of outputs on these hosts. The inventory is file or, if that is "", the
+// inventory of the run.
 func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...string) (*files.Reader, error) {
 	inv, err := a.storedInventory(run)
 	if file != "" {
@@ -171,13 +170,13 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.Fetc
 	a.con.Status("")
 }
 
-// fetched is what `fetch --json` prints.
+// fetched is the output of fetch --json.
 type fetched struct {
 	runJSON
-	Brought     int           `json:"brought"` // attempts copied
-	Here        int           `json:"here"`    // attempts that were here before
-	Left        int           `json:"left"`    // attempts that lack something
-	Open        int           `json:"open"`    // attempts that may still run
+	Brought     int           `json:"brought"` // number of attempts that were copied
+	Here        int           `json:"here"`    // number of attempts that were here before
+	Left        int           `json:"left"`    // number of attempts that were not copied completely
+	Open        int           `json:"open"`    // number of attempts that may still run
 	Files       int           `json:"files"`
 	Bytes       int64         `json:"bytes"`
 	Hosts       []fetchedHost `json:"hosts"`
@@ -191,11 +190,11 @@ type fetchedHost struct {
 	Host    string `json:"host"`
 	Brought int    `json:"brought"`
 	Left    int    `json:"left"`
-	Removed int    `json:"removed"` // files that it does not have any more
+	Removed int    `json:"removed"` // number of outputs that the host does not have any more
 	Error   string `json:"error,omitempty"`
 }
 
-// add adds the results of hosts. err is that of the run directory or of an interrupt.
+// add adds the results of hosts. err is an error of the run directory or of an interrupt.
 func (f *fetched) add(list []files.HostResult, err error) {
 	for _, h := range list {
 		is := fetchedHost{Host: h.Host, Brought: h.Brought, Left: h.Left, Removed: h.None}
@@ -212,7 +211,7 @@ func (f *fetched) add(list []files.HostResult, err error) {
 	}
 }
 
-// lines describes the result for people, and what to type next.
+// lines returns the result as text, and what to type next.
 func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	ref := refTo(run)
 	dir := dirOf(run)
@@ -259,8 +258,8 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	return lines
 }
 
-// farOutputs reads pieces of outputs on their hosts. It connects to a host when it is
-// first asked, with the settings of the run.
+// farOutputs reads pieces of outputs on their hosts. It connects to a host when it first reads there, with
+// the settings of the run.
 type farOutputs struct {
 	app *app
 	run *rundir.Run

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"dcs-tui/internal/text"
 )
 
 // maxHelpWidth is the maximum width of the help, in columns.
@@ -42,7 +44,7 @@ func wrapParagraphs(long string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(long), "\n\n")
 	for i, p := range paragraphs {
 		if p = strings.ReplaceAll(p, "\n", " "); width > 0 {
-			p = wrapTo(p, width, 0)
+			p = text.WrapIndented(p, width, 0)
 		}
 		paragraphs[i] = p
 	}

@@ -50,11 +50,7 @@ load, and which runs and users have slots there.`,
 dcs-tui hosts list --now ws01 ws02`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			inv, err := a.loadInventory(file)
-			if err != nil {
-				return err
-			}
-			list, err := chosenHosts(inv, args)
+			inv, list, err := a.chosenHosts(file, args)
 			if err != nil {
 				return err
 			}
@@ -85,7 +81,7 @@ dcs-tui hosts list --now ws01 ws02`,
 	return cmd
 }
 
-// listUse prints what is used of each host, and by whom, in the order of the list.
+// listUse prints the load and the users of each host, in the order of the list.
 func (a *app) listUse(o *options, list []*hosts.Host) error {
 	found := map[*hosts.Host]*hosts.CheckResult{}
 	err := a.checkHosts(o, list, func(c *hosts.CheckResult) error {
@@ -112,21 +108,24 @@ func (a *app) listUse(o *options, list []*hosts.Host) error {
 	return errors.Join(w.Flush(), err)
 }
 
-// chosenHosts returns the named hosts of the inventory, or all.
-func chosenHosts(inv *hosts.Inventory, names []string) ([]*hosts.Host, error) {
-	if len(names) == 0 {
-		return inv.Hosts, nil
+// chosenHosts returns the inventory of a file, and its named hosts or, without names, all of them.
+func (a *app) chosenHosts(file string, names []string) (inv *hosts.Inventory, list []*hosts.Host, err error) {
+	inv, err = a.loadInventory(file)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(names) == 0:
+		return inv, inv.Hosts, nil
 	}
-	var list []*hosts.Host
 	for _, name := range names {
 		h := inv.Find(name)
 		if h == nil {
-			return nil, text.Errorf("there is no host %q in the inventory %s", text.Shorten(name), inv.File).
+			return nil, nil, text.Errorf("there is no host %q in the inventory %s", text.Shorten(name), inv.File).
 				WithAdvice("dcs-tui hosts list shows them")
 		}
 		list = append(list, h)
 	}
-	return list, nil
+	return inv, list, nil
 }
 
 // hostNames returns the names of some of the hosts.
@@ -138,8 +137,8 @@ func hostNames(hs []*hosts.Host) string {
 	return someNames(names, maxNamedHosts)
 }
 
-// reached returns the hosts of an inventory, and for each provider an instance, which stands for all of them
-// where it matters how hosts are reached.
+// reached returns the hosts of an inventory and, for each provider, an instance that represents all of its
+// instances where only the way to reach a host matters.
 func reached(inv *hosts.Inventory) []*hosts.Host {
 	list := slices.Clone(inv.Hosts)
 	for _, p := range inv.Providers {
@@ -150,8 +149,8 @@ func reached(inv *hosts.Inventory) []*hosts.Host {
 	return list
 }
 
-// loadInventory reads the inventory that the flag names or, without it, the one that
-// hosts.FindInventory finds. If there is none, it returns this machine.
+// loadInventory reads the inventory of the flag or, if that is "", the one that hosts.FindInventory finds. If
+// there is none, it returns this machine.
 func (a *app) loadInventory(flag string) (*hosts.Inventory, error) {
 	file, err := hosts.FindInventory(flag)
 	if err != nil {
@@ -164,14 +163,12 @@ func (a *app) loadInventory(flag string) (*hosts.Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range warnings {
-		a.warn("%s", w)
-	}
+	a.warnAll(warnings)
 	return inv, nil
 }
 
-// selectInventory returns the hosts of --host, which yields to --hosts in a resume, or the
-// inventory of loadInventory.
+// selectInventory returns the hosts of --host or the inventory of loadInventory. In a resume, --hosts
+// replaces the --host of the run.
 func (a *app) selectInventory(f *runFlags) (*hosts.Inventory, error) {
 	if f.HostList == "" || f.hosts != "" {
 		return a.loadInventory(f.hosts)
@@ -180,13 +177,11 @@ func (a *app) selectInventory(f *runFlags) (*hosts.Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range warnings {
-		a.warn("%s", w)
-	}
+	a.warnAll(warnings)
 	return inv, nil
 }
 
-// storedInventory returns the inventory of a run's start or of its last resume.
+// storedInventory returns the inventory with which the run was started or last resumed.
 func (a *app) storedInventory(run *rundir.Run) (*hosts.Inventory, error) {
 	content, file, err := run.Inventory()
 	if err != nil {

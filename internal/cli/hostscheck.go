@@ -30,11 +30,7 @@ exit code is 0 if all hosts are usable, else 1.`,
 dcs-tui hosts check --hosts lab.toml ws01 ws02`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			inv, err := a.loadInventory(file)
-			if err != nil {
-				return err
-			}
-			list, err := chosenHosts(inv, args)
+			_, list, err := a.chosenHosts(file, args)
 			if err != nil {
 				return err
 			}
@@ -143,7 +139,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 	return err
 }
 
-// checkJSON is a line of hosts check --json.
+// checkJSON is the output of hosts check --json for a host.
 type checkJSON struct {
 	V       int     `json:"v"`
 	Host    string  `json:"host"`
@@ -153,7 +149,7 @@ type checkJSON struct {
 	*hostFacts
 }
 
-// hostFacts are there if the host has answered.
+// hostFacts are part of checkJSON if the host has answered.
 type hostFacts struct {
 	Cores    int      `json:"cores"`
 	Slots    int      `json:"slots"`
@@ -165,7 +161,7 @@ type hostFacts struct {
 	DiskFree *int64   `json:"disk_free_bytes"`
 	Shared   bool     `json:"shared"`
 	Users    string   `json:"users"`
-	Held     string   `json:"held"` // who or what holds it back now
+	Held     string   `json:"held"` // why the host starts no jobs now; "": it does
 	Connect  float64  `json:"connect_seconds"`
 	Warnings []string `json:"warnings"`
 }
@@ -197,7 +193,7 @@ func checkedOf(c *hosts.CheckResult) *checkJSON {
 	return j
 }
 
-// problemOf returns what is wrong with a host that is not usable, and what to do.
+// problemOf returns the problem of an unusable host, and advice.
 func problemOf(c *hosts.CheckResult) (problem, advice string) {
 	if c.Err == nil {
 		return c.Hello.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd"
@@ -208,7 +204,7 @@ func problemOf(c *hosts.CheckResult) (problem, advice string) {
 	return withoutName(c.Err, c.Host.Name), advice
 }
 
-// badLines describes hosts with the same trouble; see runHostsCheck for their text.
+// badLines describes hosts with the same problem. The text of g is the problem and a line of advice.
 func badLines(out *console, g *runview.HostGroup, width int) []string {
 	problem, advice, _ := strings.Cut(g.Text, "\n")
 	name := fmt.Sprintf("%-*s", width, text.Line(g.Title()))
@@ -219,7 +215,7 @@ func badLines(out *console, g *runview.HostGroup, width int) []string {
 	return lines
 }
 
-// usableLines describes a host that can be used.
+// usableLines describes a usable host.
 func usableLines(out *console, c *hosts.CheckResult, width int) []string {
 	h, b := c.Hello, c.Beat
 	name := fmt.Sprintf("%-*s", width, text.Line(c.Host.Name))
@@ -252,8 +248,8 @@ func usableLines(out *console, c *hosts.CheckResult, width int) []string {
 	return lines
 }
 
-// withoutName returns the text of an error without the host's name and the advice, which
-// are printed in their own places.
+// withoutName returns the text of an error without the host's name and the advice, which are printed
+// separately.
 func withoutName(err error, name string) string {
 	var e *hosts.Error
 	if errors.As(err, &e) && e.Err != nil {

@@ -53,8 +53,8 @@ dcs-tui hosts init --from machines.txt --check=false`,
 // found is a host of hosts init.
 type found struct {
 	*hosts.Host
-	body string // its lines in the inventory but for the name
-	bad  string // why it cannot be used, and a line of advice; "" if it can
+	body string // its lines in the inventory, except the name
+	bad  string // why it is not usable, and a line of advice; "": it is usable
 }
 
 func (a *app) runHostsInit(o *initOptions, args []string) error {
@@ -92,7 +92,7 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 		}
 		bad = append(bad, runview.HostText{Host: f.Name, Text: f.bad})
 	}
-	if usable > 0 { // without, the user corrects the cause and repeats the command
+	if usable > 0 { // otherwise the user corrects the cause and repeats the command
 		if err := writeNew(o.output, inventoryOf(list)); err != nil {
 			return text.Errorf("the inventory: %w", err)
 		}
@@ -119,7 +119,8 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 	return nil
 }
 
-// initHosts returns the hosts to write: the named ones, or those of the ssh configuration.
+// initHosts returns the hosts to write: those of the arguments or of --from, or those of the ssh
+// configuration.
 func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
 	content, file := strings.Join(args, "\n"), "the command line"
 	switch {
@@ -144,9 +145,7 @@ func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range warnings {
-		a.warn("%s", w)
-	}
+	a.warnAll(warnings)
 	var list []*found
 	for _, h := range inv.Hosts {
 		f := &found{Host: h}
@@ -168,8 +167,8 @@ func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
 	return list, nil
 }
 
-// sshHosts returns the hosts of an ssh configuration. Of several names for one machine the
-// first is used: with all of them the machine would have its slots several times.
+// sshHosts returns the hosts of an ssh configuration. Of several names for one machine, only the first is
+// usable, because with all of them the slots of the machine would count several times.
 func sshHosts(file string) ([]*found, error) {
 	names, err := link.SSHAliases(file)
 	if errors.Is(err, fs.ErrNotExist) && file == "" {
@@ -187,7 +186,7 @@ func sshHosts(file string) ([]*found, error) {
 	for _, name := range names {
 		inv, _, err := hosts.ParseLogins([]byte(name), "ssh configuration")
 		if err != nil || len(inv.Hosts) != 1 || inv.Hosts[0].Name != name {
-			continue // no name of a host of an inventory
+			continue // not a valid name in an inventory
 		}
 		f := &found{Host: inv.Hosts[0]}
 		list = append(list, f)
@@ -208,11 +207,11 @@ func sshHosts(file string) ([]*found, error) {
 	return list, nil
 }
 
-// judge enters what the check of a host has found; nil: it was not checked.
+// judge enters the result of the check of a host; nil: it was not checked.
 func (f *found) judge(c *hosts.CheckResult) {
 	switch {
 	case c == nil:
-	case c.Err != nil: // a directory that is missing there is of this check, not of the host
+	case c.Err != nil: // otherwise, if the directory of the check is missing there, the host is usable
 		problem, advice := problemOf(c)
 		f.bad = strings.TrimSpace(problem + "\n" + advice)
 	case f.Slots.Fixed == 0:
@@ -220,7 +219,7 @@ func (f *found) judge(c *hosts.CheckResult) {
 	}
 }
 
-// inventoryOf returns the inventory of the hosts: those that are alike share an entry.
+// inventoryOf returns the inventory of the hosts. Hosts with the same lines share an entry.
 func inventoryOf(list []*found) string {
 	var b strings.Builder
 	b.WriteString("# Written by dcs-tui hosts init. hosts.toml.example has all keys and what they mean.\n")

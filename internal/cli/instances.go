@@ -41,7 +41,7 @@ dcs-tui hosts instances --terminate`,
 	return cmd
 }
 
-// allInstances is what the names of the instances of all runs begin with.
+// allInstances is the prefix of the names of the instances of all runs.
 const allInstances = "dcs"
 
 func (a *app) runInstances(file string, refs []string, end bool) error {
@@ -119,7 +119,7 @@ func (a *app) runsByPrefix(refs []string) (map[string]*rundir.Run, error) {
 	return runs, nil
 }
 
-// instanceText describes how an instance stands, and reports whether it is dangling.
+// instanceText describes the status of an instance, and reports whether it is dangling.
 func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
 	if run == nil {
 		return "of a run that is not in ./" + rundir.Base + ": name its directory", false
@@ -153,11 +153,11 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
 	return msg, true
 }
 
-// instancesOf are the instances that a run has had of a provider.
+// instancesOf counts the instances that a run has had from a provider.
 type instancesOf struct {
 	Provider string  `json:"provider"`
 	Number   int     `json:"number"`
-	Left     int     `json:"left"` // of them, those that may still exist
+	Left     int     `json:"left"` // number of instances that may still exist
 	Seconds  float64 `json:"seconds"`
 }
 
@@ -182,7 +182,7 @@ func countInstances(t *jobs.Table) (list []*instancesOf) {
 	return list
 }
 
-// instanceLines describes how many instances a run has had, for how long, and at what price.
+// instanceLines describes the number, the run time, and the price of the instances that a run has had.
 func instanceLines(t *jobs.Table, providers []*hosts.Provider) []string {
 	var lines []string
 	left := 0

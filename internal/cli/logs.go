@@ -52,8 +52,8 @@ dcs-tui logs --err --follow sweep-20260314-1502 17`,
 	return cmd
 }
 
-// logEvery is how often --follow looks for more.
-const logEvery = 300 * time.Millisecond
+// logInterval is the time between two polls of --follow.
+const logInterval = 300 * time.Millisecond
 
 func (a *app) runLogs(args []string, f *logsFlags) error {
 	run, id, err := a.openJob(args)
@@ -71,7 +71,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	if f.err {
 		file, w.line.Stream = jobs.FileErr, "stderr"
 	}
-	said := ""
+	reported := ""
 	for last := 0; ; {
 		d, err := detail(src, run, id)
 		if err != nil {
@@ -87,11 +87,11 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 				return nil
 			case last == 0 && (!f.follow || d.Row.Phase.Terminal()):
 				return text.Errorf("job %d has no output: none of its attempts has started", id).WithAdvice("%s", text.Line(d.Why))
-			case last == 0 && d.Why != said:
-				said = d.Why
-				a.con.Line("no output yet: " + text.Line(said))
+			case last == 0 && d.Why != reported:
+				reported = d.Why
+				a.con.Line("no output yet: " + text.Line(reported))
 			}
-			time.Sleep(logEvery)
+			time.Sleep(logInterval)
 			continue
 		}
 		if last != 0 && !f.json {
@@ -104,7 +104,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	}
 }
 
-// choose returns the attempt to print; nil if there is none yet.
+// choose returns the attempt to print. It returns nil if there is none yet.
 func (f *logsFlags) choose(d *runview.Detail) (*runview.Attempt, error) {
 	for i := len(d.Attempts) - 1; i >= 0; i-- {
 		if at := &d.Attempts[i]; f.attempt == 0 || int(at.ID.N) == f.attempt {
@@ -117,17 +117,17 @@ func (f *logsFlags) choose(d *runview.Detail) (*runview.Attempt, error) {
 	return nil, nil
 }
 
-// copyLog copies what an attempt has printed; to the end of the attempt if it is followed.
+// copyLog copies the output of an attempt. With follow, it copies until the attempt has ended.
 func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, file jobs.File, follow bool, w *logWriter) error {
 	w.line.Attempt, w.line.Offset = at.ID.String(), 0
 	for offset := int64(0); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
 		piece, err := src.Read(ctx, runview.Read{Attempt: at.ID, File: file, Offset: offset, Limit: hosts.MaxChunk})
 		cancel()
-		switch { // through a socket an error is only its text
+		switch { // an error from the socket has only its text
 		case errors.Is(err, os.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such file"):
 			if piece = (&runview.Piece{Over: !at.Ended.IsZero()}); !piece.Over && !follow {
-				return nil // handed over, and not started
+				return nil // sent to the host, and not started
 			}
 		case err != nil:
 			p := text.Errorf("cannot read the output of %s: %w", at.ID, err)
@@ -154,7 +154,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		case len(piece.Data) > 0:
 			continue
 		case offset >= piece.Size && follow && !piece.Over && at.Ended.IsZero():
-			time.Sleep(logEvery)
+			time.Sleep(logInterval)
 			if d, err := detail(src, run, at.ID.Job); err == nil {
 				if now := attemptOf(d, at.ID); now != nil {
 					at = now
@@ -177,21 +177,21 @@ func attemptOf(d *runview.Detail, id jobs.AttemptID) *runview.Attempt {
 	return nil
 }
 
-// logLine is what `logs --json` prints of a line.
+// logLine is the output of logs --json for a line.
 type logLine struct {
 	runJSON
 	Job     jobs.ID `json:"job"`
 	Attempt string  `json:"attempt"`
 	Stream  string  `json:"stream"` // stdout or stderr
 	Offset  int64   `json:"offset"` // of the line in the file, in bytes
-	Text    string  `json:"text"`   // without its end; what is no UTF-8 is replaced
+	Text    string  `json:"text"`   // without the newline; invalid UTF-8 is replaced
 }
 
 // logWriter writes the output of a job in the form that the flags ask for.
 type logWriter struct {
 	out       *os.File
 	json, tty bool
-	quiet     bool // nothing is said of an empty output
+	quiet     bool // do not report that the output is empty
 	clean     lineCleaner
 	line      logLine
 	rest      []byte

@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// stdoutFile is the name of a file that means standard output.
+// stdoutFile is the name of standard output as a file.
 const stdoutFile = "-"
 
 func (a *app) reportCmd() *cobra.Command {
@@ -81,7 +81,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 	now := time.Now()
 	known := now
 	if !l.Dispatched() {
-		known = last.Time() // nobody watches what may run still
+		known = last.Time() // the state of running jobs is not known after this time
 	}
 	at := metrics.Locations(run)
 	list := append(at.Finished(l.Table), at.Unfinished(l.Table)...)
@@ -107,7 +107,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 	return nil
 }
 
-// checkOutput refuses to replace what is not a regular file, such as a link or /dev/null.
+// checkOutput refuses to replace anything other than a regular file, such as a link or /dev/null.
 func checkOutput(path string) error {
 	if path == stdoutFile {
 		return nil

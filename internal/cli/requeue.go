@@ -198,7 +198,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	requests := m.Requests()
 	edits := len(requests)
 	if len(m.New) > 0 {
-		added, err := submitRequests(m.New)
+		added, err := ask.SubmitRequests(m.New)
 		if err != nil {
 			return err
 		}

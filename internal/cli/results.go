@@ -27,7 +27,7 @@ type resultsFlags struct {
 	table        tableFlags
 }
 
-// tableFlags holds the flags that ask for a table.
+// tableFlags holds the flags of the table of results.
 type tableFlags struct {
 	results []string // NAME or NAME=HOW
 	where   []string
@@ -38,7 +38,7 @@ type tableFlags struct {
 	stats   []string
 	minSize int
 	pivot   pivotValue
-	pivotOf []string // its three names; nil: no pivot
+	pivotOf []string // the three names of pivot; nil: no pivot table
 	format  string
 	all     bool
 }
@@ -106,7 +106,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// given returns the first flag that asks for a table, or "".
+// given returns the first given flag of the table, or "".
 func (f *tableFlags) given(fs *pflag.FlagSet) (name string) {
 	fs.Visit(func(g *pflag.Flag) {
 		if name == "" && g.Name != "json" && g.Name != "failed" {
@@ -193,8 +193,8 @@ func (a *app) writeResults(list []results.Result, asJSON bool) error {
 	return w.Flush()
 }
 
-// pivotValue is --pivot ROWS COLUMNS METRIC. pflag takes only the first word as the value;
-// the other two are the arguments that follow. One word with commas is allowed, too.
+// pivotValue is the value of --pivot ROWS COLUMNS METRIC. pflag takes only the first word as the value; the
+// other two are the next arguments. One word with commas is allowed, too.
 type pivotValue struct {
 	flags *pflag.FlagSet
 	names []string // all three, or ROWS alone
@@ -222,8 +222,8 @@ func (v *pivotValue) split(args []string) (names, rest []string, err error) {
 	return append(v.names[:1:1], args[v.at:v.at+2]...), slices.Concat(args[:v.at], args[v.at+2:]), nil
 }
 
-// tableAsk is a table that the flags ask for. It is read before the run is, so that an error
-// costs no time.
+// tableAsk has the parsed flags of the table. They are parsed before the run is read, so that an error
+// is reported at once.
 type tableAsk struct {
 	*tableFlags
 	columns  []*metrics.Metric
@@ -276,8 +276,8 @@ func parseEach[T any](flag string, texts []string, parse func(string) (T, error)
 	return list, nil
 }
 
-// resultColumns returns the columns that the run declares and those asked for, which
-// replace declared ones of the same name.
+// resultColumns returns the columns that the run declares and those of the flags, which replace declared ones
+// of the same name.
 func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics.Metric {
 	columns, err := metrics.Declared(run.Asked)
 	if err != nil {
@@ -335,10 +335,10 @@ func resultTable(ctx context.Context, run *rundir.Run, t *jobs.Table, list []res
 	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(t), Names: names, Metrics: found.Values}), found.Notes, nil
 }
 
-// courseWidth is the number of steps in which the course of a search is shown.
+// courseWidth is the number of steps of the course of a search that are shown.
 const courseWidth = 24
 
-// printCourse prints the best job of a search and how the best has changed over the trials.
+// printCourse prints the best job of a search, and a graph of the best value over the trials.
 func (a *app) printCourse(s *results.Table, order results.Order) {
 	row, _, _, err := s.BestBy(order)
 	if err != nil {
@@ -436,8 +436,8 @@ func columnNames(columns []*metrics.Metric) []string {
 	return names
 }
 
-// paramNames returns the parameters of all jobs, also of those without a row, so that a
-// table has the same columns from the beginning of a run to its end.
+// paramNames returns the names of the parameters of all jobs, also of jobs without a row, so that a table
+// has the same columns from the beginning of a run to its end.
 func paramNames(t *jobs.Table) []string {
 	var names []string
 	had := map[string]bool{}

@@ -72,7 +72,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	case streaming && !f.json:
 		return text.Errorf("- needs --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", text.ShellWord(args[0]))
 	}
-	reopen := f.KeepOpen // not by the run's own options
+	reopen := f.KeepOpen // given on this command line, not by the options of the run
 	if done, err := a.onScreen(f, streaming); done {
 		return err
 	}
@@ -112,7 +112,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil || o == nil {
 		return err
 	}
-	if f.standby { // the file may have changed while it watched
+	if f.standby { // the file may have changed meanwhile
 		if now, err := a.resumeInventory(f, r); err == nil && f.findStandbys(now) == nil {
 			inv = now
 		}
@@ -122,7 +122,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	a.keepInventory(r, inv)
-	if !f.standby { // which takes over also what was asked of the dispatcher before it
+	if !f.standby { // a standby obeys requests to its predecessor
 		a.removeStopFiles(r, func(name string) {
 			a.con.Line("the file " + name + " of the run is removed: the run continues")
 		})
@@ -152,8 +152,8 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	return err
 }
 
-// keptSearch returns the search of a run, or nil. It proposes nothing if the last dispatcher
-// has proposed everything.
+// keptSearch returns the search of a run, or nil if it has none. The search has no proposer if the last
+// dispatcher has proposed all jobs.
 func (a *app) keptSearch(r *rundir.Run, had rundir.Input) *run.Search {
 	source, _ := r.Asked.Options[rundir.OptionSource].(string)
 	t, err := grid.ReadSource(source)
@@ -167,8 +167,8 @@ func (a *app) keptSearch(r *rundir.Run, had rundir.Input) *run.Search {
 	return s
 }
 
-// restOfInput yields the jobs that were not made yet when the last dispatcher ended. It is
-// nil if there are none that can be made again.
+// restOfInput returns a function that yields the jobs that had not been created when the last dispatcher
+// ended. It returns nil if there are none, or if they cannot be created.
 func (a *app) restOfInput(r *rundir.Run, had rundir.Input, have int) func() (jobs.Line, error) {
 	source, _ := r.Asked.Options[rundir.OptionSource].(string)
 	if !had.Again || had.State != rundir.InputOpen {
@@ -182,9 +182,9 @@ func (a *app) restOfInput(r *rundir.Run, had rundir.Input, have int) func() (job
 	return run.JobLines(next)
 }
 
-// resumeInventory reads the inventory again, from --hosts or from the file that the run
-// was started with, and reports what has changed. If that file cannot be read or has an
-// error, the run keeps its inventory, because hosts of running jobs must be reachable.
+// resumeInventory reads the inventory again, from --hosts or from the file of the run, and reports what
+// has changed. If the file of the run cannot be read or has an error, the run keeps its inventory,
+// because hosts of running jobs must be reachable.
 func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
@@ -193,7 +193,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 		inv, err = a.selectInventory(f)
 	case file == "":
 		inv, err = hosts.Local(), nil
-	case filepath.IsAbs(file): // otherwise an older program created the run, and the directory is unknown
+	case filepath.IsAbs(file): // otherwise an older version created the run, and the directory is unknown
 		file = text.Path(file)
 		info, why := os.Stat(file)
 		if why == nil && !info.Mode().IsRegular() {
@@ -227,7 +227,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 	return inv, a.checkSSH(&f.options, reached(inv))
 }
 
-// keepInventory stores the inventory of this resume for later commands.
+// keepInventory stores the inventory of this resume in the run, for later commands.
 func (a *app) keepInventory(run *rundir.Run, inv *hosts.Inventory) {
 	if text, _, err := run.Inventory(); err == nil && text == inv.Text {
 		return
@@ -237,10 +237,9 @@ func (a *app) keepInventory(run *rundir.Run, inv *hosts.Inventory) {
 	}
 }
 
-// absentHosts describes each host that is not in the inventory although attempts may still
-// run there: which they are, and how long they are awaited. As the host cannot be asked,
-// the default lost_after applies, and the lease of what is only handed over, which --buffer
-// makes longer.
+// absentHosts describes each host that is not in the inventory although attempts may still run there. It
+// names the attempts and the time after which their jobs run elsewhere: the default lost_after, and
+// for attempts that may not have started also their lease, which --buffer extends.
 func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
 	const maxNamed = 5 // attempts of a host
 	attempts, waits := map[string][]string{}, map[string]time.Duration{}
@@ -260,7 +259,7 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 	for _, h := range hs {
 		delete(attempts, h.Name)
 	}
-	for name := range t.Instances { // the list of their provider tells where they are
+	for name := range t.Instances { // their provider lists them
 		delete(attempts, name)
 	}
 	var lines []string
@@ -279,8 +278,8 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 	return lines
 }
 
-// removeStopFiles takes away what an earlier stop left: whoever says resume wants
-// the run to continue, and cancel has done what was asked. removed is told of each.
+// removeStopFiles removes the files of an earlier stop, because a resumed run should continue, and a
+// canceled one has stopped. It calls removed for each.
 func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 	for _, name := range []string{rundir.StopFile, rundir.StopNowFile} {
 		err := run.Disk.Remove(run.Path(name))
@@ -293,9 +292,8 @@ func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 	}
 }
 
-// recovered returns the first line of a resumed run without its name. asked is the number of requests that
-// wait.
-func recovered(o *run.Owned, asked int) string {
+// recovered returns the first line of a resumed run without its name.
+func recovered(o *run.Owned, nRequests int) string {
 	c := o.Table.Counts
 	done := 0
 	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
@@ -303,14 +301,14 @@ func recovered(o *run.Owned, asked int) string {
 	}
 	text := jobs.Plural(done, "job") + " done, " +
 		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+o.NumStored()) + " to run"
-	if asked > 0 { // what they bring back is still among those that are done
-		text += ", " + jobs.Plural(asked, "request") + " to carry out"
+	if nRequests > 0 { // jobs that they requeue still count as done
+		text += ", " + jobs.Plural(nRequests, "request") + " to carry out"
 	}
 	return text
 }
 
-// findStandbys finds the hosts of --standby-on. A name of the inventory is that host; any
-// other is reached as one of --host is.
+// findStandbys sets standbys to the hosts of --standby-on. A name in the inventory is that host; any
+// other name is reached like those of --host.
 func (f *runFlags) findStandbys(inv *hosts.Inventory) error {
 	if f.StandbyOn == "" {
 		return nil
@@ -324,7 +322,7 @@ func (f *runFlags) findStandbys(inv *hosts.Inventory) error {
 			named.Hosts[i] = known
 		}
 		if named.Hosts[i].Link == "local" {
-			return text.Errorf("--standby-on %s: that is this machine; a standby dispatcher must run on another one", text.Line(h.Name))
+			return text.Errorf("--standby-on %s is this machine; a standby dispatcher must run on another one", text.Line(h.Name))
 		}
 	}
 	f.standbys = named.Hosts
@@ -337,14 +335,14 @@ func (f *runFlags) checkStandby() error {
 	case f.standby && f.force:
 		return text.Errorf("--standby and --force cannot be combined: --standby waits until the dispatcher dies")
 	case f.background && !f.standby:
-		return text.Errorf("--background needs --standby").WithAdvice("on a terminal, resume dispatches in the background anyhow")
+		return text.Errorf("--background needs --standby").WithAdvice("on a terminal, resume dispatches in the background anyway")
 	}
 	f.noTUI = f.noTUI || f.standby
 	return nil
 }
 
-// checkJobLog drops a --joblog that the dispatcher writes elsewhere than on this machine, which
-// would make a takeover fail. The run directory has a job log anyhow.
+// checkJobLog drops --joblog if its directory does not exist on this machine, because a takeover would
+// fail. The run directory has a job log anyway.
 func (a *app) checkJobLog(f *runFlags) {
 	if f.joblog == "" {
 		return
@@ -355,18 +353,18 @@ func (a *app) checkJobLog(f *runFlags) {
 	}
 }
 
-// inBackground starts this command line in the background, and returns when that process
-// watches.
+// inBackground starts this command line in the background, and returns when that process watches the
+// dispatcher.
 func (a *app) inBackground() error {
 	p, dir, err := a.startHere()
-	if err == nil && dir == "" { // it has said why, if it could
+	if err == nil && dir == "" { // the process has reported why, if it could
 		a.code, _ = codeOf(p)
 	}
 	return err
 }
 
-// standBy waits until the run needs a dispatcher, and takes it over. It returns nil, and sets
-// the exit code, if the run ends first.
+// standBy waits until the run needs a dispatcher, and takes it over. If the run ends first, it returns
+// nil and sets the exit code.
 func (a *app) standBy(r *rundir.Run, f *runFlags) (*run.Owned, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -391,8 +389,6 @@ func (a *app) standBy(r *rundir.Run, f *runFlags) (*run.Owned, error) {
 	case err != nil:
 		return nil, err
 	}
-	for _, w := range o.Warnings {
-		a.warn("%s", w)
-	}
+	a.warnAll(o.Warnings)
 	return o, nil
 }

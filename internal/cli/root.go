@@ -196,6 +196,13 @@ func (a *app) warn(format string, args ...any) {
 	a.con.Line(a.con.Paint(yellow, "warning: ") + text.Line(fmt.Sprintf(format, args...)))
 }
 
+// warnAll prints warnings.
+func (a *app) warnAll(warnings []string) {
+	for _, w := range warnings {
+		a.warn("%s", w)
+	}
+}
+
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

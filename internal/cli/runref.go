@@ -30,7 +30,7 @@ const runHelp = "RUN is a name in ./dcs-runs, a directory, or HOST:RUN on anothe
 func (a *app) openRun(args []string) (*rundir.Run, error) {
 	name := ""
 	if len(args) > 0 {
-		if name = args[0]; name == "" { // a shell's variable that was not set: the newest is not meant
+		if name = args[0]; name == "" { // probably an unset variable of a shell, so the newest run is not meant
 			return nil, text.Errorf("the name of the run is empty").WithAdvice("dcs-tui runs list shows them")
 		}
 	}
@@ -43,8 +43,8 @@ func (a *app) openRun(args []string) (*rundir.Run, error) {
 	return a.openDir(dir)
 }
 
-// openDir opens a run directory. For as long as the command lasts it is reported if the
-// directory of the run that was opened first does not answer.
+// openDir opens a run directory. While the command runs, it reports if the first directory that was
+// opened does not answer.
 func (a *app) openDir(dir string) (*rundir.Run, error) {
 	opened := a.reportSlow(dir)
 	run, err := rundir.Open(dir)
@@ -59,7 +59,7 @@ func (a *app) openDir(dir string) (*rundir.Run, error) {
 	go func() { // until the process ends
 		for ; ; time.Sleep(time.Second) {
 			answered := a.reportSlow(dir)
-			if f, err := os.Open(run.Path(rundir.AskedFile)); err == nil { // asks the server, whatever a client of NFS has cached
+			if f, err := os.Open(run.Path(rundir.AskedFile)); err == nil { // an NFS client asks the server even if it has cached the file
 				f.Close()
 			}
 			answered()
@@ -68,12 +68,12 @@ func (a *app) openDir(dir string) (*rundir.Run, error) {
 	return run, nil
 }
 
-// slowDelay is when a person is told what a command waits for: a file system whose server is
-// gone lets it hang for as long as that takes.
+// slowDelay is the delay before a command reports that it waits for a file system: if the file server is
+// down, the command hangs.
 const slowDelay = 3 * time.Second
 
-// reportSlow reports, once per command, that a directory does not answer, unless it is
-// canceled before. While a screen is shown, which reports it itself, nothing is reported.
+// reportSlow reports that a directory does not answer, unless answered is called within slowDelay. It
+// reports once per command, and not while a screen is shown, which reports it itself.
 func (a *app) reportSlow(dir string) (answered func()) {
 	over := new(atomic.Bool)
 	var tell func()
@@ -113,8 +113,8 @@ func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// A run on another machine is HOST:RUN to every command that takes a RUN. The command
-// then runs there, through the user's own ssh, with the program that dispatches the run.
+// Every command that takes a RUN accepts HOST:RUN for a run on another machine. The command then runs
+// there, through the user's ssh, with the program that dispatches the run.
 
 // takesRun reports whether the first argument of a command is a RUN.
 func takesRun(cmd *cobra.Command) bool {
@@ -122,7 +122,7 @@ func takesRun(cmd *cobra.Command) bool {
 	return len(words) > 1 && strings.HasPrefix(strings.Trim(words[1], "[]."), "RUN")
 }
 
-// cutHost cuts HOST:RUN. A run of this machine may have a colon in its name.
+// cutHost splits HOST:RUN. A run on this machine may have a colon in its name.
 func cutHost(arg string) (host, run string, ok bool) {
 	host, run, ok = strings.Cut(arg, ":")
 	if !ok || host == "" || strings.Contains(host, "/") {
@@ -136,11 +136,11 @@ func cutHost(arg string) (host, run string, ok bool) {
 	return host, run, true
 }
 
-// localFileFlags are the options that name files of this machine.
+// localFileFlags are the flags that name files on this machine.
 var localFileFlags = []string{"hosts", "ssh-config", "joblog", "file"}
 
-// elsewhere runs a command whose RUN is on another machine there, in place of this
-// process, and returns only an error. It does nothing for a run of this machine.
+// elsewhere runs a command on the machine of its RUN, in place of this process, and returns only if that
+// fails. It does nothing if the run is on this machine.
 func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
 	if !takesRun(cmd) || len(args) == 0 {
 		return nil
@@ -190,22 +190,22 @@ func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
 	return text.Errorf("cannot start ssh: %w", err)
 }
 
-// atTerminal reports whether a person types and reads at a terminal.
+// atTerminal reports whether standard input and output are a terminal.
 func (a *app) atTerminal() bool {
 	stdin, ok := a.stdin.(*os.File)
 	return ok && term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
 }
 
-// findProgram is a script for host $0. It starts the program that dispatches the run $1, as
-// the run's owner file names it, or else the one in PATH, with the arguments that follow.
-// It is one line, because csh takes no newline between quotes.
+// findProgram is a script for the host $0. With the arguments after $1 it runs the program that dispatches
+// the run $1, according to the owner file of the run, or else the program in PATH. It is one line,
+// because csh allows no newline between quotes.
 const findProgram = `p=; for d in "$1" "dcs-runs/$1"; do if [ -O "$d/owner" ]; then ` +
 	`p=$(sed -n 's/.*"program":"\([^"\\]*\)".*/\1/p' "$d/owner"); break; fi; done; ` +
 	`[ -x "$p" ] || p=$(command -v dcs-tui) || { echo "dcs-tui: found no run $1 on $0, and dcs-tui is not in PATH there" >&2; exit 2; }; ` +
 	`shift; exec "$p" "$@"`
 
-// sshArgs returns the command line that runs the program on a host with these arguments.
-// The login shell there reads the last word.
+// sshArgs returns the command line that runs the program on a host with these arguments. The login shell
+// there parses the last word.
 func sshArgs(host, run string, args []string, terminal bool) []string {
 	words := []string{"exec", "/bin/sh", "-c", hosts.ShellQuote(findProgram), hosts.ShellQuote(host), hosts.ShellQuote(run)}
 	for _, arg := range args {

@@ -56,8 +56,8 @@ dcs-tui runs list --limit 0`,
 	return cmd
 }
 
-// runAlone is dcs-tui without a command: on a terminal it shows the runs, if there are any,
-// and does what is chosen.
+// runAlone runs dcs-tui without a command: on a terminal it shows the runs, if there are any, and runs
+// the chosen command.
 func (a *app) runAlone(cmd *cobra.Command, args []string) error {
 	for {
 		list, err := rundir.List(rundir.Base)
@@ -93,7 +93,7 @@ func (a *app) runAlone(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// again carries out another command line in this process.
+// again runs another command line in this process.
 func (a *app) again(args ...string) error {
 	a.args = args
 	root := a.root()
@@ -101,7 +101,7 @@ func (a *app) again(args ...string) error {
 	return root.Execute()
 }
 
-// defaultLimit is how many runs are listed: each is counted from its journal.
+// defaultLimit is the number of runs that are listed by default. Listing a run reads its journal.
 const defaultLimit = 20
 
 func (a *app) runRunsList(limit int) error {
@@ -125,7 +125,7 @@ func (a *app) runRunsList(limit int) error {
 	return nil
 }
 
-// runRows returns a title and a row for each run, and the number of runs beyond the limit.
+// runRows returns the header and a row for each run, and the number of runs beyond the limit.
 func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 	if limit > 0 && len(runs) > limit {
 		runs, older = runs[:limit], len(runs)-limit
@@ -250,8 +250,8 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	return nil
 }
 
-// open opens a run that is to be removed. It returns an error if the run must stay, and no
-// run if the run is too young.
+// open opens a run for removal. It returns an error if the run must stay, and a nil run if the run is too
+// young.
 func (p *pruneOptions) open(dir string) (*rundir.Run, *jobs.Table, error) {
 	r, err := rundir.Open(dir)
 	if err != nil {
@@ -269,7 +269,8 @@ func (p *pruneOptions) open(dir string) (*rundir.Run, *jobs.Table, error) {
 	return r, table, err
 }
 
-// candidates returns the run directories that the arguments or --keep select.
+// candidates returns the run directories of the arguments or, without arguments, all but the newest ones
+// of --keep.
 func (p *pruneOptions) candidates(args []string) (dirs []string, err error) {
 	if len(args) == 0 {
 		found, err := rundir.List(rundir.Base)
@@ -295,9 +296,8 @@ func (p *pruneOptions) candidates(args []string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// leftOnHosts returns a line for each host that keeps outputs of the run, with the command
-// that removes them. The host has reported the path, so only a directory with the run's own
-// name gets into the command.
+// leftOnHosts returns a line for each host that keeps outputs of the run, with the command that removes
+// them. The host has reported the path, so the command removes only a directory with the id of the run.
 func leftOnHosts(run *rundir.Run) []string {
 	var lines []string
 	for host, place := range run.HostDirs() {

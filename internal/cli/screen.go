@@ -87,8 +87,9 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 	return a.screen(s, keys, o)
 }
 
-// onScreen shows the run that this command line makes or resumes, instead of dispatching it
-// here. done reports whether it did. typed: the jobs are typed on the terminal.
+// onScreen shows the run of this command line on a screen, while a background process dispatches it.
+// done is false if that is not possible or not wanted. typed means that the jobs are typed on the
+// terminal.
 func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	if a.starter != nil || f.noTUI || f.json || f.output || f.dryRun || typed ||
 		!term.IsTerminal(int(a.stdout.Fd())) || !a.onTerminal {
@@ -96,7 +97,7 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	}
 	keys, err := a.keyboard()
 	if err != nil {
-		return false, nil // nobody could type: as without a terminal
+		return false, nil // without a keyboard, as without a terminal
 	}
 	defer keys.Close()
 	if plainTerminal() {
@@ -107,10 +108,10 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if dir == "" { // it has said why, if it could
-		death := ""
-		if a.code, death = codeOf(p); death != "" {
-			a.warn("the background dispatcher was killed (%s) before the run had begun; if dcs-tui runs list shows the run, dcs-tui resume continues it", death)
+	if dir == "" { // the process has reported why, if it could
+		signal := ""
+		if a.code, signal = codeOf(p); signal != "" {
+			a.warn("the background dispatcher was killed (%s) before the run had begun; if dcs-tui runs list shows the run, dcs-tui resume continues it", signal)
 		}
 		return true, nil
 	}
@@ -124,14 +125,14 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	return true, a.screen(s, keys, f.screen)
 }
 
-// plainTerminal reports whether the terminal has no cursor to move.
+// plainTerminal reports whether the terminal cannot move its cursor.
 func plainTerminal() bool {
 	t := os.Getenv("TERM")
 	return t == "" || t == "dumb"
 }
 
-// keyboard returns where keys come from: standard input or, if that is not a terminal, the
-// terminal itself. The caller closes it.
+// keyboard returns the file to read keys from: standard input or, if that is not a terminal, /dev/tty.
+// The caller closes it.
 func (a *app) keyboard() (*os.File, error) {
 	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fd, err := syscall.Dup(int(f.Fd()))
@@ -144,9 +145,9 @@ func (a *app) keyboard() (*os.File, error) {
 	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }
 
-// startHere starts the background dispatcher of this command line. Until it has begun, signals
-// are passed on to it: it has a session of its own, so those of the terminal reach only this
-// process.
+// startHere starts the background dispatcher of this command line and waits until it dispatches. It returns
+// the run directory, which is "" if the dispatcher ended before. Meanwhile it passes signals on to the
+// dispatcher, which has a session of its own and gets none from the terminal.
 func (a *app) startHere() (*run.Background, string, error) {
 	stdin, ok := a.stdin.(*os.File)
 	if !ok || term.IsTerminal(int(stdin.Fd())) {
@@ -186,19 +187,19 @@ func (a *app) startHere() (*run.Background, string, error) {
 	return p, dir, nil
 }
 
-// runScreen is the run that a screen shows.
+// runScreen is the source of a screen: a view of a run, and actions without a dispatcher.
 type runScreen struct {
 	*runview.View
 	app      *app
 	run      *rundir.Run
-	process  atomic.Pointer[run.Background] // the last that was started here; nil: none
-	canceled atomic.Bool                    // the whole run, from here
+	process  atomic.Pointer[run.Background] // the last dispatcher that was started here; nil: none
+	canceled atomic.Bool                    // the whole run was canceled from here
 }
 
 func (a *app) openScreen(run *rundir.Run) *runScreen {
-	// A screen is a process of its own. Nearly all of its memory is a table without pointers,
-	// which costs little to collect and much to let grow: at the default of 100 a screen of
-	// a million jobs would have room for twice what it needs.
+	// A screen is a process of its own. Nearly all of its memory is a table without pointers, which is
+	// cheap to collect. At the default of 100, the heap of a screen with a million jobs would be
+	// twice as large as necessary.
 	debug.SetGCPercent(25)
 	s := &runScreen{app: a, run: run}
 	o := a.viewOptions(run)
@@ -207,15 +208,15 @@ func (a *app) openScreen(run *rundir.Run) *runScreen {
 	return s
 }
 
-// viewOptions returns the options of a view of a run. Metrics that run.toml declares wrongly
-// are left out; results reports them.
+// viewOptions returns the options of a view of a run. Invalid declarations of metrics in run.toml are
+// left out; dcs-tui results reports them.
 func (a *app) viewOptions(run *rundir.Run) runview.Options {
 	figures, _ := metrics.Declared(run.Asked)
 	o := runview.Options{
 		Lab: labOf(run.Asked.InventoryFile), By: dispatch.Asker(), Figures: figures,
 		Outputs: func(columns []*metrics.Metric) *metrics.Reader { return metrics.NewReader(run, columns) },
 		Socket: func(ctx context.Context, owner *journal.Owner) (runview.Conn, error) {
-			if name, err := os.Hostname(); owner.Life() != journal.Alive && (err != nil || name != owner.Host) { // else in another container, perhaps
+			if name, err := os.Hostname(); owner.Life() != journal.Alive && (err != nil || name != owner.Host) { // otherwise perhaps in another container
 				return nil, errors.New("the dispatcher is on another machine")
 			}
 			client, err := dialSocket(ctx, run, owner)
@@ -231,7 +232,7 @@ func (a *app) viewOptions(run *rundir.Run) runview.Options {
 	return o
 }
 
-// labOf returns what people call the hosts of a run.
+// labOf returns a name for the hosts of a run: its inventory file.
 func labOf(file string) string {
 	if file == "" {
 		return "this machine"
@@ -239,7 +240,7 @@ func labOf(file string) string {
 	return text.Path(file)
 }
 
-// screen shows a run until the person leaves the screen, and then reports how it stands.
+// screen shows a run until the user leaves the screen, and then reports its status.
 func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
 	a.con.Hold()
 	last, err := a.drawScreen(s, keys, o)
@@ -250,19 +251,16 @@ func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
 	return a.farewell(s, last)
 }
 
-// drawScreen draws the screen until it is left, and restores the terminal. last is the newest
+// drawScreen draws the screen until the user leaves it, and restores the terminal. last is the last
 // picture that was shown; it may be nil.
 func (a *app) drawScreen(s *runScreen, keys *os.File, o screenOptions) (last *runview.Picture, err error) {
-	given, err := ttyguard.Start(keys, a.stdout)
-	if err != nil { // then only we ourselves give the terminal back
-		given = func() {}
-	}
+	endGuard, _ := ttyguard.Start(keys, a.stdout) // without a guard only this process restores the terminal
 	left, err := tui.Run(context.Background(), tui.Options{
 		Source: s, In: keys, Out: a.stdout, ASCII: a.con.OnlyASCII() || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
 		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,
 		Shell: func(host string) (*exec.Cmd, error) { return shellOn(s.run, host) },
 	})
-	given()
+	endGuard()
 	var crash *tui.Crash
 	if errors.As(err, &crash) { // a report of the defect needs the stack
 		for line := range strings.Lines(crash.Stack) {
@@ -272,7 +270,7 @@ func (a *app) drawScreen(s *runScreen, keys *os.File, o screenOptions) (last *ru
 	return left.Last, err
 }
 
-// Do is runview.Source's.
+// Do implements runview.Source.
 func (s *runScreen) Do(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	ans, err := s.View.Do(ctx, a)
 	if err == nil && a.Do == runview.CancelRun {
@@ -281,8 +279,8 @@ func (s *runScreen) Do(ctx context.Context, a runview.Action) (*runview.Answer, 
 	return ans, err
 }
 
-// act carries out what a person asks of a run that nobody dispatches. What only a
-// dispatcher can do waits in the run directory as a request, and one is started.
+// act carries out an action on a run that nobody dispatches. It starts a dispatcher if the action needs
+// one.
 func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	switch a.Do {
 	case runview.Resume:
@@ -293,7 +291,7 @@ func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer,
 	case runview.Requeue, runview.Edit, runview.Priority:
 		return s.request(ctx, a)
 	case runview.Cancel:
-		if a.Waiting { // what of them runs is not known here, and would be ended
+		if a.Waiting { // it is not known which of them run, and those would be ended
 			return nil, &runview.Refused{Why: "the dispatcher has ended meanwhile; resume the run first"}
 		}
 		const limit = 2000 // ranges that fit on a command line
@@ -316,7 +314,7 @@ func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer,
 	return nil, &runview.Refused{Why: "nobody dispatches the run; resume it first"}
 }
 
-// requests returns an action as requests.
+// requests returns the requests of an action.
 func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
 	table, err := wholeTable(s.run)
 	if err != nil {
@@ -332,8 +330,8 @@ func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
 	return list, err
 }
 
-// applyWaiting gives jobs the priorities that requests ask for that wait for a dispatcher:
-// a relative change adds to those.
+// applyWaiting sets the priorities of jobs according to the waiting requests. A relative change adds to
+// these priorities.
 func applyWaiting(run *rundir.Run, t *jobs.Table) error {
 	names, _, err := run.RequestNames()
 	for _, name := range names {
@@ -343,7 +341,7 @@ func applyWaiting(run *rundir.Run, t *jobs.Table) error {
 		q, readErr := run.ReadRequest(name)
 		var refused *rundir.RefusedError
 		switch {
-		case errors.As(readErr, &refused), errors.Is(readErr, fs.ErrNotExist): // comes to nothing
+		case errors.As(readErr, &refused), errors.Is(readErr, fs.ErrNotExist): // has no effect
 		case readErr != nil:
 			return readErr
 		case q.Do == rundir.DoPriority:
@@ -355,8 +353,9 @@ func applyWaiting(run *rundir.Run, t *jobs.Table) error {
 	return err
 }
 
-// request leaves an action as requests. A change of priorities waits for the next resume.
-// For others it starts a dispatcher, which carries them out before it launches anything.
+// request leaves the requests of an action in the run directory. A change of priorities waits there for
+// the next resume. For other actions, request starts a dispatcher, which carries the requests out
+// before it launches anything.
 func (s *runScreen) request(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	list, err := s.requests(a)
 	if err != nil {
@@ -374,7 +373,7 @@ func (s *runScreen) request(ctx context.Context, a runview.Action) (*runview.Ans
 		return &runview.Answer{Done: n, Text: "noted for the next resume"}, nil
 	}
 	if err := s.resume(ctx); err != nil {
-		s.run.RemoveRequest(q.Name) // nobody would expect it to come into effect later
+		s.run.RemoveRequest(q.Name) // the user does not expect a later effect
 		return nil, err
 	}
 	owner, err := journal.ReadOwner(s.run)
@@ -400,8 +399,8 @@ func (s *runScreen) resume(ctx context.Context) error {
 		return err
 	}
 	defer null.Close()
-	var said output
-	p, err := run.StartBackground([]string{"resume", s.run.Dir}, null, &said)
+	var out output
+	p, err := run.StartBackground([]string{"resume", s.run.Dir}, null, &out)
 	if err != nil {
 		return err
 	}
@@ -411,27 +410,27 @@ func (s *runScreen) resume(ctx context.Context) error {
 	}
 	if dir == "" {
 		otherwise := "it could not be resumed"
-		if _, death := codeOf(p); death != "" {
-			otherwise += ": the dispatcher was killed (" + death + ") before it had taken the run over"
+		if _, signal := codeOf(p); signal != "" {
+			otherwise += ": the dispatcher was killed (" + signal + ") before it had taken the run over"
 		}
-		return &runview.Refused{Why: said.problem(otherwise)}
+		return &runview.Refused{Why: out.problem(otherwise)}
 	}
 	s.process.Store(p)
 	return nil
 }
 
-// cancel has the cancel command take the run over, end jobs, and leave.
+// cancel runs the cancel command, which takes the run over, ends jobs, and exits.
 func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer, error) {
 	before, err := wholeTable(s.run)
 	if err != nil {
 		return nil, err
 	}
-	var said output
-	// It continues when the screen is left: what was asked for is done to its end. In a
-	// session of its own it asks nothing on the terminal that the screen is on.
+	var out output
+	// The command continues when the screen is left. It has a session of its own, so that it does not
+	// use the terminal of the screen.
 	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", s.run.Dir}, ids...)...)
 	cmd.Args[0] = run.ProgramName
-	cmd.Stderr = &said
+	cmd.Stderr = &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.WaitDelay = run.WriteTimeout
 	ended := make(chan error, 1)
@@ -446,7 +445,7 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 		return nil, err
 	}
 	if failed != nil && failed.ExitCode() == exitUsage {
-		return nil, &runview.Refused{Why: said.problem("it could not be canceled")}
+		return nil, &runview.Refused{Why: out.problem("it could not be canceled")}
 	}
 	after, err := wholeTable(s.run)
 	if err != nil {
@@ -455,8 +454,8 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 	return cancelAnswer(before, after, failed != nil), nil
 }
 
-// cancelAnswer returns the result of a cancel, from the run before and after it. It
-// does not use the output of the command, which is written for a terminal.
+// cancelAnswer returns the result of a cancel from the states of the run before and after it, not from
+// the output of the command, which is written for a terminal.
 func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 	n := after.Counts[jobs.Canceled] - before.Counts[jobs.Canceled]
 	a := &runview.Answer{Done: n, Text: jobs.Plural(n, "job") + " canceled"}
@@ -475,8 +474,8 @@ func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 	return a
 }
 
-// output keeps what a program that we have started prints, up to a bound. exec writes to it
-// from one goroutine and waits for that before it tells that the program has ended.
+// output keeps the first part of the output of a program that was started here. exec writes to it from
+// one goroutine, which ends before Wait returns.
 type output struct{ b bytes.Buffer }
 
 func (w *output) Write(p []byte) (int, error) {
@@ -484,8 +483,8 @@ func (w *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// problem returns the error that the program printed, on one line and without advice
-// for a command line. If there is no error, it returns everything that was printed.
+// problem returns the error that the program printed as one line, without its advice, which is about
+// command lines. If the program printed no error, problem returns everything that it printed.
 func (w *output) problem(otherwise string) string {
 	for line := range strings.Lines(w.b.String()) {
 		if msg, ok := strings.CutPrefix(line, "dcs-tui: "); ok {

@@ -16,17 +16,17 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// selection selects jobs of a run. A job must meet all conditions.
+// selection selects the jobs of a run that meet all of its conditions.
 type selection struct {
-	named  jobs.Ranges // nil: all
+	named  jobs.Ranges // JOBS; nil: all
 	all    bool        // --all
 	failed bool        // --failed
-	where  []string    // filters of results --where
+	where  []string    // queries of --where
 }
 
 const whereHelp = "only jobs that match `QUERY`, such as 'exit=137 and host=ws*' or 'state=timed_out or state=skipped'; docs/query.md explains queries"
 
-// parseNamed reads the arguments after RUN: "3", "3-17", "3,9-12".
+// parseNamed parses JOBS: "3", "3-17", "3,9-12".
 func (s *selection) parseNamed(args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -39,8 +39,8 @@ func (s *selection) parseNamed(args []string) error {
 	return nil
 }
 
-// pick returns the selected jobs. Jobs that are named by number alone are selected in any
-// state: the dispatcher counts those that it leaves alone. Others must satisfy fit.
+// pick returns the selected jobs. If the selection has only numbers, it returns these jobs in any
+// state, and the dispatcher counts those that it leaves alone. Otherwise the states must satisfy fit.
 func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
 	filters, err := parseEach("where", s.where, query.Parse)
 	if err != nil {
@@ -71,9 +71,9 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 	return ids, nil
 }
 
-// jobsWhere returns the jobs that match the filters. They are the jobs that results --all
-// --where shows. Host, exit, and signal of a job that is not over are those of its last
-// attempt. Outputs are read only if a filter names a declared metric.
+// jobsWhere returns the jobs that match the filters, like results --all --where. The host, exit code, and
+// signal of an unfinished job are those of its last attempt. Outputs are read only if a filter names a
+// declared metric.
 func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
 	at := metrics.Locations(run)
 	list := append(at.Finished(t), at.Unfinished(t)...)
@@ -129,10 +129,10 @@ func namedMetrics(s *results.Table, columns []*metrics.Metric, filters []*query.
 	return named, others
 }
 
-// whereWords are columns that completion offers for --where.
+// whereWords are the columns that completion offers for --where.
 var whereWords = []string{"state", "exit", "signal", "host", "name", "queue"}
 
-// completeWhere completes some columns, and the states.
+// completeWhere completes whereWords and the states.
 func completeWhere(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	i := strings.LastIndexAny(prefix, ", (") + 1
 	before, last := prefix[:i], prefix[i:]

@@ -94,9 +94,7 @@ func (a *app) read(run *rundir.Run, see ...func(*jobs.Record)) (*look, error) {
 	}); err != nil {
 		return nil, err
 	}
-	for _, w := range l.Report().Warnings {
-		a.warn("%s", w)
-	}
+	a.warnAll(l.Report().Warnings)
 	l.Table = l.Reader.Table()
 	l.Table.AcceptStored()
 	var err error

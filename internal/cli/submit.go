@@ -33,7 +33,7 @@ type submitFlags struct {
 	json    bool
 	wait    bool
 	end     bool
-	options []string // of the command, with wait
+	options []string // options of the command of wait
 }
 
 func (a *app) submitCmd() *cobra.Command {
@@ -107,7 +107,7 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	}
 	f.apply(b.Specs)
 	a.tellColumns(run, b.Columns)
-	requests, err := submitRequests(b.Specs)
+	requests, err := ask.SubmitRequests(b.Specs)
 	if err != nil {
 		return err
 	}
@@ -127,18 +127,18 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	return nil
 }
 
-// likeRun returns flags that read templates as when the run was made: for its shell and in
-// its directory.
+// likeRun returns flags to read templates as when the run was created: for its shell and in its
+// directory.
 func likeRun(run *rundir.Run) *gridFlags {
 	g := &gridFlags{limit: grid.DefaultLimit}
 	g.Shell, g.Cwd = run.Asked.Shell, run.Asked.Cwd
 	return g
 }
 
-// tellColumns warns about @result lines that the run does not have. A run has only those
-// that it was made with.
+// tellColumns warns about @result lines that the run does not have. A run has only the lines that it was
+// created with.
 func (a *app) tellColumns(run *rundir.Run, columns []string) {
-	declared, _ := metrics.Declared(run.Asked) // results reports what is wrong with a declaration
+	declared, _ := metrics.Declared(run.Asked) // results reports the error
 	var flags []string
 	for _, c := range columns {
 		if !slices.ContainsFunc(declared, func(d *metrics.Metric) bool { return d.String() == c }) {
@@ -150,46 +150,7 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 	}
 }
 
-// submitRequests returns requests that add jobs to a run, each at most as large as a
-// request may be.
-func submitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
-	blocks := submitBlocks(specs)
-	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
-		return nil, text.Errorf("jobs with the option after must be submitted in one request of at most %d MiB", rundir.MaxSubmit>>20).
-			WithAdvice("submit several files, each with the jobs that depend on each other")
-	}
-	var requests []*rundir.Request
-	for _, block := range blocks {
-		requests = append(requests, &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block)})
-	}
-	return requests, nil
-}
-
-// submitBlocks splits jobs so that each block fits into a request, and numbers the jobs
-// of each block from 1.
-func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
-	if len(specs) == 0 {
-		return nil
-	}
-	size, from := 0, 0
-	var text []byte
-	for i, s := range specs {
-		text = jobs.AppendSpecJSON(text[:0], s)
-		if size += len(text) + 1; size > rundir.MaxSubmit && i > from {
-			blocks = append(blocks, specs[from:i])
-			from, size = i, len(text)+1
-		}
-	}
-	blocks = append(blocks, specs[from:])
-	for _, b := range blocks {
-		for i, s := range b {
-			s.ID = jobs.ID(i + 1)
-		}
-	}
-	return blocks
-}
-
-// added returns how many jobs are part of the run now, and which.
+// added returns the number and the ids of the jobs that are part of the run now.
 func (s *answers) added() (n int, which jobs.Ranges) {
 	for _, e := range s.parts {
 		if e.Answered && e.Done > 0 {
@@ -219,13 +180,13 @@ func (a *app) tellSubmitted(s *answers, b *grid.Batch) {
 	}
 }
 
-// submittedJSON is what submit --json prints.
+// submittedJSON is the output of submit --json.
 type submittedJSON struct {
 	runJSON
 	Do       string   `json:"do"`
 	Requests []string `json:"requests"`
 	Answered bool     `json:"answered"`
-	Jobs     int      `json:"jobs"`  // that are part of the run now
+	Jobs     int      `json:"jobs"`  // number of jobs that are part of the run now
 	Which    string   `json:"which"` // their numbers, 31-42
 	Waiting  int      `json:"waiting"`
 	Queues   []string `json:"queues"`
@@ -241,14 +202,14 @@ func (s *answers) json(b *grid.Batch) *submittedJSON {
 	return j
 }
 
-// runCommand adds one job to a run, waits for its end, prints what it has printed, and exits
-// as it did. A signal cancels the job.
+// runCommand adds one job to a run, waits for its end, prints its output, and sets the exit code to that
+// of the job. A signal cancels the job.
 func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error {
 	spec, err := f.commandSpec(run, strings.Join(words, " "))
 	if err != nil {
 		return err
 	}
-	requests, err := submitRequests([]*jobs.Spec{spec})
+	requests, err := ask.SubmitRequests([]*jobs.Spec{spec})
 	if err != nil {
 		return err
 	}
@@ -280,7 +241,7 @@ func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error 
 	return nil
 }
 
-// commandSpec makes the job of a command. It runs in the directory of whoever submits it.
+// commandSpec returns the job of a command. The job runs in the current directory.
 func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, error) {
 	keys := map[string]any{"command": command}
 	if here, err := os.Getwd(); err == nil && here != run.Asked.Cwd && len(run.Asked.Send)+len(run.Asked.Return) == 0 {
@@ -308,11 +269,11 @@ func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, 
 	return specs[0], nil
 }
 
-// maxPoll is the longest time between two looks at the journal.
-const maxPoll = 500 * time.Millisecond
+// maxPollInterval is the longest time between two polls of the journal.
+const maxPollInterval = 500 * time.Millisecond
 
-// awaitEnd waits until the job of a request is over, also while its dispatcher is dead and
-// not replaced yet. It returns nil if that will not come.
+// awaitEnd waits until the job of a request has ended, even while the dispatcher is dead and has no
+// successor yet. It returns nil if the job was canceled or cannot end.
 func (a *app) awaitEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal) (*jobs.Record, error) {
 	began, said := time.Now(), false
 	for {
@@ -342,12 +303,12 @@ func (a *app) awaitEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal
 			}
 			_, err := a.ask(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{e.First}), Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
-		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, maxPoll)): // as exact as it takes long
+		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, maxPollInterval)): // short jobs are awaited more precisely
 		}
 	}
 }
 
-// printJob prints what the newest attempt of a job has printed.
+// printJob prints the output of the newest attempt of a job.
 func (a *app) printJob(run *rundir.Run, id jobs.ID) error {
 	src, done, err := a.openOutputs(run)
 	if err != nil {
@@ -364,7 +325,7 @@ func (a *app) printJob(run *rundir.Run, id jobs.ID) error {
 	return cmp.Or(a.copyLog(src, run, at, jobs.FileOut, false, out), a.copyLog(src, run, at, jobs.FileErr, false, errs))
 }
 
-// openOutputs opens a view of a run that also reads what only hosts have.
+// openOutputs opens a view of a run that can also read outputs that only hosts have.
 func (a *app) openOutputs(run *rundir.Run) (src *runview.View, done func(), err error) {
 	far := &farOutputs{app: a, run: run}
 	o := a.viewOptions(run)
@@ -376,8 +337,8 @@ func (a *app) openOutputs(run *rundir.Run) (src *runview.View, done func(), err 
 	return src, func() { src.Close(); far.close() }, nil
 }
 
-// codeOfJob returns the exit code of a job as a shell gives it: 128 and the number of the
-// signal that ended it; and as timeout(1) does, 124.
+// codeOfJob returns the exit code of a job: as in a shell, 128 plus the number of the signal that ended
+// it; as with timeout(1), 124 after a timeout.
 func codeOfJob(end *jobs.Record) int {
 	o := end.Outcome
 	switch {

@@ -53,8 +53,8 @@ func jobOfRun(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// openJob finds the run and the number that the arguments name, in either order: the
-// help of the command line's library names what is not optional first.
+// openJob opens the run of the arguments, and returns the number of the job. It accepts them in either
+// order.
 func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
 	number := func(word string) int { n, _ := strconv.Atoi(word); return max(0, n) }
 	word, rest := args[len(args)-1], args[:len(args)-1]
@@ -68,13 +68,13 @@ func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
 	return run, jobs.ID(number(word)), err
 }
 
-// commandPatience bounds a question to a dispatcher.
-const commandPatience = 30 * time.Second
+// queryTimeout bounds a query to a dispatcher.
+const queryTimeout = 30 * time.Second
 
 // openView opens a view of a run for a command.
 func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error) {
 	v := runview.Open(run, o)
-	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	if err := v.Ready(ctx); err != nil {
 		v.Close()
@@ -84,12 +84,13 @@ func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error
 	return v, nil
 }
 
-// publishedAfter is how long a record of a live dispatcher may take until readers find it.
+// publishedAfter is the maximum time until readers can see a record of a live dispatcher.
 const publishedAfter = 2 * time.Second
 
-// detail returns what is known of a job. It waits a moment for one that may just have come.
+// detail returns the details of a job. It waits up to publishedAfter for a job that may just have been
+// added.
 func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	began := time.Now()
 	pic, err := src.Look(ctx, runview.Ask{Focus: id})
@@ -106,21 +107,21 @@ func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, e
 	return pic.Detail, nil
 }
 
-// whyJSON is what `why --json` prints.
+// whyJSON is the output of why --json.
 type whyJSON struct {
 	runJSON
 	Job     jobs.ID `json:"job"`
-	Phase   string  `json:"phase"` // the word of the screen's list: run, queue, retry, waits, …
+	Phase   string  `json:"phase"` // as in the list of the screen: run, queue, retry, waits, …
 	Why     string  `json:"why"`
-	Live    bool    `json:"live"` // the dispatcher said so
+	Live    bool    `json:"live"` // the answer comes from the dispatcher
 	Host    *string `json:"host"`
-	Attempt int     `json:"attempt"` // number of the newest; 0: none
+	Attempt int     `json:"attempt"` // number of the newest attempt; 0: none
 }
 
 // whyFlags holds the flags of why.
 type whyFlags struct {
 	json  bool
-	local bool // ask no other machine; set by the why that runs this one through ssh
+	local bool // ask no other machine; askWhyThere sets it
 }
 
 func (a *app) runWhy(args []string, f *whyFlags) error {
@@ -137,7 +138,7 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 		a.warn("%s cannot be asked, so this is what the run directory shows: %v", text.Line(owner.String()), err)
 	}
 	o := a.viewOptions(run)
-	o.Socket = nil // the dispatcher was asked
+	o.Socket = nil // the dispatcher has been asked
 	v, err := a.openView(run, o)
 	if err != nil {
 		return err
@@ -162,19 +163,19 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	return nil
 }
 
-// askWhy asks the dispatcher why a job waits. It returns nil if there is none to ask. With local
-// it asks no other machine.
+// askWhy asks the dispatcher why a job waits. It returns nil if no dispatcher can be asked. With local it
+// asks no other machine.
 func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bool) (*whyJSON, error) {
 	if owner.Life() == journal.Dead || owner.Socket == "" {
 		return nil, nil
 	}
 	name, err := os.Hostname()
-	here := owner.Life() == journal.Alive || err == nil && name == owner.Host // in another container, perhaps
+	here := owner.Life() == journal.Alive || err == nil && name == owner.Host // perhaps in another container
 	switch {
 	case here && owner.Stopped():
 		return nil, errors.New(runview.StoppedText(owner))
 	case here:
-		ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 		defer cancel()
 		client, err := dialSocket(ctx, run, owner)
 		if err != nil {
@@ -197,22 +198,22 @@ func dialSocket(ctx context.Context, run *rundir.Run, owner *journal.Owner) (*so
 	return socket.Dial(ctx, owner.Socket, run.UID())
 }
 
-// farTimeout bounds running a command on another machine. It includes a passphrase that
-// ssh asks for.
-const farTimeout = time.Minute
+// remoteTimeout bounds running a command on another machine, including the time to type a passphrase
+// for ssh.
+const remoteTimeout = time.Minute
 
-// askWhyThere runs why on the owner's machine. The run directory may be another one there,
-// so the answer must name the same run.
+// askWhyThere runs dcs-tui why on the machine of the owner. The path may be another run directory there, so
+// the answer must have the id of the run.
 func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*whyJSON, error) {
 	if !hostName.MatchString(owner.Host) {
 		return nil, fmt.Errorf("its owner file names the machine %q, which is not the name of a host", text.Shorten(text.Line(owner.Host)))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), remoteTimeout)
 	defer cancel()
 	args := sshArgs(owner.Host, run.Dir, []string{"why", "--json", "--local", run.Dir, strconv.Itoa(int(id))}, false)
 	options := []string{"-o", "ConnectTimeout=10"}
 	if !a.atTerminal() {
-		options = append(options, "-o", "BatchMode=yes") // ask nobody
+		options = append(options, "-o", "BatchMode=yes") // do not ask for a passphrase
 	}
 	cmd := exec.CommandContext(ctx, "ssh", append(options, args[1:]...)...)
 	cmd.WaitDelay = time.Second
@@ -221,7 +222,7 @@ func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*w
 	err := cmd.Run()
 	switch last := lastLine(said.String()); {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("ssh %s has not answered within %v", owner.Host, farTimeout)
+		return nil, fmt.Errorf("ssh %s has not answered within %v", owner.Host, remoteTimeout)
 	case err != nil && last != "":
 		return nil, fmt.Errorf("ssh %s: %s", owner.Host, last)
 	case err != nil:
@@ -237,10 +238,10 @@ func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*w
 	return answer, nil
 }
 
-// hostName matches what may be given to ssh as the name of a machine.
+// hostName matches names of machines that are safe arguments of ssh.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// lastLine returns the last line of a text that is not empty, for people.
+// lastLine returns the last line of a text for a message.
 func lastLine(output string) string {
 	output = strings.TrimSpace(output)
 	return text.Shorten(text.Line(output[strings.LastIndexByte(output, '\n')+1:]))
