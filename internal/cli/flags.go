@@ -142,7 +142,7 @@ func (f *runFlags) newJobFlags(fs *pflag.FlagSet) {
 // jobFlags adds the flags for the processes of jobs.
 func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
 	fs.Var(durationFlag(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
-	fs.Var(warnFlag(&f.Warn), "warn-signal", "send SIGNAL, such as USR1@60s, to processes of a job that handle it, this TIME before its timeout, the end of its allocation, or the stop of its host")
+	fs.Var(warnFlag(&f.Warn), "warn-signal", "send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, or the stop of its host; for example USR1@60s")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "do not end processes that jobs leave behind")
 	endGroup(fs, titleJobs)
 }

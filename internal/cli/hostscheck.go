@@ -55,14 +55,14 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 	}
 	dir, nonce := hosts.MakeCheckDir(cwd)
 	defer os.RemoveAll(dir)
-	ctx, stop := cancelOnSignal(context.Background(), a.listen(), func() {
+	ctx, cancel := context.WithTimeout(context.Background(), hosts.CheckTimeout)
+	defer cancel()
+	interrupted, stop := cancelOnSignal(context.Background(), a.listen(), func() {
 		os.RemoveAll(dir)
 		os.Exit(exitCanceled)
 	})
 	defer stop()
-	checkCtx, cancel := context.WithTimeout(ctx, hosts.CheckTimeout)
-	defer cancel()
-	found := hosts.Check(checkCtx, connector, list, cwd, dir, nonce)
+	found := hosts.Check(ctx, connector, list, cwd, dir, nonce)
 	for n := 0; ; n++ {
 		if len(list)-n > 1 {
 			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", n, len(list)))
@@ -76,9 +76,9 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 			if err := each(c); err != nil {
 				return err
 			}
-		case <-ctx.Done():
+		case <-interrupted.Done():
 			a.con.Status("")
-			return withCode(exitCanceled, fmt.Errorf("%w: the check was not finished", context.Cause(ctx)))
+			return withCode(exitCanceled, fmt.Errorf("%w: the check was not finished", context.Cause(interrupted)))
 		}
 	}
 }

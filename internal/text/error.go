@@ -2,10 +2,10 @@ package text
 
 import "fmt"
 
-// Error is an error with advice for the person who reads it.
+// Error is an error with advice for the user.
 type Error struct {
 	Err    error
-	Advice string // what to do; "": nothing is known to help
+	Advice string // what to do; "": there is no advice
 }
 
 // Errorf formats an error without advice.

@@ -1,7 +1,7 @@
-// Package text prepares words of users and of programs for messages: it makes them fit
-// on one line of a terminal, shortens them, and quotes them for a shell. Its errors carry advice.
+// Package text prepares text of users and programs for messages: it makes the text fit on one line of a
+// terminal, shortens it, wraps it, and quotes it for a shell. Its errors carry advice.
 //
-// It decides nothing about what is said; jobs.Clean knows which characters are safe.
+// jobs.Clean decides which characters are safe.
 package text
 
 import (
@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Line makes any text safe to print as one line on a terminal.
+// Line returns s as one line that is safe to print on a terminal.
 func Line(s string) string {
 	return jobs.Clean(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "), 0)
 }
@@ -20,7 +20,7 @@ func Line(s string) string {
 // Shorten cuts s to 100 runes.
 func Shorten(s string) string { return ShortenTo(s, 100) }
 
-// ShortenTo cuts s to n runes. A text that was cut ends in ….
+// ShortenTo cuts s to n runes. If s is longer, the result ends in ….
 func ShortenTo(s string, n int) string {
 	if c := Cut(s, n); c != s {
 		return Cut(s, n-1) + "…"
@@ -43,8 +43,8 @@ func Cut(s string, n int) string {
 	return s
 }
 
-// ShellWord quotes s so that a shell reads it as one word. Plain words stay as they are.
-// Use it for commands that a message suggests.
+// ShellWord quotes s so that a shell reads it as one word. Plain words stay as they are. Commands in
+// messages need it.
 func ShellWord(s string) string {
 	plain := s != ""
 	for _, c := range []byte(s) {
@@ -58,7 +58,7 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Path returns a path for messages: relative if it is below the current directory.
+// Path returns a path for messages. It is relative if it is below the current directory.
 func Path(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
