@@ -152,11 +152,11 @@ func held(runDirs []string) []int {
 	return n
 }
 
-// Two users with two dispatchers each, of shares 1 and 2, get their max-min fair parts of
-// twelve hosts (K11), within 10 % and two minutes of each arrival, in a random order. When
-// only the helpers, only some supervisors, or all processes of a user are killed, nothing is
-// left of their claims. What others put into the shared directory takes nothing from
-// anybody and is reported.
+// Two users to whom root has given the weights 1 and 2, with two dispatchers each, of shares
+// 1 and 2, get their max-min fair parts of eight hosts (K11), within 10 % and two minutes of
+// arrivals at random moments and in a random order. When only the helpers, only some
+// supervisors, or all processes of a user are killed, nothing is left of their claims. What
+// others put into the shared directory takes nothing from anybody and is reported.
 func TestUsersShareHosts(t *testing.T) {
 	polltest.Long(t)
 	if os.Getuid() != 0 {
@@ -170,7 +170,7 @@ func TestUsersShareHosts(t *testing.T) {
 	if out, err := exec.Command("install", "-m", "755", program, filepath.Join(dir, "dcs-tui")).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
-	const hosts, slots = 12, 6
+	const hosts, slots = 8, 9 // all parts of a host are whole numbers
 	os.Mkdir(filepath.Join(dir, "share"), 0o755)
 	for i := range hosts {
 		share := filepath.Join(dir, "share", strconv.Itoa(i))
@@ -192,6 +192,13 @@ func TestUsersShareHosts(t *testing.T) {
 	r := seed(t)
 	name := "dcs" + strconv.Itoa(os.Getpid())
 	a, b := newSharer(t, dir, name+"a"), newSharer(t, dir, name+"b")
+	weight := map[*sharer]int{a: 1, b: 2}
+	for i := range hosts {
+		shares := filepath.Join(dir, "share", strconv.Itoa(i), "shares")
+		if err := os.WriteFile(shares, fmt.Appendf(nil, "%s 1\n%s 2\n", a.name, b.name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var runs []string
 	fair := func(when string, want ...int) {
 		t.Helper()
@@ -213,31 +220,36 @@ func TestUsersShareHosts(t *testing.T) {
 			t.Fatalf("%s: the runs use %v slots of %d, and %v are fair", when, got, hosts*slots, want)
 		}
 	}
-	// Users have equal parts, and so have their runs in proportion to their shares.
-	arrivals := []struct {
+	type arrival struct {
 		user  *sharer
 		name  string
 		share int
-	}{{a, "first", 1}, {b, "second", 1}, {a, "third", 2}, {b, "fourth", 2}}
+	}
+	// parts returns how many slots each run gets, by the weights of the users that have
+	// runs, and then by the shares of the runs of each user.
+	parts := func(runs []arrival) (want []int) {
+		shares, sum := map[*sharer]int{}, 0
+		for _, n := range runs {
+			if shares[n.user] == 0 {
+				sum += weight[n.user]
+			}
+			shares[n.user] += n.share
+		}
+		for _, n := range runs {
+			want = append(want, hosts*slots*weight[n.user]*n.share/(sum*shares[n.user]))
+		}
+		return want
+	}
+	arrivals := []arrival{{a, "first", 1}, {b, "second", 1}, {a, "third", 2}, {b, "fourth", 2}}
 	r.Shuffle(len(arrivals), func(i, k int) { arrivals[i], arrivals[k] = arrivals[k], arrivals[i] })
 	for i, n := range arrivals {
 		runs = append(runs, n.user.run(t, dir, n.name, n.share, hosts, slots))
-		users, shares := map[*sharer]bool{}, map[*sharer]int{}
-		for _, n := range arrivals[:i+1] {
-			users[n.user] = true
-			shares[n.user] += n.share
-		}
-		var want []int
-		for _, n := range arrivals[:i+1] {
-			want = append(want, hosts*slots/len(users)*n.share/shares[n.user])
-		}
-		fair(n.name+" has come", want...)
+		if i == len(arrivals)-1 || r.IntN(2) == 0 {
+			fair(n.name+" has come", parts(arrivals[:i+1])...)
+		} // else the next one comes while the parts are still changing
+		time.Sleep(time.Duration(r.IntN(10_000)) * time.Millisecond)
 	}
-	all := make([]int, len(runs))
-	ofA := map[int]bool{}
-	for i, n := range arrivals {
-		all[i], ofA[i] = 12*n.share, n.user == a
-	}
+	all := parts(arrivals)
 	if n := b.killSome("__host", 2*hosts); n < hosts {
 		t.Fatalf("%d helpers were there to kill", n)
 	}
@@ -248,11 +260,12 @@ func TestUsersShareHosts(t *testing.T) {
 	fair("supervisors of a user were killed", all...)
 	a.killAll()
 	left := -1
-	for i := range runs {
-		if all[i] *= 2; ofA[i] {
+	for i, n := range arrivals {
+		if n.user == a {
 			all[i] = 0
 			os.Remove(filepath.Join(runs[i], "live.json"))
 		} else {
+			all[i] = hosts * slots * n.share / 3
 			left = i
 		}
 	}
