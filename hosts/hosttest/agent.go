@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// StartAgent runs an ssh-agent that ends with the test, adds the keys (options of
-// ssh-add may stand between them) and returns its socket.
+// StartAgent runs an ssh-agent that ends with the test, adds the keys, and returns its
+// socket. keys may contain options of ssh-add.
 func StartAgent(t testing.TB, keys ...string) (socket string) {
 	t.Helper()
 	socket = filepath.Join(shortDir(t), "agent")
@@ -49,7 +49,7 @@ func StartAgent(t testing.TB, keys ...string) (socket string) {
 	return socket
 }
 
-// shortDir is a directory whose name leaves room for a socket's (108 bytes).
+// shortDir returns a directory with a name so short that a socket fits in it (108 bytes).
 func shortDir(t testing.TB) string {
 	t.Helper()
 	if dir := t.TempDir(); len(dir) < 90 {
@@ -63,7 +63,7 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
-// SetPassphrase gives a key file in clear a passphrase.
+// SetPassphrase sets the passphrase of a key file that has none.
 func SetPassphrase(path, passphrase string) error {
 	return keygen("-p", "-P", "", "-N", passphrase, "-f", path)
 }

@@ -19,13 +19,12 @@ import (
 	"dcs-tui/hosts"
 )
 
-// patience is how long anything that must return may take before the suite
-// calls it stuck. No outcome depends on it otherwise.
+// patience is the time after which a call that must return counts as stuck. The results do
+// not depend on it otherwise.
 const patience = 2 * time.Minute
 
-// Conform holds a Link to the promises of hosts.Link and hosts.Stream. open
-// gives an opener and a host whose far end is this machine; it is called once
-// for each part of the suite.
+// Conform tests an implementation of hosts.Link and hosts.Stream. open returns an opener and
+// a host whose far end is this machine. It is called once for each test.
 func Conform(t *testing.T, open func(t testing.TB) (hosts.Opener, *hosts.Host)) {
 	for _, part := range []struct {
 		name string
@@ -74,7 +73,7 @@ func Conform(t *testing.T, open func(t testing.TB) (hosts.Opener, *hosts.Host)) 
 	})
 }
 
-// soon runs f and fails the test when it does not return.
+// soon runs f and fails the test if it does not return.
 func soon(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -241,7 +240,7 @@ func doneContext(t *testing.T, l hosts.Link) {
 	if !errors.Is(err, context.Canceled) || hosts.ClassOf(err) != hosts.Unreachable {
 		t.Errorf("class %v of %v", hosts.ClassOf(err), err)
 	}
-	// The link has not suffered.
+	// The link still works.
 	next := start(t, l, "echo fine")
 	defer next.Close()
 	if out, _ := drain(t, next); out != "fine\n" {
@@ -293,8 +292,7 @@ func pidOf(t *testing.T, s hosts.Stream) int {
 	return pid
 }
 
-// held is a hold on a process of this machine that no reuse of its number
-// can fool.
+// held is a process of this machine, held by a pidfd because its pid may be reused.
 type held struct{ pid, fd int }
 
 func hold(t *testing.T, pid int) held {
@@ -307,7 +305,7 @@ func hold(t *testing.T, pid int) held {
 	return held{pid, fd}
 }
 
-// mustEnd waits, without polling, for its end.
+// mustEnd waits for the end of the process.
 func (h held) mustEnd(t *testing.T) {
 	t.Helper()
 	for {
@@ -322,12 +320,12 @@ func (h held) mustEnd(t *testing.T) {
 	}
 }
 
-// end kills it.
+// end kills the process.
 func (h held) end() { unix.PidfdSendSignal(h.fd, unix.SIGKILL, nil, 0) }
 
 func closeStream(t *testing.T, l hosts.Link) {
-	// It reads its input, as the helper does: over ssh that is all that certainly
-	// ends a command.
+	// The command reads its input, as the helper does: over ssh only the end of its input
+	// certainly ends a command.
 	s := start(t, l, "echo $$; exec cat")
 	other := start(t, l, "exec cat")
 	defer other.Close()
@@ -359,8 +357,7 @@ func closeStream(t *testing.T, l hosts.Link) {
 
 func closeLink(t *testing.T, l hosts.Link) {
 	s := start(t, l, "echo $$; exec sleep 1000")
-	// Whether the command ends with the link is not promised (sshd ends none), so
-	// the suite does it.
+	// The command need not end with the link (sshd ends none), so the test ends it.
 	command := hold(t, pidOf(t, s))
 	defer command.end()
 	ends := make(chan string)
@@ -374,7 +371,7 @@ func closeLink(t *testing.T, l hosts.Link) {
 	}()
 	writing := make(chan struct{})
 	go func() {
-		// More than every buffer on the way holds, read by nobody.
+		// More than all buffers on the way hold, and nobody reads it.
 		block := make([]byte, 1<<20)
 		s.Stdin().Write(block[:1])
 		close(writing)

@@ -1,6 +1,5 @@
-// Package hosttest is what tests and benchmarks stand on when they need a host:
-// a real OpenSSH server on loopback (SSHD), one conformance suite that every
-// hosts.Link must pass (Conform), and a connection that needs no host at all (Worker).
+// Package hosttest provides hosts for tests and benchmarks: a real OpenSSH server on loopback
+// (SSHD), the conformance suite of hosts.Link (Conform), and a Worker without a machine.
 //
-// It is for tests and benchmark programs only; nothing of the product imports it.
+// It is for tests and benchmark programs only. The product does not import it.
 package hosttest

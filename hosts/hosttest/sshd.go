@@ -21,11 +21,10 @@ import (
 	"dcs-tui/hosts"
 )
 
-// Options say what kind of ssh server is wanted. The zero value is good.
+// Options configure an SSHD. The zero value is valid.
 type Options struct {
-	// Shell, when set, stands for the login shell of the far side: an absolute
-	// path, run as `SHELL -c COMMAND` the way sshd runs a login shell. When "",
-	// the user's own login shell is used.
+	// Shell is the absolute path of the login shell, which is run as `SHELL -c COMMAND`, as
+	// sshd does; "": the user's own login shell.
 	Shell string
 	// Noise is printed on standard output by the shell's rc file before the
 	// command runs (bash: .bashrc, tcsh: .tcshrc; other shells: before they start).
@@ -48,10 +47,10 @@ type Options struct {
 // ErrNoSSHD reports that there is no OpenSSH server on this machine.
 var ErrNoSSHD = errors.New("OpenSSH's server (sshd) or ssh-keygen is not installed: apt-get install openssh-server")
 
-// SSHD is a real OpenSSH server of the current user on 127.0.0.1. Its methods
-// may be called from any goroutine.
+// SSHD is a real OpenSSH server of the current user on 127.0.0.1. It is safe for concurrent
+// use.
 type SSHD struct {
-	Dir        string // everything of this server is below it
+	Dir        string // contains all files of the server
 	Port       int
 	User       string
 	Identity   string // the client's private key file; .pub beside it
@@ -65,14 +64,14 @@ type SSHD struct {
 	proc *process // nil while stopped
 }
 
-// process is one life of the server.
+// process is the server between a Start and a Stop.
 type process struct {
 	pid  int
 	gone <-chan struct{} // closed when it has been reaped
 }
 
-// NewSSHD makes keys and configuration in dir and starts the server. It
-// returns when the server listens. The caller must call Stop.
+// NewSSHD creates keys and configuration in dir and starts the server. It returns when the
+// server listens. The caller must call Stop.
 func NewSSHD(dir string, opts Options) (*SSHD, error) {
 	sshd, err := findSSHD()
 	if err != nil {
@@ -89,8 +88,8 @@ func NewSSHD(dir string, opts Options) (*SSHD, error) {
 	if err := s.writeKeys(); err != nil {
 		return nil, err
 	}
-	// A free port found by listening on it can be taken by somebody else before
-	// sshd has it; then the next one is tried.
+	// Another process may take a free port before sshd listens on it. Then another port is
+	// tried.
 	for range 10 {
 		if s.Port, err = freePort(); err != nil {
 			return nil, fmt.Errorf("hosttest: %w", err)
@@ -108,7 +107,7 @@ func NewSSHD(dir string, opts Options) (*SSHD, error) {
 	return nil, err
 }
 
-// findSSHD returns the absolute path that sshd insists on.
+// findSSHD returns the absolute path of sshd, which refuses to run by another one.
 func findSSHD() (string, error) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		return "", ErrNoSSHD
@@ -133,8 +132,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// Start starts the server again, on the same port and with the same keys,
-// after Stop. A running server is left alone.
+// Start starts the server again after Stop, on the same port and with the same keys. It has
+// no effect on a running server.
 func (s *SSHD) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,9 +176,9 @@ func (s *SSHD) Start() error {
 	return nil
 }
 
-// startTied starts a child that does not outlive this process, as a test that is killed.
-// The signal for that is tied to the thread that starts the child, so the thread is kept.
-// gone is closed when the child has been reaped.
+// startTied starts a child that is killed when this process ends, as when a test is killed.
+// The kernel sends the signal at the end of the thread that started the child, so the thread
+// is kept. gone is closed when the child has been reaped.
 func startTied(cmd *exec.Cmd) (gone <-chan struct{}, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -196,32 +195,32 @@ func startTied(cmd *exec.Cmd) (gone <-chan struct{}, err error) {
 	return ended, <-started
 }
 
-// follow copies the server's words to its log until the last of its processes
-// has ended, and says on ready when it listens or that it never will.
+// follow copies the server's output to its log until the last of its processes has ended. It
+// sends nil on ready when the server listens, or an error if it never does.
 func follow(r io.ReadCloser, log io.WriteCloser, ready chan<- error) {
 	defer r.Close()
 	defer log.Close()
-	var said strings.Builder
-	told := false
+	var output strings.Builder
+	listens := false
 	for in := bufio.NewScanner(r); in.Scan(); {
 		line := in.Text()
 		fmt.Fprintln(log, line)
-		if told {
+		if listens {
 			continue
 		}
-		said.WriteString(line + "\n")
+		output.WriteString(line + "\n")
 		if strings.Contains(line, "Server listening on 127.0.0.1") {
-			told = true
+			listens = true
 			ready <- nil
 		}
 	}
-	if !told {
-		ready <- fmt.Errorf("hosttest: sshd did not start: %s", strings.TrimSpace(said.String()))
+	if !listens {
+		ready <- fmt.Errorf("hosttest: sshd did not start: %s", strings.TrimSpace(output.String()))
 	}
 }
 
-// Stop kills the server and everything that runs below it, as a crash of the
-// host would. It may be called more than once.
+// Stop kills the server and all its descendants, like a crash of the host. It may be called
+// more than once.
 func (s *SSHD) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,22 +230,22 @@ func (s *SSHD) Stop() {
 	}
 }
 
-// Drop kills every connection's server processes and what runs below them, and
-// leaves the listener: the next connection is welcome.
+// Drop kills the processes of all connections and their descendants. The server still accepts
+// new connections.
 func (s *SSHD) Drop() { s.each(syscall.SIGKILL, false, false) }
 
-// Pause stops (SIGSTOP) the server and its connections' processes, so that the
-// network seems dead while the commands below continue.
+// Pause stops (SIGSTOP) the server and the processes of its connections, like a dead network:
+// the commands continue.
 func (s *SSHD) Pause() { s.each(syscall.SIGSTOP, true, true) }
 
-// Freeze stops the commands as well, as a host that hangs.
+// Freeze stops the commands as well, like a host that hangs.
 func (s *SSHD) Freeze() { s.each(syscall.SIGSTOP, true, false) }
 
 // Resume undoes Pause and Freeze.
 func (s *SSHD) Resume() { s.each(syscall.SIGCONT, true, false) }
 
-// each sends a signal to the processes of the server: the listener if self is
-// set, and of those below it all or only sshd's own.
+// each sends a signal to the descendants of the server, with ownOnly only to those of sshd
+// itself, and with self also to the server.
 func (s *SSHD) each(sig syscall.Signal, self, ownOnly bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,14 +262,14 @@ func (s *SSHD) each(sig syscall.Signal, self, ownOnly bool) {
 	}
 }
 
-// Addr is where the server listens, "127.0.0.1:PORT".
+// Addr returns the address of the server, "127.0.0.1:PORT".
 func (s *SSHD) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 
-// LogFile is where the server's own words go.
+// LogFile returns the path of the server's log.
 func (s *SSHD) LogFile() string { return filepath.Join(s.Dir, "sshd.log") }
 
-// Host returns an inventory entry for this server: two slots, a work directory
-// of its own, and yield off, since many test hosts share one machine.
+// Host returns an inventory entry for this server with two slots, a work directory of its
+// own, and without yield, because many test hosts share one machine.
 func (s *SSHD) Host(name string) *hosts.Host {
 	return &hosts.Host{
 		Name: name, Addresses: []string{"127.0.0.1"}, Port: s.Port, User: s.User, Identity: s.Identity,
@@ -282,8 +281,8 @@ func (s *SSHD) Host(name string) *hosts.Host {
 // RequireEnv, set to 1, turns a missing sshd from a skipped test into a failure.
 const RequireEnv = "DCS_REQUIRE_SSHD"
 
-// StartSSHD gives a test a real OpenSSH server that ends with the test. Where
-// none is installed the test is skipped loudly, or fails when RequireEnv is 1.
+// StartSSHD starts a real OpenSSH server that ends with the test. If none is installed, the
+// test is skipped with LeaveOut, or fails if RequireEnv is 1.
 func StartSSHD(t testing.TB, opts Options) *SSHD {
 	t.Helper()
 	s, err := NewSSHD(t.TempDir(), opts)
@@ -356,8 +355,8 @@ func readProc(pid int) (proc, bool) {
 	return proc{pid: pid, parent: parent, name: string(b[open+1 : end])}, err == nil
 }
 
-// killTree ends a server with everything below it and waits for the server.
-// The listener is stopped first, so that nothing new appears in the meantime.
+// killTree kills a server with all its descendants and waits for the server. It stops them
+// first, so that they start no further processes.
 func killTree(p *process) {
 	syscall.Kill(p.pid, syscall.SIGSTOP)
 	for range 100 {
@@ -368,7 +367,7 @@ func killTree(p *process) {
 		for _, c := range list {
 			syscall.Kill(c.pid, syscall.SIGSTOP)
 		}
-		// Leaves first: a child whose parent is dead is nobody's descendant.
+		// Leaves first, because a child whose parent is dead is no longer a descendant.
 		for i := len(list) - 1; i >= 0; i-- {
 			syscall.Kill(list[i].pid, syscall.SIGKILL)
 		}
@@ -377,9 +376,8 @@ func killTree(p *process) {
 	<-p.gone
 }
 
-// LeaveOut skips a test and says so where it is seen: `go test ./...` hides what
-// a passing package prints, so the line goes to the standard error of the go
-// command itself, once a package and reason.
+// LeaveOut skips a test. `go test ./...` hides the output of a passing package, so it prints
+// the reason on the standard error of the go command itself, once per package and reason.
 func LeaveOut(t testing.TB, format string, args ...any) {
 	t.Helper()
 	text := "LEFT OUT, NOT TESTED: " + fmt.Sprintf(format, args...)

@@ -22,8 +22,8 @@ func keygen(args ...string) error {
 	return nil
 }
 
-// cleanEnv is the little that sshd and its tools need; no test depends on the
-// variables of the one who runs it.
+// cleanEnv returns the environment of sshd and its tools. It does not depend on the variables
+// of whoever runs the tests.
 func cleanEnv() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent", "LC_ALL=C"}
 }
@@ -43,7 +43,7 @@ func Sign(ca, path string, host bool, names ...string) error {
 	return keygen(append(args, path+".pub")...)
 }
 
-// hostKeys are the files of the server's private keys.
+// hostKeys returns the files of the server's private keys.
 func (s *SSHD) hostKeys() []string {
 	kinds := []string{"ed25519"}
 	if s.opts.RSA {
@@ -58,13 +58,13 @@ func (s *SSHD) hostKeys() []string {
 	return kinds
 }
 
-// HostKey is the file of the server's ed25519 key; its public half is in .pub.
+// HostKey returns the file of the server's ed25519 key. The public key is in .pub.
 func (s *SSHD) HostKey() string { return filepath.Join(s.Dir, "host_ed25519") }
 
-// HostCA is the file of the key that signed the host keys (Options.HostCA).
+// HostCA returns the file of the key that signed the host keys (Options.HostCA).
 func (s *SSHD) HostCA() string { return filepath.Join(s.Dir, "host_ca") }
 
-// UserCA is the file of a key whose certificates the server accepts for its user.
+// UserCA returns the file of a key whose certificates the server accepts for its user.
 func (s *SSHD) UserCA() string { return filepath.Join(s.Dir, "user_ca") }
 
 func (s *SSHD) writeKeys() error {
@@ -99,7 +99,7 @@ func (s *SSHD) writeKeys() error {
 	return NewKey(s.Identity, "ed25519", s.opts.Passphrase)
 }
 
-// writeFiles writes what depends on the port.
+// writeFiles writes the files that depend on the port.
 func (s *SSHD) writeFiles() error {
 	wrapper, err := s.writeShell()
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *SSHD) writeFiles() error {
 	var c strings.Builder
 	put := func(format string, a ...any) { fmt.Fprintf(&c, format+"\n", a...) }
 	for _, l := range s.opts.Config {
-		put("%s", l) // first: sshd takes the first value of each word
+		put("%s", l) // first, because sshd uses the first value of each option
 	}
 	put("ListenAddress 127.0.0.1:%d", s.Port)
 	for _, k := range s.hostKeys() {
@@ -148,30 +148,21 @@ func (s *SSHD) writeFiles() error {
 	return s.noPenalties(config)
 }
 
-// noPenalties turns off what OpenSSH 9.8 and later do to a source of failed
-// logins: the tests' failures all come from one address. Older servers do not
-// know the word.
+// noPenalties switches off the penalties of OpenSSH 9.8 and later for failed logins, because
+// all failures of the tests come from one address. Older servers do not know the option.
 func (s *SSHD) noPenalties(config string) error {
 	cmd := exec.Command(s.sshd, "-t", "-f", config, "-o", "PerSourcePenalties=no")
 	cmd.Env = cleanEnv()
 	if out, _ := cmd.CombinedOutput(); strings.Contains(string(out), "Bad configuration option") {
 		return nil
 	}
-	f, err := os.OpenFile(config, os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("hosttest: %w", err)
-	}
-	if _, err := f.WriteString("PerSourcePenalties no\n"); err != nil {
-		f.Close()
-		return fmt.Errorf("hosttest: %w", err)
-	}
-	return f.Close()
+	return appendFile(config, "PerSourcePenalties no\n")
 }
 
-// AuthorizedKeys is the file of the keys that may log in.
+// AuthorizedKeys returns the file of the keys that may log in.
 func (s *SSHD) AuthorizedKeys() string { return filepath.Join(s.Dir, "authorized_keys") }
 
-// announce tells the client's files of this server.
+// announce adds this server to the client's files.
 func (s *SSHD) announce() error {
 	keys := s.hostKeys()
 	mark := ""
@@ -215,14 +206,14 @@ func appendFile(name, text string) error {
 	return f.Close()
 }
 
-// Home is the home directory that commands see: an empty one, with rc files of
-// ours where they are wanted. The rc files of whoever runs the tests would cost
-// time, print things, and leave locks behind when a test kills them.
+// Home returns the home directory of commands. It has no rc files but those for Options.Noise:
+// those of whoever runs the tests would cost time, print text, and leave locks behind when a
+// test kills them.
 func (s *SSHD) Home() string { return filepath.Join(s.Dir, "home") }
 
-// writeShell makes Home, and the program that stands for the login shell, "" when
-// the user's own is wanted. sshd runs that program in the place of every command,
-// with the command in SSH_ORIGINAL_COMMAND; it runs the shell as sshd would have.
+// writeShell creates Home, and the program that replaces the login shell, "" for the user's
+// own. sshd runs that program instead of every command, which is in SSH_ORIGINAL_COMMAND. It
+// runs the shell as sshd would.
 func (s *SSHD) writeShell() (string, error) {
 	if err := os.MkdirAll(s.Home(), 0o700); err != nil {
 		return "", fmt.Errorf("hosttest: %w", err)

@@ -9,9 +9,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// Worker is the connection to a host that needs no machine: all of a hosts.Worker but
-// Send, which is for the test that embeds it. It beats every three seconds until it is
-// cut. Say and Cut may be called from any goroutine.
+// Worker is a hosts.Worker without a machine. The test that embeds it adds Send. It reports a
+// heartbeat every 3 s until Cut. Say and Cut are safe for concurrent use.
 type Worker struct {
 	hello    hosts.Hello
 	latency  time.Duration
@@ -25,8 +24,8 @@ type Worker struct {
 	err     error
 }
 
-// NewWorker connects to a host that greets so. latency is what a heartbeat takes;
-// progress what jobs say in a heartbeat, nil for nothing.
+// NewWorker returns a connected Worker. latency is the duration of KeepAlive. progress
+// returns the Progress of a heartbeat; nil: none.
 func NewWorker(hello hosts.Hello, latency time.Duration, progress func() map[string]string) *Worker {
 	w := &Worker{hello: hello, latency: latency, progress: progress, start: time.Now(),
 		gone: make(chan struct{}), reports: make(chan hosts.Message, 256)}
@@ -51,7 +50,7 @@ func (w *Worker) beat() {
 	}
 }
 
-// Say reports something, unless the connection is cut.
+// Say reports a message unless the connection is cut.
 func (w *Worker) Say(m hosts.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +59,7 @@ func (w *Worker) Say(m hosts.Message) {
 	}
 }
 
-// Cut ends the connection, with an error or with none. Only the first time counts.
+// Cut ends the connection. Err returns err, which may be nil. Only the first call counts.
 func (w *Worker) Cut(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,16 +73,16 @@ func (w *Worker) Cut(err error) {
 // Gone is closed when the connection is cut.
 func (w *Worker) Gone() <-chan struct{} { return w.gone }
 
-// Hello is what the host greeted with.
+// Hello returns a copy of the hello.
 func (w *Worker) Hello() *hosts.Hello {
 	hello := w.hello
 	return &hello
 }
 
-// Reports delivers what the host says.
+// Reports delivers the messages of Say and the heartbeats.
 func (w *Worker) Reports() <-chan hosts.Message { return w.reports }
 
-// KeepAlive takes the connection's latency.
+// KeepAlive waits for the connection's latency.
 func (w *Worker) KeepAlive(context.Context) error {
 	if w.latency > 0 {
 		select {
