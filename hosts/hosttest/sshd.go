@@ -35,12 +35,12 @@ type Options struct {
 
 	RSA, ECDSA  bool     // further host keys; ed25519 is always there
 	HostCA      bool     // host keys get certificates; known_hosts holds only the @cert-authority line
-	Passphrase  string   // of the client's key; "" leaves it in clear
-	MaxStartups string   // sshd's word, "" its default (10:30:100)
-	Config      []string // further lines of sshd_config; they win over ours
+	Passphrase  string   // of the client's key; "": none
+	MaxStartups string   // of sshd_config; "": the default (10:30:100)
+	Config      []string // further lines of sshd_config, which override ours
 
-	// With makes this server share the other's client key, known_hosts and ssh
-	// configuration file, as the hosts of one lab do.
+	// With is another server whose client key, known_hosts and ssh configuration file are
+	// used, as by the hosts of one lab.
 	With *SSHD
 }
 
