@@ -43,7 +43,7 @@ func (c *Core) meanFor(id jobs.ID) (float64, bool) {
 // mark is filled up to it. It never gets more than its part of the remaining queue, so that the
 // end of the queue is spread evenly (guided self-scheduling).
 func (c *Core) fillBuffers() {
-	if c.queue.ready == 0 || c.copiesWait() || c.nearHalt() || c.cfg.Delay > 0 || c.cfg.MaxSlots > 0 && len(c.hosts) > 1 && c.slotsLimited() {
+	if c.queue.ready == 0 || c.copiesWait() || c.nearHalt() || c.cfg.Delay > 0 || len(c.hosts) > 1 && c.slotLimitBinds() {
 		return
 	}
 	slots, ahead := 0, 0
@@ -124,16 +124,6 @@ func (l *candidates) take(i int) {
 	n := len(*l) - 1
 	(*l)[i] = (*l)[n]
 	*l = (*l)[:n]
-}
-
-// slotsLimited reports whether --max-slots is less than the slots of the hosts. Buffered jobs
-// could then start on too many hosts at once.
-func (c *Core) slotsLimited() bool {
-	n := 0
-	for _, h := range c.hosts {
-		n += h.limit
-	}
-	return n > c.cfg.MaxSlots
 }
 
 // balanceWait is how long a job stays in a buffer before it may be moved: most start sooner.

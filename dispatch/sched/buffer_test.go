@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,5 +145,26 @@ func TestBalance(t *testing.T) {
 	want(t, "moved", on(o, "b"), "5.2")
 	if s.job(5).Failures != 0 || s.job(5).Attempts[0].State != jobs.AttemptSuperseded {
 		t.Errorf("the move is charged: %+v", s.job(5))
+	}
+}
+
+// TestBufferedJobsDoNotUseUpMaxSlots: with --max-slots above the slots of all hosts, what is
+// buffered on one host leaves the slots of another one usable. If the limit may be reached,
+// nothing is buffered.
+func TestBufferedJobsDoNotUseUpMaxSlots(t *testing.T) {
+	for _, c := range []struct {
+		limit, buffered int
+		launched        string
+	}{{6, 12, "17.1 18.1"}, {5, 0, "5.1"}} {
+		s := newStage(t, Config{MaxSlots: c.limit}, box("a", 4), box("b", 2))
+		s.up("a")
+		s.plain(100)
+		s.ended("a", "1.1", s.quick())
+		if n := s.c.hosts[0].buffered(); s.c.hosts[0].occupied-4 != c.buffered {
+			t.Errorf("--max-slots %d: %d jobs are not started on a, want %d ahead", c.limit, n, c.buffered)
+		}
+		if got := strings.Fields(on(s.up("b"), "b")); len(got) < len(strings.Fields(c.launched)) {
+			t.Errorf("--max-slots %d: b gets %v", c.limit, got)
+		}
 	}
 }

@@ -180,6 +180,7 @@ func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 		*l = etaCache{at: now.Mono, known: true}
 		if known {
 			e, s, ok := w.forecast()
+			e = max(e, c.poolTime(now))
 			l.eta, l.spread, l.ok = seconds(e), seconds(max(s, w.minSpread(e))), ok
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -220,5 +221,22 @@ func BenchmarkETA(b *testing.B) {
 	}
 	for b.Loop() {
 		w.forecast()
+	}
+}
+
+// TestETAOfLimitedJobs: the forecast includes that tokens and --queue-slots let fewer jobs run
+// at a time than there are slots (T7).
+func TestETAOfLimitedJobs(t *testing.T) {
+	for _, o := range []*jobs.Options{{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, {QueueSlots: 1}} {
+		s := newStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, box("a", 10))
+		s.up("a")
+		s.submit(true, slices.Repeat([]*jobs.Options{o}, 30)...)
+		for i := range 10 {
+			s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
+		}
+		s.at += etaInterval
+		if eta, _, ok := s.c.ETA(s.now()); !ok || eta < 150*time.Second || eta > 250*time.Second {
+			t.Errorf("%+v: the forecast is %s, %v, want about 200 s", o, eta, ok)
+		}
 	}
 }

@@ -83,7 +83,7 @@ func (c *Core) closed() bool {
 
 // hasFreeSlot reports whether any slot is free. Most Steps end here.
 func (c *Core) hasFreeSlot() bool {
-	if c.slots.limit >= 0 && c.slots.used >= c.slots.limit || c.delayed() {
+	if c.slots.used >= c.slots.limit && c.slotLimitBinds() || c.delayed() {
 		return false
 	}
 	for _, h := range c.hosts {

@@ -16,6 +16,9 @@ type pool struct {
 	limit int    // -1: there is no limit
 	used  int    // by open attempts
 	kept  int    // for a job of Core.keeper
+
+	planned int     // only in slotsNeeded: for jobs that new instances are to run
+	work    float64 // only in ETA: seconds of use by the work that is left
 }
 
 // pools are what all jobs together use a limited amount of.
@@ -54,6 +57,23 @@ func (c *Core) setTokens(e SetTokens) {
 	c.queue.capacityChanged()
 }
 
+// slotLimitBinds reports whether the hosts may have more slots together than --max-slots allows.
+// If not, the limit holds by itself, and buffered jobs need not be counted. If so, nothing is
+// buffered on several hosts, because it could start in too many places at once.
+func (c *Core) slotLimitBinds() bool {
+	if c.slots.limit < 0 {
+		return false
+	}
+	n := 0
+	for _, h := range c.everyHost() {
+		slots := h.maxSlots()
+		if n += slots; slots == 0 || n > c.slots.limit {
+			return true // 0: not known
+		}
+	}
+	return false
+}
+
 // draws returns the pools that a job uses, and how much of each.
 func (c *Core) draws(s *jobs.Spec) func(yield func(*pool, int) bool) {
 	return func(yield func(*pool, int) bool) {
@@ -80,7 +100,7 @@ func (c *Core) usePools(f *inFlight, sign int) {
 // needs. It returns nil if there is none.
 func (c *Core) lacks(cl *class) (*pool, int) {
 	for p, n := range c.draws(cl.spec) {
-		if p.limit < 0 {
+		if p.limit < 0 || p == &c.slots && !c.slotLimitBinds() {
 			continue
 		}
 		left := p.limit - p.used
@@ -106,14 +126,26 @@ func (c *Core) limited(s *jobs.Spec) bool {
 	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.limit >= 0
 }
 
-// withinPools returns how many ready jobs of the class the pools would allow to run beside those
-// that run.
-func (c *Core) withinPools(cl *class) int {
+// partialPools returns all pools but that of the slots of the run.
+func (c *Core) partialPools() []*pool {
+	list := slices.Clone(c.tokens)
+	for _, st := range c.queues {
+		list = append(list, &st.slotPool)
+	}
+	return list
+}
+
+// planWithinPools returns how many ready jobs of the class the pools would allow to run, beside
+// those that run and those planned before.
+func (c *Core) planWithinPools(cl *class) int {
 	n := cl.n
 	for p, each := range c.draws(cl.spec) {
 		if p.limit >= 0 && p != &c.slots {
-			n = min(n, max(0, p.limit-p.used)/each)
+			n = min(n, max(0, p.limit-p.used-p.planned)/each)
 		}
+	}
+	for p, each := range c.draws(cl.spec) {
+		p.planned += n * each
 	}
 	return n
 }
@@ -166,4 +198,41 @@ func (c *Core) canKeep(cl *class) bool {
 	return c.exceedsPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
 		return h.limitFor(cl) >= cl.key.slots && c.canRunOn(h, cl, cl.picky(c))
 	})
+}
+
+// poolTime returns the least time that the work that is left needs because of tokens and
+// --queue-slots, in seconds. It uses the distributions that remainingWork has computed.
+func (c *Core) poolTime(now Time) float64 {
+	for _, p := range c.partialPools() {
+		p.work = 0
+	}
+	for _, h := range c.everyHost() {
+		for f := h.head; f != nil; f = f.next {
+			if f.killed || f.hasOutcome {
+				continue
+			}
+			left := f.stats.dist.mean
+			if f.started {
+				left = f.stats.dist.expectedRemaining(f.age(now.Mono).Seconds())
+			}
+			for p, n := range c.draws(f.spec) {
+				p.work += left * float64(n)
+			}
+		}
+	}
+	for _, cl := range c.queue.list {
+		if c.drain != "" {
+			break
+		}
+		for p, n := range c.draws(cl.spec) {
+			p.work += cl.stats.dist.mean * float64(n*cl.n)
+		}
+	}
+	longest := 0.0
+	for _, p := range c.partialPools() {
+		if p.limit > 0 {
+			longest = max(longest, p.work/float64(p.limit))
+		}
+	}
+	return longest
 }

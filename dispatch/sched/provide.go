@@ -265,11 +265,17 @@ func (c *Core) slotsNeeded(p *provider) int {
 			free += float64(in.p.slots) * max(0, horizon-max(0, in.p.startup-(c.now.Mono-in.since)).Seconds())
 		}
 	}
+	c.slots.planned = 0
+	for _, p := range c.partialPools() {
+		p.planned = 0
+	}
 	stranded, waiting, work := 0, 0, 0.0
 	for _, cl := range c.queue.list {
-		slots := c.withinPools(cl) * cl.key.slots
+		if !p.couldRun(cl) {
+			continue
+		}
+		slots := c.planWithinPools(cl) * cl.key.slots
 		switch {
-		case !p.couldRun(cl):
 		case !c.canRunNow(cl):
 			stranded += slots
 		default:
