@@ -12,52 +12,49 @@ import (
 	"dcs-tui/jobs"
 )
 
-// agent is the goroutine that owns one host's link: it connects when told to,
-// passes commands on, turns what the helper reports into events, and sends the
-// pings that extend the host's lease. It decides nothing.
+// agent is the goroutine that owns one host's link. It connects when told to, passes
+// commands on, turns host reports into events, and sends the pings that extend the host's
+// lease. It decides nothing.
 type agent struct {
-	d      *Dispatcher
-	name   string
-	host   atomic.Pointer[hosts.Host] // by which it connects
-	mail   chan any                   // commands and requests; bounded, the engine never waits for it
-	ctx    context.Context
-	cancel context.CancelFunc
-	hello  atomic.Pointer[hosts.Hello] // the newest; read by the engine
-	choked chan struct{}               // room for one: an order was dropped
-	// uptime is the host's clock as of the newest heartbeat that the core has
-	// taken note of while it held the host for linked; written by the engine. Leases
-	// are counted from it and from nothing later, so that the core, which knows when
-	// it saw that sign, also knows when they have run out.
+	d        *Dispatcher
+	name     string
+	host     atomic.Pointer[hosts.Host] // by which it connects
+	commands chan any                   // bounded: the engine never waits for it
+	overflow chan struct{}              // has room for one: a command did not fit
+	ctx      context.Context
+	cancel   context.CancelFunc          // ends the agent at once
+	hello    atomic.Pointer[hosts.Hello] // the newest; read by the engine
+	// uptime is the host's clock, in nanoseconds, as of the newest heartbeat that the core has
+	// handled while it considered the host linked. The engine writes it. Leases are counted
+	// from it and from nothing later, so the core knows when they have run out.
 	uptime atomic.Int64
 	delay  atomic.Int64 // the newest round trip over the link, ns; 0: not measured
 
-	disconnects int // Disconnects given to it; of the engine's goroutine
+	disconnects int // Disconnects given to it; owned by the engine goroutine
 
-	pieces   chan piece    // for Wants of the host
-	brought  chan *bring   // what it returns is here, or will not be
-	transfer transfer      // what is being brought from it
-	texts    sync.Map      // manifests of which the beginning was asked for, by attempt
-	reading  chan struct{} // a token for each read that is under way
+	pieces    chan piece    // answers to Wants of the host
+	fetched   chan *fetch   // fetches that have ended
+	transfer  transfer      // what is being fetched
+	manifests sync.Map      // texts whose beginning was asked for, by attempt
+	reading   chan struct{} // holds a token for each read in flight
 
-	cutOnce sync.Once
-
-	// The fields below belong to the agent's goroutine.
-	cuts     int          // Disconnects obeyed
-	worker   hosts.Worker // nil while not connected
-	reports  <-chan hosts.Message
-	dial     context.CancelFunc // ends the connection attempt under way, nil if none
-	dialed   chan dialed
-	greeted  bool // the core has answered HostUp: withdrawals come before the first ping renews the lease
-	pings    int64
-	alive    chan alive // answer of the link's own keepalive, nil if none is under way
-	reads    map[int64]readRequest
-	readID   int64
-	serving  int // Wants that are being answered
-	version  int // of what every job gets, as the helper was last told
-	bringing map[jobs.AttemptID]*bring
-	bye      *goodbye // nil until it is time to leave
-	again    bool     // leave was taken twice: the first time the helper died over it
-	clean    bool     // nothing of the run is left on the host, or nothing was
+	// The fields below are owned by the agent's goroutine.
+	disconnected int          // Disconnects carried out
+	worker       hosts.Worker // nil while not connected
+	reports      <-chan hosts.Message
+	dial         context.CancelFunc // ends the connection attempt in flight; nil: there is none
+	dialed       chan dialed
+	greeted      bool // the core has handled HostUp: withdrawals come before the first ping renews the lease
+	pings        int64
+	alive        chan alive // answer to the link's keepalive; nil: none is in flight
+	reads        map[int64]readRequest
+	readID       int64
+	serving      int // Wants that are being answered
+	version      int // of the files that every job gets, as the helper was last told
+	fetches      map[jobs.AttemptID]*fetch
+	bye          *goodbye // nil until it is time to leave
+	again        bool     // the helper died during the first goodbye, and this is the second
+	clean        bool     // the host has nothing of the run any more, or never had
 }
 
 // dialed is the outcome of a connection attempt.
@@ -73,46 +70,38 @@ type alive struct {
 	took time.Duration
 }
 
-// goodbye tells the agent to take leave of its host and end. With end the host
-// is cleaned of what jobs left behind; one that was used is looked for once more
-// if it is not connected.
+// goodbye tells the agent to leave its host and end. With end, the host ends what jobs left
+// behind. With used, an agent that is not connected connects once more for that.
 type goodbye struct{ end, used bool }
 
 const (
-	pingEvery      = 3 * time.Second
-	keepAliveEvery = 15 * time.Second
-	mailbox        = 1024
+	pingInterval      = 3 * time.Second
+	keepAliveInterval = 15 * time.Second
+	maxCommands       = 1024 // that wait for an agent
 )
 
 func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &agent{
-		d: d, name: h.Name, mail: make(chan any, mailbox), ctx: ctx, cancel: cancel,
-		choked: make(chan struct{}, 1), reads: map[int64]readRequest{}, reading: make(chan struct{}, maxHostReads),
-		pieces: make(chan piece), brought: make(chan *bring), bringing: map[jobs.AttemptID]*bring{},
+		d: d, name: h.Name, commands: make(chan any, maxCommands), overflow: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		reads: map[int64]readRequest{}, reading: make(chan struct{}, maxHostReads),
+		pieces: make(chan piece), fetched: make(chan *fetch), fetches: map[jobs.AttemptID]*fetch{},
 	}
 	a.host.Store(h)
 	return a
 }
 
-// give hands over an order without ever waiting. An agent whose mailbox is full
-// cannot keep up with its host: false, and its link is cut; what was lost on the
-// way is found out by probing when the host is back.
-func (a *agent) give(o any) bool {
+// enqueue hands a command to the agent without waiting. It returns false if too many wait:
+// the agent then cuts its link, and probing finds out what was lost.
+func (a *agent) enqueue(command any) bool {
 	select {
-	case a.mail <- o:
+	case a.commands <- command:
 		return true
 	default:
-		select {
-		case a.choked <- struct{}{}:
-		default:
-		}
+		signal(a.overflow)
 		return false
 	}
 }
-
-// cut ends the agent at once.
-func (a *agent) cut() { a.cutOnce.Do(a.cancel) }
 
 // filesDir returns the directory that holds the attempts of this host: the run
 // directory, or "host:dir" when the host does not share it.
@@ -128,21 +117,21 @@ func (a *agent) filesDir(runDir string) string {
 }
 
 func (a *agent) run() {
-	ping := time.NewTicker(pingEvery)
-	keep := time.NewTicker(keepAliveEvery)
+	ping := time.NewTicker(pingInterval)
+	keep := time.NewTicker(keepAliveInterval)
 	defer func() {
 		ping.Stop()
 		keep.Stop()
 		a.hangUp()
-		a.cut()
-		a.d.inputs <- input{call: func(e *engine) { e.left(a, a.clean) }} // the engine reads until all have gone
+		a.cancel()
+		a.d.inputs <- input{call: func(e *engine) { e.agentEnded(a, a.clean) }} // the engine reads until all agents have ended
 	}()
 	for {
 		select {
 		case <-a.ctx.Done():
 			return
-		case o := <-a.mail:
-			a.obey(o)
+		case c := <-a.commands:
+			a.handle(c)
 		case r := <-a.dialed:
 			a.connected(r)
 		case m, ok := <-a.reports:
@@ -150,17 +139,17 @@ func (a *agent) run() {
 				a.ended(a.worker.Err())
 				break
 			}
-			a.report(m)
+			a.handleReport(m)
 		case p := <-a.pieces:
 			a.serving--
 			if p.to == a.worker {
-				a.say(p.msg)
+				a.sendHost(p.msg)
 			}
-		case b := <-a.brought:
-			a.returned(b)
-		case <-a.choked:
+		case f := <-a.fetched:
+			a.fetchDone(f)
+		case <-a.overflow:
 			a.down(&hosts.Error{Host: a.name, Class: hosts.Broken,
-				Err: fmt.Errorf("it does not accept commands: more than %d are waiting", mailbox)})
+				Err: fmt.Errorf("it does not accept commands: more than %d are waiting", maxCommands)})
 		case <-ping.C:
 			if a.greeted {
 				a.ping()
@@ -183,43 +172,43 @@ func (a *agent) run() {
 	}
 }
 
-// obey carries out one order.
-func (a *agent) obey(o any) {
-	switch o := o.(type) {
+// handle carries out a command.
+func (a *agent) handle(command any) {
+	switch o := command.(type) {
 	case sched.Connect:
 		if a.bye == nil {
 			a.connect()
 		}
 	case sched.Disconnect:
-		a.cuts++
+		a.disconnected++
 		a.hangUp()
 	case sched.Launch:
 		for _, m := range a.launches(o) {
-			a.say(m)
+			a.sendHost(m)
 		}
 	case sched.SetLimit:
-		a.say(&hosts.Limit{Slots: o.Slots})
+		a.sendHost(&hosts.Limit{Slots: o.Slots})
 		if !a.greeted {
 			a.greeted = true
 			a.ping()
 		}
 	case sched.SetShare:
-		a.say(&o.Share)
+		a.sendHost(&o.Share)
 	case sched.Withdraw:
-		a.say(&hosts.Withdraw{Epoch: a.epoch(), Attempts: o.Attempts})
+		a.sendHost(&hosts.Withdraw{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.Kill:
-		a.endBringing(o.Attempts)
-		a.say(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Why: o.Why})
+		a.cancelFetches(o.Attempts)
+		a.sendHost(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Why: o.Why})
 	case sched.Warn:
-		a.say(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Warn: true})
+		a.sendHost(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Warn: true})
 	case sched.Probe:
-		a.say(&hosts.Probe{Epoch: a.epoch(), Attempts: o.Attempts})
+		a.sendHost(&hosts.Probe{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.List:
-		a.say(&hosts.List{Epoch: a.epoch(), Jobs: o.Jobs})
+		a.sendHost(&hosts.List{Epoch: a.epoch(), Jobs: o.Jobs})
 	case sched.Look:
-		a.say(&hosts.Look{Host: o.Host, Attempts: o.Attempts})
+		a.sendHost(&hosts.Look{Host: o.Host, Attempts: o.Attempts})
 	case hosts.Returned:
-		a.say(&o)
+		a.sendHost(&o)
 	case readRequest:
 		a.read(o)
 	case goodbye:
@@ -227,15 +216,15 @@ func (a *agent) obey(o any) {
 	}
 }
 
-// clock is the host's own, as the core knows it.
+// clock returns the host's own clock, as the core knows it.
 func (a *agent) clock() time.Duration { return time.Duration(a.uptime.Load()) }
 
 func (a *agent) epoch() int { return a.d.cfg.Open.Epoch }
 
-// say sends a message. An error means that the link is down; its end arrives on
-// reports, with the reason. What could not be sent on a link that stays up is
-// said: the core finds out by probing.
-func (a *agent) say(m hosts.Message) {
+// sendHost sends a message to the helper. If the link is down, its end arrives on reports,
+// with the reason. A message that cannot be sent over a link that stays up is reported to the
+// user, and the core finds out by probing.
+func (a *agent) sendHost(m hosts.Message) {
 	if a.worker == nil {
 		return
 	}
@@ -244,20 +233,20 @@ func (a *agent) say(m hosts.Message) {
 	}
 }
 
-// ping keeps the helper alive and extends the lease to lost_after (or the
-// buffer time) after the newest heartbeat that we have had.
+// ping keeps the helper alive and extends the lease to lost_after (or the buffer time)
+// after the newest heartbeat that the core has handled.
 func (a *agent) ping() {
 	a.pings++
 	lease := a.clock()
-	if lease > 0 { // otherwise nothing is known of its clock that leases could be counted from
+	if lease > 0 { // else the host's clock is unknown
 		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault())
 	}
 	a.tellChanges()
-	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
+	a.sendHost(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
 }
 
-// keepAlive asks the link itself for a heartbeat: answered without heartbeats, a
-// helper is stuck; unanswered, the host or the link is gone.
+// keepAlive asks the link itself for an answer. If the link answers and no heartbeats come,
+// the helper is stuck. If it does not answer, the host or the link is gone.
 func (a *agent) keepAlive() {
 	if a.worker == nil || a.alive != nil {
 		return
@@ -265,7 +254,7 @@ func (a *agent) keepAlive() {
 	w, answer := a.worker, make(chan alive, 1)
 	a.alive = answer
 	go func() {
-		ctx, cancel := context.WithTimeout(a.ctx, keepAliveEvery)
+		ctx, cancel := context.WithTimeout(a.ctx, keepAliveInterval)
 		defer cancel()
 		sent := time.Now()
 		err := w.KeepAlive(ctx)
@@ -276,13 +265,15 @@ func (a *agent) keepAlive() {
 func (a *agent) notice(text string) { a.noticeOf(0, text) }
 
 func (a *agent) noticeOf(job jobs.ID, text string) {
-	a.send(input{notice: &Notice{At: time.Now(), Host: a.name, Job: job, Text: text}})
+	a.sendInput(input{notice: &Notice{At: time.Now(), Host: a.name, Job: job, Text: text}})
 }
 
-func (a *agent) tell(ev sched.Event) { a.send(input{ev: ev, from: a, cuts: a.cuts}) }
+func (a *agent) sendEvent(ev sched.Event) {
+	a.sendInput(input{ev: ev, from: a, disconnects: a.disconnected})
+}
 
-// send waits for the engine, which always reads, until the agent is cut.
-func (a *agent) send(in input) {
+// sendInput waits until the engine, which always reads, takes the input, or the agent is canceled.
+func (a *agent) sendInput(in input) {
 	select {
 	case a.d.inputs <- in:
 	case <-a.ctx.Done():

@@ -1,6 +1,9 @@
 package dispatch
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // answers are the requests whose answers are durable. Safe for concurrent use.
 type answers struct {
@@ -9,12 +12,8 @@ type answers struct {
 	more  chan struct{} // closed and replaced when there are more
 }
 
-func newAnswers(before map[string]bool) *answers {
-	a := &answers{names: make(map[string]bool, len(before)), more: make(chan struct{})}
-	for name := range before {
-		a.names[name] = true
-	}
-	return a
+func newAnswers(earlier map[string]bool) *answers {
+	return &answers{names: maps.Clone(earlier), more: make(chan struct{})}
 }
 
 func (a *answers) put(names []string) {
@@ -23,6 +22,9 @@ func (a *answers) put(names []string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.names == nil {
+		a.names = map[string]bool{}
+	}
 	for _, name := range names {
 		a.names[name] = true
 	}
@@ -30,8 +32,8 @@ func (a *answers) put(names []string) {
 	a.more = make(chan struct{})
 }
 
-// Answered reports whether the answer to a request is durable, even if an earlier
-// dispatcher gave it. more is closed when further answers are.
+// Answered reports whether the answer to a request is durable, including answers of earlier
+// dispatchers. more is closed when further answers are durable.
 func (d *Dispatcher) Answered(name string) (answered bool, more <-chan struct{}) {
 	a := d.answers
 	a.mu.Lock()
@@ -46,7 +48,7 @@ func (e *engine) durable(results []*Result, requests []string) {
 		if e.cfg.Ended != nil {
 			e.cfg.Ended(results)
 		}
-		e.letGo(results)
+		e.releaseFiles(results)
 	}
 	e.d.answers.put(requests)
 }

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// completions is the queue of results that wait for the consumer. The engine
-// puts, consumers take; it holds no result twice. It grows with what the
-// consumer leaves lying, as the table of the run does.
+// completions is the queue of results that wait for the consumer. It is not bounded. Safe for
+// concurrent use.
 type completions struct {
 	mu    sync.Mutex
 	queue []*Result

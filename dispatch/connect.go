@@ -7,7 +7,7 @@ import (
 	"dcs-tui/hosts"
 )
 
-// connect starts an attempt to reach the host; its outcome arrives on dialed.
+// connect starts an attempt to reach the host. Its outcome arrives on a.dialed.
 func (a *agent) connect() {
 	if a.worker != nil || a.dial != nil {
 		return
@@ -19,7 +19,7 @@ func (a *agent) connect() {
 	open := openFor(a.d.cfg.Open, h)
 	go func() {
 		w, err := a.d.cfg.Connector.Connect(ctx, h, open)
-		if err == nil && ctx.Err() != nil { // nobody waits for it any more
+		if err == nil && ctx.Err() != nil { // the attempt was canceled
 			w.Close()
 			err = ctx.Err()
 		}
@@ -50,7 +50,7 @@ func (a *agent) connected(r dialed) {
 	a.dial, a.dialed = nil, nil
 	if r.err != nil {
 		if a.bye == nil {
-			a.tell(sched.HostDown{Host: a.name, Err: a.saneFence(r.err)})
+			a.sendEvent(sched.HostDown{Host: a.name, Err: a.saneFence(r.err)})
 		}
 		return
 	}
@@ -63,14 +63,14 @@ func (a *agent) connected(r dialed) {
 	}
 	a.greeted = false
 	if a.bye != nil {
-		a.say(&hosts.Bye{End: a.bye.end})
+		a.sendHost(&hosts.Bye{End: a.bye.end})
 		return
 	}
-	a.tell(sched.HostUp{Host: a.name, Hello: hello, At: r.host})
+	a.sendEvent(sched.HostUp{Host: a.name, Hello: hello, At: r.host})
 	a.keepAlive()
 }
 
-// ended records that the helper has gone: as asked, or by itself.
+// ended handles that the helper has ended, as asked or by itself.
 func (a *agent) ended(err error) {
 	if a.bye == nil {
 		a.down(err)
@@ -78,21 +78,21 @@ func (a *agent) ended(err error) {
 	}
 	a.clean = a.clean || err == nil
 	a.hangUp()
-	if !a.clean && a.bye.used && !a.again { // it died while it cleaned up: once more
+	if !a.clean && a.bye.used && !a.again { // it died while it cleaned up: try once more
 		a.again = true
 		a.connect()
 	}
 }
 
-// leave takes leave of the host.
+// leave leaves the host and ends the agent.
 func (a *agent) leave(g *goodbye) {
 	a.bye = g
 	a.clean = !g.used
 	switch {
 	case a.worker != nil:
-		a.say(&hosts.Bye{End: g.end})
+		a.sendHost(&hosts.Bye{End: g.end})
 	case g.used:
-		a.connect() // or what is under way already
+		a.connect() // unless an attempt is in flight
 	case a.dial != nil:
 		a.hangUp()
 	}
@@ -101,10 +101,10 @@ func (a *agent) leave(g *goodbye) {
 // down records that the link or the helper is gone and tells the core.
 func (a *agent) down(err error) {
 	a.hangUp()
-	a.tell(sched.HostDown{Host: a.name, Err: err})
+	a.sendEvent(sched.HostDown{Host: a.name, Err: err})
 }
 
-// hangUp ends the link or the attempt to make one, without a word to the core.
+// hangUp ends the link, or the attempt to make one, without an event.
 func (a *agent) hangUp() {
 	if a.dial != nil {
 		a.dial()
@@ -122,7 +122,7 @@ func (a *agent) hangUp() {
 		a.delay.Store(0)
 	}
 	a.dropReads()
-	for _, b := range a.bringing {
+	for _, b := range a.fetches {
 		b.cancel()
 	}
 }

@@ -3,8 +3,9 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
-	"time"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
@@ -12,8 +13,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Dispatcher is a running dispatcher. Its methods may be called from any
-// goroutine; they reach the engine through its input channel.
+// Dispatcher is a running dispatcher. Its methods are safe for concurrent use. They reach the
+// engine through its input channel.
 type Dispatcher struct {
 	cfg      Config
 	inputs   chan input
@@ -22,10 +23,9 @@ type Dispatcher struct {
 	results  *completions
 	answers  *answers
 	here     *rundir.FileReader
-	returns  returns
-	signals  signals
-	start    time.Time // Time.Mono counts from here
-	last     liveView  // at the end; written by the engine before done is closed
+	returns  *returns
+	signals  Signals
+	last     liveView // at the end; written by the engine before done is closed
 
 	submit    sync.Mutex // one submitter at a time: ids follow each other
 	submitted int        // jobs handed to the core, guarded by submit
@@ -38,8 +38,8 @@ type Dispatcher struct {
 // errEnded is returned to callers that come after the dispatcher has ended.
 var errEnded = errors.New("the dispatcher has ended")
 
-// Start begins: it connects to the hosts and asks them about every open attempt
-// of the table. It returns at once.
+// Start starts a dispatcher, which connects to the hosts and asks them about every open attempt
+// of the table. It does not block.
 func Start(cfg Config) (*Dispatcher, error) {
 	d := &Dispatcher{
 		cfg:       cfg,
@@ -49,8 +49,8 @@ func Start(cfg Config) (*Dispatcher, error) {
 		results:   newCompletions(),
 		answers:   newAnswers(cfg.Table.Requests),
 		here:      rundir.NewFileReader(),
+		returns:   newReturns(),
 		signals:   newSignals(),
-		start:     time.Now(),
 		submitted: len(cfg.Table.Specs), // the core accepts what is stored
 	}
 	e := newEngine(d)
@@ -64,8 +64,8 @@ func (d *Dispatcher) Submit(specs []*jobs.Spec, last bool) error {
 	return d.SubmitNumbered(specs, last, nil)
 }
 
-// SubmitNumbered is Submit for jobs that name each other: before they are stored it calls
-// number, unless that is nil, with the number that the first of them gets.
+// SubmitNumbered is Submit for jobs that name each other. Before they are stored, it calls
+// number with the number that the first of them gets, unless number is nil.
 func (d *Dispatcher) SubmitNumbered(specs []*jobs.Spec, last bool, number func(first jobs.ID)) error {
 	d.submit.Lock()
 	defer d.submit.Unlock()
@@ -87,9 +87,9 @@ func (d *Dispatcher) SubmitNumbered(specs []*jobs.Spec, last bool, number func(f
 	return nil
 }
 
-// Next returns the next result in completion order. It waits until there is
-// one, ctx is done (ctx.Err()), or the run is over and all were taken (io.EOF).
-// Results that an earlier dispatcher had not had acknowledged come first.
+// Next returns the next result in completion order. It blocks until there is one, ctx is done
+// (ctx.Err()), or the run is over and all results were returned (io.EOF). Results that nobody
+// has acknowledged to an earlier dispatcher come first.
 func (d *Dispatcher) Next(ctx context.Context) (*Result, error) { return d.results.next(ctx) }
 
 // Ack records that the consumer has every result up to seq.
@@ -99,36 +99,33 @@ func (d *Dispatcher) Ack(seq int64) { d.send(input{ev: sched.Acked{Seq: seq}}) }
 func (d *Dispatcher) Epoch() int { return d.cfg.Open.Epoch }
 
 // Do hands an event to the core: a Request, or what the program itself decides.
-func (d *Dispatcher) Do(ev sched.Event) {
-	d.send(input{ev: ev})
-}
+func (d *Dispatcher) Do(ev sched.Event) { d.send(input{ev: ev}) }
 
-// SetHosts gives the complete set of hosts that the run is to use from now on; see
-// sched.SetHosts. It returns when the core has it, and the error of ctx or that the
-// dispatcher has ended. The hosts must not be changed afterwards.
+// SetHosts sets all hosts that the run is to use from now on; see sched.SetHosts. It blocks
+// until the core has them. The error is that of ctx, or reports that the dispatcher has ended.
+// The hosts must not be changed afterwards.
 func (d *Dispatcher) SetHosts(ctx context.Context, list []*hosts.Host) error {
-	return d.within(ctx, func(e *engine) { e.step(sched.SetHosts{Hosts: list}) })
+	return d.call(ctx, func(e *engine) { e.step(sched.SetHosts{Hosts: list}) })
 }
 
-// Snapshot returns a picture of the run as it is now, nil after the end.
+// Snapshot returns the state of the run now, nil after the end.
 func (d *Dispatcher) Snapshot() *Snapshot {
-	var s *Snapshot
-	d.call(func(e *engine) { s = e.snapshot() })
+	s, _ := query(context.Background(), d, (*engine).snapshot)
 	return s
 }
 
 // Finished is closed when the core has finished; results may remain to be taken.
 func (d *Dispatcher) Finished() <-chan struct{} { return d.finished }
 
-// Close ends the dispatcher after it has finished (or stops it: running jobs go
-// on), takes leave of the hosts, and returns how the run ended.
+// Close ends the dispatcher, leaves the hosts, and returns how the run ended. If the run has not
+// finished, Close stops it, and running jobs continue.
 func (d *Dispatcher) Close() (sched.Finish, error) {
 	d.closeOnce.Do(func() { d.send(input{call: (*engine).leave}) })
 	<-d.done
 	return d.finish, d.finishErr
 }
 
-// send hands an input to the engine; false means that it has ended.
+// send hands an input to the engine. It returns false if the engine has ended.
 func (d *Dispatcher) send(in input) bool {
 	select {
 	case <-d.done:
@@ -143,17 +140,12 @@ func (d *Dispatcher) send(in input) bool {
 	}
 }
 
-// call runs f in the engine's goroutine and waits for it; false means that the
-// engine has ended and f has not run.
-func (d *Dispatcher) call(f func(*engine)) bool { return d.within(context.Background(), f) == nil }
-
 // Ended is closed when the dispatcher has ended: nothing can be asked of it any more.
 func (d *Dispatcher) Ended() <-chan struct{} { return d.done }
 
-// within runs f in the engine's goroutine and waits for it. It returns errEnded if the
-// engine has ended and f has not run, and the error of ctx if that ends first: f may
-// still run later.
-func (d *Dispatcher) within(ctx context.Context, f func(*engine)) error {
+// call runs f in the engine's goroutine and waits for it. It returns errEnded if the engine has
+// ended and f has not run, and the error of ctx if that ends first: f may still run later.
+func (d *Dispatcher) call(ctx context.Context, f func(*engine)) error {
 	ran := make(chan struct{})
 	in := input{call: func(e *engine) { f(e); close(ran) }}
 	select {
@@ -180,5 +172,29 @@ func (d *Dispatcher) within(ctx context.Context, f func(*engine)) error {
 		default:
 			return errEnded
 		}
+	}
+}
+
+// query returns the result of f, which runs in the engine's goroutine, changes nothing, and
+// takes no more than about a millisecond. The errors are those of call. A panic of f is raised
+// in the caller: whoever only looks must not end the run.
+func query[T any](ctx context.Context, d *Dispatcher, f func(*engine) T) (T, error) {
+	var none T
+	answer, fault := make(chan T, 1), make(chan string, 1)
+	if err := d.call(ctx, func(e *engine) {
+		defer func() {
+			if p := recover(); p != nil {
+				fault <- fmt.Sprintf("%v (in the engine)\n%s", p, debug.Stack())
+			}
+		}()
+		answer <- f(e)
+	}); err != nil {
+		return none, err
+	}
+	select {
+	case p := <-fault:
+		panic(p)
+	case a := <-answer:
+		return a, nil
 	}
 }

@@ -89,7 +89,7 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 				t.Errorf("job %d in place %d", j.Attempt.Job, n)
 			}
 		}
-		if size > launchBytes {
+		if size > maxLaunchBytes {
 			t.Errorf("a message of %d bytes", size)
 		}
 	}
@@ -98,7 +98,7 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 	}
 }
 
-// A host's words are brought into bounds before the core sees them (promise 5).
+// A host's words are fetched into bounds before the core sees them (promise 5).
 func TestInsaneNumbersAreBounded(t *testing.T) {
 	b := &hosts.Beat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -5, DiskFree: -7, Running: -2}
 	saneBeat(b)
@@ -134,7 +134,7 @@ func TestLeaseFollowsTheCore(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		var a *agent
 		block, entered := make(chan struct{}), make(chan struct{})
-		go r.d.call(func(e *engine) { a = e.agents["a"]; close(entered); <-block }) // a disk that hangs
+		go r.d.call(t.Context(), func(e *engine) { a = e.agents["a"]; close(entered); <-block }) // a disk that hangs
 		<-entered
 		before := a.clock()
 		time.Sleep(time.Minute)

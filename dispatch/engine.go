@@ -11,47 +11,50 @@ import (
 	"dcs-tui/jobs"
 )
 
-// input is one thing for the engine: an event for the core, a notice to write
-// down, or something to do in the engine's own goroutine.
+// input is one thing for the engine: an event for the core, a notice to record, or a
+// function to call in the engine's goroutine.
 type input struct {
-	ev     sched.Event
-	from   *agent // whose ev is; nil: of nobody
-	cuts   int    // Disconnects that it had obeyed
-	notice *Notice
-	call   func(*engine)
+	ev          sched.Event
+	from        *agent // that sends ev; nil: no agent does
+	disconnects int    // that the agent had carried out
+	notice      *Notice
+	call        func(*engine)
 }
 
-// engine is the goroutine that owns the core. Every field is its alone.
+// engine is the goroutine that owns the core, and all of these fields.
 type engine struct {
-	d      *Dispatcher
-	cfg    *Config
-	core   *sched.Core
-	loop   *commit.Loop
-	agents map[string]*agent
-	mount  mount // looks at the shared directory from here
-	start  time.Time
-	rate   rate
-	past   past
-	ahead  map[string]time.Duration // by host: what its clock is ahead of ours, as it came up
+	d       *Dispatcher
+	cfg     *Config
+	core    *sched.Core
+	loop    *commit.Loop
+	writer  writer
+	agents  map[string]*agent
+	start   time.Time     // Time.Mono counts from here
+	looking chan struct{} // holds a token while the shared directory is being read
+	rate    rate
+	history history
+	ahead   map[string]time.Duration // by host: how far its clock was ahead of ours when it came up
 
 	reports []sched.Event // of attempts, for the next step of the core
 
-	shown    []*Result // results whose records wait to be written
-	showing  []*Result // results whose records are with the journal
-	answers  []string  // requests whose answers wait to be written
-	answered []string  // requests whose answers are with the journal
-	writer   writer
-	keeping  time.Time // since when the owner file and the fence are being looked after; zero: they are not
+	shown    []*Result // results whose records are not with the journal yet
+	showing  []*Result // results whose records are being written
+	answers  []string  // requests whose answers are not with the journal yet
+	answered []string  // requests whose answers are being written
+
 	finish   *sched.Finish
-	more     bool // Submit.Last has not been seen
-	fencedBy int
-	retries  int       // for snapshot
-	missed   int       // consecutive checks that found the run directory deleted
-	deleted  bool      // the run directory is reported as deleted
-	beatAt   time.Time // last beat of the owner file
-	ownedAt  time.Time // when the run was last seen to be ours
+	more     bool // Submit.Last has not come
+	fencedBy int  // epoch of the dispatcher that has taken the run over; 0: none
+	retries  int  // for snapshot
+
+	checkingSince time.Time // of the check of run directory and fence in flight; zero: there is none
+	beatAt        time.Time // of the last heartbeat in the owner file
+	ownedAt       time.Time // when the run was last known to be ours
+	missed        int       // consecutive checks that found the run directory deleted
+	deleted       bool      // the run directory is reported as deleted
+
 	leaving  bool
-	deadline time.Time // when leaving: wait for the hosts no longer than this
+	deadline time.Time // when leaving: the hosts get no longer than this
 	gone     int       // agents that have ended
 	parting  int       // agents of hosts that have left the run, which have not ended yet
 	unclean  []string  // hosts that could not be left clean
@@ -61,28 +64,27 @@ type engine struct {
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
-	e := &engine{d: d, cfg: &d.cfg, start: d.start, ownedAt: time.Now(), agents: map[string]*agent{}, ahead: map[string]time.Duration{}, more: true}
+	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), looking: make(chan struct{}, 1), agents: map[string]*agent{}, ahead: map[string]time.Duration{}, more: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
 	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
-	e.loop.See = e.see
+	e.loop.See = e.onRecord
 	e.loop.Tell = func(text string) {
-		e.tell(Notice{At: time.Now(), Text: text})
+		e.notify(Notice{At: time.Now(), Text: text})
 	}
-	e.mount = newMount(d)
-	e.past.hosts = map[string]*hostPast{}
+	e.history.hosts = map[string]*hostHistory{}
 	for _, h := range d.cfg.Hosts {
 		e.addAgent(h)
 	}
 	return e
 }
 
-// addAgent makes the agent of a host; the caller runs it.
+// addAgent makes the agent of a host. The caller runs it.
 func (e *engine) addAgent(h *hosts.Host) *agent {
 	a := newAgent(e.d, h)
 	e.agents[h.Name] = a
-	if e.past.hosts[h.Name] == nil {
-		e.past.hosts[h.Name] = new(hostPast)
+	if e.history.hosts[h.Name] == nil {
+		e.history.hosts[h.Name] = new(hostHistory)
 	}
 	return a
 }
@@ -93,8 +95,8 @@ func (e *engine) now() sched.Time {
 	return sched.Time{Mono: t.Sub(e.start), Wall: jobs.StampOf(t)}
 }
 
-// run is the loop: wait, drain what waits, step each, append, fsync once, then
-// let results and commands go.
+// run is the commit loop. It waits for inputs, steps the core with all that have come, has
+// their records made durable with one fsync, and then releases results and commands.
 func (e *engine) run() {
 	defer func() {
 		e.d.last = e.liveView()
@@ -105,7 +107,7 @@ func (e *engine) run() {
 	for _, a := range e.agents {
 		go a.run()
 	}
-	keep := time.NewTicker(3 * time.Second)
+	keep := time.NewTicker(housekeepingInterval)
 	defer keep.Stop()
 	e.step(sched.Tick{})
 	e.commit()
@@ -116,11 +118,11 @@ func (e *engine) run() {
 		timer.Reset(e.wait())
 		select {
 		case in := <-e.d.inputs:
-			e.take(in)
+			e.handle(in)
 			for batch = 1; batch < maxBatch; batch++ {
 				select {
 				case in := <-e.d.inputs:
-					e.take(in)
+					e.handle(in)
 					continue
 				default:
 				}
@@ -130,14 +132,18 @@ func (e *engine) run() {
 			e.step(sched.Tick{})
 		case <-keep.C:
 			e.housekeeping()
-			e.past.look(e, e.now())
+			e.history.sample(e, e.now())
 		}
 		e.commit()
 	}
 	e.close()
 }
 
-// wait returns how long nothing needs to be done if nothing happens.
+// housekeepingInterval is how often the engine shows that it is alive. The core takes a longer
+// pause than this between two steps for a stall.
+const housekeepingInterval = 3 * time.Second
+
+// wait returns how long the engine may sleep if no input comes.
 func (e *engine) wait() time.Duration {
 	wait := time.Hour
 	if at, ok := e.loop.Next(); ok {
@@ -149,7 +155,8 @@ func (e *engine) wait() time.Duration {
 	return wait
 }
 
-func (e *engine) take(in input) {
+// handle handles an input.
+func (e *engine) handle(in input) {
 	switch in.ev.(type) {
 	case sched.AttemptsStarted, sched.AttemptsEnded:
 		e.reports = append(e.reports, in.ev)
@@ -157,8 +164,8 @@ func (e *engine) take(in input) {
 	}
 	e.stepReports()
 	switch {
-	case in.from != nil && (e.agents[in.from.name] != in.from || in.cuts != in.from.disconnects):
-		// Of a link that the core has given up: the next one may lead to another machine.
+	case in.from != nil && (e.agents[in.from.name] != in.from || in.disconnects != in.from.disconnects):
+		// It comes from a link that the core has given up. The next link may lead to another machine.
 	case in.ev != nil:
 		e.step(in.ev)
 	case in.notice != nil:
@@ -168,21 +175,21 @@ func (e *engine) take(in input) {
 	}
 }
 
-// stepReports gives the core what hosts have reported of attempts. Deciding what follows
-// takes the core a look at all hosts, so it is done once for all reports that wait.
+// stepReports gives the core all waiting reports of attempts in one step, because each step
+// looks at all hosts.
 func (e *engine) stepReports() {
 	if len(e.reports) == 0 {
 		return
 	}
 	if e.fencedBy == 0 { // else nothing that this dispatcher decides counts any more
 		e.loop.Step(e.now(), e.reports...)
-		signal(e.d.signals.changed)
+		signal(e.d.signals.Changed)
 	}
 	clear(e.reports)
 	e.reports = e.reports[:0]
 }
 
-// step gives one event to the core and gathers what it decided.
+// step gives one event to the core, and keeps what follows from it.
 func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.HostUp:
@@ -190,14 +197,14 @@ func (e *engine) step(ev sched.Event) {
 			e.ahead[ev.Host] = at.Sub(e.now().Wall)
 		}
 	case sched.Drain:
-		if e.deleted { // ends of jobs cannot be recorded, so there is nothing to wait for
+		if e.deleted { // the ends of jobs cannot be recorded, so there is nothing to wait for
 			e.step(sched.Stop(ev))
 			return
 		}
 	case sched.Submit:
 		e.more = e.more && !ev.Last
 	case sched.Request:
-		if e.finish != nil || e.leaving || e.fencedBy > 0 { // it stays where it was left, for the next dispatcher
+		if e.finish != nil || e.leaving || e.fencedBy > 0 { // its file stays for the next dispatcher
 			return
 		}
 		for i, do := range ev.Do {
@@ -209,21 +216,21 @@ func (e *engine) step(ev sched.Event) {
 	if by := sched.FencedBy(ev); by > 0 {
 		e.fenced(by)
 	}
-	if e.fencedBy > 0 { // nothing that this dispatcher decides counts any more
+	if e.fencedBy > 0 {
 		return
 	}
 	e.loop.Step(e.now(), ev)
 	switch ev.(type) {
 	case sched.Tick, sched.Acked:
 	case sched.HostBeat:
-		signal(e.d.signals.reported)
+		signal(e.d.signals.Reported)
 	default:
-		signal(e.d.signals.changed)
+		signal(e.d.signals.Changed)
 	}
 	switch ev := ev.(type) {
 	case sched.HostUp:
 		if a := e.agents[ev.Host]; a != nil {
-			a.uptime.Store(0) // what was confirmed before may be of another boot
+			a.uptime.Store(0) // the heartbeat before may be of another boot
 		}
 		e.confirm(ev.Host, ev.Hello.Uptime)
 	case sched.HostBeat:
@@ -232,8 +239,8 @@ func (e *engine) step(ev sched.Event) {
 	}
 }
 
-// reported passes on what attempts of a host have reported. An attempt may have ended in the
-// meantime, for example while no dispatcher ran.
+// reported passes on what attempts of a host have written to DCS_REPORT. An attempt may have ended
+// in the meantime, for example while no dispatcher ran.
 func (e *engine) reported(ev sched.HostBeat) {
 	if e.cfg.Reported == nil || !e.core.Linked(ev.Host) {
 		return
@@ -252,28 +259,27 @@ func (e *engine) reported(ev sched.HostBeat) {
 	}
 }
 
-// confirm lets a host's leases be counted from a heartbeat that the core has
-// seen, unless the core has given the link up in the meantime, or the run may not be ours
-// any more: the next dispatcher counts on leases that run out.
+// confirm lets leases of a host be counted from a heartbeat that the core has handled. It does
+// not if the core has given up the link, or if this dispatcher may have lost the run: the next
+// dispatcher relies on leases that run out.
 func (e *engine) confirm(host string, uptime time.Duration) {
 	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor {
 		a.uptime.Store(int64(uptime))
 	}
 }
 
-// note writes a notice into the journal as an event and tells the listener.
+// note records a notice in the journal as an event and notifies the listener.
 func (e *engine) note(n Notice) {
 	if n.At.IsZero() {
 		n.At = time.Now()
 	}
 	e.loop.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text})
-	e.past.told(n.Host, n.Text)
-	signal(e.d.signals.changed)
-	e.tell(n)
+	e.history.setNote(n.Host, n.Text)
+	signal(e.d.signals.Changed)
+	e.notify(n)
 }
 
-// commit ends a turn: what was decided goes to the journal, results and commands go
-// when it has their records.
+// commit ends a turn: records go to the journal, and what needs no record is released.
 func (e *engine) commit() {
 	e.stepReports()
 	if e.fencedBy > 0 {
@@ -289,14 +295,14 @@ func (e *engine) commit() {
 	e.release(e.loop.Idle(now))
 }
 
-// written handles the result of writing a batch.
+// written handles the result of writing a batch, and releases what waited for it.
 func (e *engine) written(err error) {
 	e.writer.busy = false
 	if e.fencedBy > 0 {
 		return
 	}
 	out := e.loop.Flushed(e.now(), err)
-	signal(e.d.signals.durable)
+	signal(e.d.signals.Durable)
 	if out.FencedBy > 0 {
 		e.fenced(out.FencedBy)
 		return

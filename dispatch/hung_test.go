@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func (r *rig) told(part string) (n int) {
 			}
 		}
 	}
-	if !r.d.call(count) {
+	if r.d.call(context.Background(), count) != nil {
 		count(nil)
 	}
 	return n

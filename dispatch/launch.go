@@ -6,17 +6,15 @@ import (
 	"dcs-tui/jobs"
 )
 
-// launchBytes bounds one launch message: well below what a frame and the
-// mailbox of a link can take.
-const launchBytes = 1 << 20
+// maxLaunchBytes bounds a launch message, well below the limit of a frame.
+const maxLaunchBytes = 1 << 20
 
-// launches adds to an order what the host must know: everything of the jobs,
-// and until when, in the host's own clock, they may be accepted. The core gives a
-// silent host up no earlier than that. Many or long commands make several
-// messages.
+// launches returns the messages of a launch, with all that the host must know of the jobs, and
+// with the time in the host's own clock until which it may accept them. The core does not give
+// up a silent host before that.
 func (a *agent) launches(o sched.Launch) []*hosts.Launch {
 	expire := a.clock()
-	if expire > 0 { // otherwise the host refuses it
+	if expire > 0 { // else the host refuses the launch
 		lostAfter := a.host.Load().LostAfterOrDefault()
 		expire += min(lostAfter, a.d.cfg.Sched.Lease(lostAfter))
 	}
@@ -26,7 +24,7 @@ func (a *agent) launches(o sched.Launch) []*hosts.Launch {
 	for _, p := range o.Jobs {
 		j := a.launchJob(p)
 		n := bytesOf(&j)
-		if m == nil || size+n > launchBytes {
+		if m == nil || size+n > maxLaunchBytes {
 			m = &hosts.Launch{Epoch: a.epoch(), ExpireUptime: expire}
 			all = append(all, m)
 			size = 0
@@ -53,7 +51,7 @@ func (a *agent) launchJob(p sched.LaunchItem) hosts.LaunchJob {
 	return j
 }
 
-// bytesOf is about what a job takes in a message.
+// bytesOf returns about how many bytes a job takes in a message.
 func bytesOf(j *hosts.LaunchJob) int {
 	n := 64 + len(j.Command) + len(j.Cwd) + len(j.Setup)
 	if j.Files != nil {

@@ -19,7 +19,7 @@ func TestNoLeaseWithoutTheRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock := func() (now time.Duration) {
-			r.d.call(func(e *engine) { now = e.agents["a"].clock() })
+			r.d.call(t.Context(), func(e *engine) { now = e.agents["a"].clock() })
 			return now
 		}
 		time.Sleep(20 * time.Second)
@@ -54,7 +54,7 @@ func TestNoLeaseOfAnotherBoot(t *testing.T) {
 		r := newRig(t, time.Second, "a")
 		r.submit(1)
 		time.Sleep(10 * time.Second)
-		r.d.call(func(e *engine) {
+		r.d.call(t.Context(), func(e *engine) {
 			a := e.agents["a"]
 			a.uptime.Store(int64(time.Hour))
 			e.ownedAt = time.Time{}

@@ -9,12 +9,12 @@ import (
 	"dcs-tui/dispatch/sched"
 )
 
-// farewell is how long hosts have to end what jobs left behind and to leave,
-// beyond the grace that those processes have.
-const farewell = 15 * time.Second
+// leaveTimeout is how long hosts have to end what jobs left behind, beyond the grace period of
+// those processes.
+const leaveTimeout = 15 * time.Second
 
-// leave begins the end: the hosts are told, the loop goes on until they have
-// gone, so that what could not be ended is still written down.
+// leave tells all agents to leave their hosts. The loop continues until they have ended, so that
+// the journal names the hosts that could not be left clean.
 func (e *engine) leave() {
 	if e.leaving {
 		return
@@ -29,14 +29,14 @@ func (e *engine) leave() {
 	clean := e.finish != nil && (e.finish.How == sched.AllDone || e.finish.How == sched.Drained)
 	used := e.used()
 	for name, a := range e.agents {
-		if !a.give(goodbye{end: clean, used: clean && used[name]}) {
-			a.cut()
+		if !a.enqueue(goodbye{end: clean, used: clean && used[name]}) {
+			a.cancel()
 		}
 	}
 }
 
-// used names the hosts on which something of this run may be left: those that
-// had an attempt, unless the run was over, and cleaned up, before we came.
+// used returns the hosts on which something of this run may be left: those that had an attempt,
+// unless the run was over and cleaned up before this dispatcher began.
 func (e *engine) used() map[string]bool {
 	used := map[string]bool{}
 	if !e.loop.Ended() && e.core.Table().Ended {
@@ -51,27 +51,27 @@ func (e *engine) used() map[string]bool {
 	return used
 }
 
-// part lets an agent take leave of a host that has left the run.
-func (e *engine) part(a *agent) {
+// dismiss lets an agent leave a host that is not part of the run any more.
+func (e *engine) dismiss(a *agent) {
 	if a == nil || e.leaving {
 		return
 	}
 	delete(e.agents, a.name)
 	e.parting++
 	used := a.hello.Load() != nil
-	if !a.give(goodbye{end: true, used: used}) {
-		a.cut()
+	if !a.enqueue(goodbye{end: true, used: used}) {
+		a.cancel()
 	}
-	time.AfterFunc(e.goodbyeTime(), a.cut)
+	time.AfterFunc(e.goodbyeTime(), a.cancel)
 }
 
-// goodbyeTime is how long a host has to end what jobs left behind.
+// goodbyeTime returns how long a host has to end what jobs left behind.
 func (e *engine) goodbyeTime() time.Duration {
-	return farewell + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second))
+	return leaveTimeout + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second))
 }
 
-// left records that an agent has ended, and whether its host was left clean.
-func (e *engine) left(a *agent, clean bool) {
+// agentEnded records that an agent has ended, and whether its host was left clean.
+func (e *engine) agentEnded(a *agent, clean bool) {
 	if e.agents[a.name] != a {
 		if e.parting--; !clean && e.fencedBy == 0 {
 			e.note(Notice{Host: a.name, Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind there may still be alive", a.name)})
@@ -84,27 +84,26 @@ func (e *engine) left(a *agent, clean bool) {
 	}
 }
 
-// over reports whether the loop may end: everybody has gone, or it took too long.
+// over reports whether the loop may end: all agents have ended, or it took too long.
 func (e *engine) over() bool {
 	return e.leaving && (e.gone == len(e.agents) && e.parting == 0 || !time.Now().Before(e.deadline))
 }
 
-// close ends what is left of the agents, writes down the end of the run if
-// no host has anything of it left, and reports how it ended.
+// close ends the remaining agents. If all hosts are clean, it records the end of the run.
 func (e *engine) close() {
 	for _, a := range e.agents {
-		a.cut()
+		a.cancel()
 	}
-	for e.gone < len(e.agents) || e.parting > 0 { // cut agents end by themselves
-		e.take(<-e.d.inputs)
+	for e.gone < len(e.agents) || e.parting > 0 { // canceled agents end by themselves
+		e.handle(<-e.d.inputs)
 	}
 	for e.writer.busy {
-		e.take(<-e.d.inputs)
+		e.handle(<-e.d.inputs)
 	}
 	e.writer.end()
 	e.stepReports()
 	slices.Sort(e.unclean)
-	if len(e.unclean) > 0 && e.fencedBy == 0 { // else it is for the next dispatcher to say
+	if len(e.unclean) > 0 && e.fencedBy == 0 { // else the next dispatcher reports that
 		e.note(Notice{Text: fmt.Sprintf(
 			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})

@@ -19,39 +19,34 @@ const (
 	maxLiveQueues = 1000 // in live.State
 )
 
-// Signals tell when what Live returns may have changed. Each channel holds at most one
+// Signals report that what Live returns may have changed. Each channel holds at most one
 // signal and is for one receiver.
 type Signals struct {
-	Changed  <-chan struct{} // something other than host reports
-	Reported <-chan struct{} // a host report has come
-	Durable  <-chan struct{} // records have become durable
+	Changed  chan struct{} // something other than host reports
+	Reported chan struct{} // a host report has come
+	Durable  chan struct{} // records have become durable
 }
 
-// signals are the sending ends of Signals.
-type signals struct{ changed, reported, durable chan struct{} }
-
-func newSignals() signals {
-	return signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
+func newSignals() Signals {
+	return Signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
 }
 
+// signal sends to a channel that holds one signal, unless it holds one already.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // the receiver has yet to take the one before
+	default:
 	}
 }
 
-// Signals returns the channels on which the engine tells of changes.
-func (d *Dispatcher) Signals() Signals {
-	return Signals{d.signals.changed, d.signals.reported, d.signals.durable}
-}
+// Signals returns the channels on which the engine reports changes.
+func (d *Dispatcher) Signals() Signals { return d.signals }
 
 // Live returns the state of the run beside the journal. It leaves Token, Durable, and
 // Question empty. After the dispatcher has ended, it returns the last
 // state. The error is that of ctx.
 func (d *Dispatcher) Live(ctx context.Context) (*live.State, error) {
-	var v liveView
-	err := d.within(ctx, func(e *engine) { v = e.liveView() })
+	v, err := query(ctx, d, (*engine).liveView)
 	if errors.Is(err, errEnded) {
 		v, err = d.last, nil
 	}
@@ -61,8 +56,7 @@ func (d *Dispatcher) Live(ctx context.Context) (*live.State, error) {
 	return v.state(), nil
 }
 
-// liveView is what the engine copies for a live.State: texts are made of it in the
-// goroutine of the caller.
+// liveView is what the engine copies for a live.State. The caller's goroutine formats it.
 type liveView struct {
 	s       live.State
 	now     time.Duration // Time.Mono
@@ -82,7 +76,7 @@ func (e *engine) liveView() liveView {
 	}
 	if e.finish != nil {
 		v.s.Finish = &live.Finish{How: e.finish.How.String(), Why: e.finish.Why}
-		if e.finish.How == sched.Fenced { // it writes no journal any more
+		if e.finish.How == sched.Fenced { // this dispatcher does not write the journal any more
 			v.s.Problem = ""
 		}
 	}

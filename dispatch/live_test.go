@@ -131,7 +131,7 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 		e.step(ev)
 	}
 	e.start = time.Now().Add(-time.Hour)
-	e.past.next = e.now().Mono
+	e.history.next = e.now().Mono
 	step(sched.Submit{Specs: table.Specs, Last: true})
 	for _, h := range d.cfg.Hosts {
 		step(sched.HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: 16, Cores: 16, MemBytes: 1 << 36}})
@@ -154,12 +154,12 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 			step(sched.AttemptsStarted{Host: h.Name, Msg: m})
 			step(sched.HostBeat{Host: h.Name, Beat: beats[h.Name]})
 		}
-		past := e.past.hosts[h.Name]
+		past := e.history.hosts[h.Name]
 		past.note = h.Name + " is up: 16 slots, 16 cores, 64 GiB of memory"
 		for i := range past.history {
 			past.history[i] = uint8(i)
 		}
-		past.n = samples
+		past.n = maxSamples
 	}
 	if e.core.Defects != 0 {
 		tb.Fatal("defects")
@@ -182,7 +182,7 @@ func TestLiveSize(t *testing.T) {
 	if len(b) > 500_000 {
 		t.Errorf("%d bytes with 1,000 hosts, want 500,000 at most", len(b))
 	}
-	if len(s.Progress) < 1000 || len(s.Hosts[0].History) != samples || s.Hosts[0].Note == "" {
+	if len(s.Progress) < 1000 || len(s.Hosts[0].History) != maxSamples || s.Hosts[0].Note == "" {
 		t.Errorf("progress of %d attempts, host %+v", len(s.Progress), s.Hosts[0])
 	}
 	// Long texts cannot make it larger than a reader accepts.

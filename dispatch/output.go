@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"runtime/debug"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -21,102 +20,75 @@ type readAnswer struct {
 	err   error
 }
 
-// Output reads a piece of an attempt's output file: through the host's link while the
-// attempt runs there or when the host does not share the run directory, else, or when
-// that fails, from the run directory. A negative offset counts from the end; size is the
-// file's size now. It waits for nothing but this file, and no longer than ctx.
+// source is where the output of an attempt is.
+type source struct {
+	dir    string // as filesDir returns it
+	remote *agent // of the host to read it from; nil: the run directory
+}
+
+// Output reads a piece of an attempt's output file. It reads through the host's link if the
+// attempt runs there, or if the host does not share the run directory. Otherwise, or if that
+// fails, it reads the run directory. A negative offset counts from the end. size is that of the
+// file now. It waits for nothing but this file, and no longer than ctx.
 func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64, limit int) (data []byte, size int64, err error) {
 	if limit <= 0 || limit > hosts.MaxChunk {
 		limit = hosts.MaxChunk
 	}
-	var remote *agent
-	var known, shared bool
-	var dir string
-	if err := d.look(ctx, func(e *engine) {
+	at, err := query(ctx, d, func(e *engine) *source {
 		a := e.core.Table().Attempt(id)
-		if known = a != nil; !known {
-			return
+		if a == nil {
+			return nil
 		}
-		dir = e.filesDir(a.Host)
-		shared = dir == d.cfg.RunDir
-		ag := e.agents[a.Host]
-		if ag != nil && (!shared || a.State.Open() && ag.host.Load().Link != "local" && e.core.Linked(a.Host)) {
-			remote = ag
+		s, ag := &source{dir: e.filesDir(a.Host)}, e.agents[a.Host]
+		if ag != nil && (s.dir != d.cfg.RunDir || a.State.Open() && ag.host.Load().Link != "local" && e.core.Linked(a.Host)) {
+			s.remote = ag
 		}
-	}); err != nil {
+		return s
+	})
+	switch {
+	case err != nil:
 		return nil, 0, err
-	}
-	if !known {
+	case at == nil:
 		return nil, 0, fmt.Errorf("there is no attempt %s", id)
 	}
+	shared := at.dir == d.cfg.RunDir
 	var away error
-	if remote != nil {
-		if data, size, err = remote.output(ctx, hosts.Read{Attempt: id, File: f, Offset: offset, Limit: limit}); err == nil || ctx.Err() != nil {
+	if at.remote != nil {
+		if data, size, err = at.remote.output(ctx, hosts.Read{Attempt: id, File: f, Offset: offset, Limit: limit}); err == nil || ctx.Err() != nil {
 			return data, size, err
 		}
 		away = err
 	} else if !shared {
-		away = fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id, jobs.AttemptFile(dir, id, f))
+		away = fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id, jobs.AttemptFile(at.dir, id, f))
 	}
 	data, size, err = d.here.Read(ctx, jobs.AttemptFile(d.cfg.RunDir, id, f), offset, limit)
-	if err != nil && !shared { // nobody has brought it here
+	if err != nil && !shared { // it was not fetched
 		err = away
 	}
 	return data, size, err
 }
 
-// Attempt returns a copy of an attempt; nil: there is none. It must not be changed.
+// Attempt returns a copy of an attempt, nil if there is none. It must not be changed.
 func (d *Dispatcher) Attempt(ctx context.Context, id jobs.AttemptID) (*jobs.Attempt, error) {
-	found := make(chan *jobs.Attempt, 1)
-	if err := d.look(ctx, func(e *engine) {
+	return query(ctx, d, func(e *engine) *jobs.Attempt {
 		a := e.core.Table().Attempt(id)
-		if a != nil {
-			is := *a
-			a = &is
+		if a == nil {
+			return nil
 		}
-		found <- a
-	}); err != nil {
-		return nil, err
-	}
-	return <-found, nil
-}
-
-// Why explains in a sentence why a job is not running, or what it is doing. known reports
-// whether the run has that job.
-func (d *Dispatcher) Why(ctx context.Context, id jobs.ID) (text string, known bool, err error) {
-	said := make(chan string, 1)
-	if err := d.look(ctx, func(e *engine) {
-		if e.core.Table().Job(id) == nil {
-			close(said)
-			return
-		}
-		said <- e.core.Why(e.now(), id)
-	}); err != nil {
-		return "", false, err
-	}
-	text, known = <-said
-	return text, known, nil
-}
-
-// look runs f in the engine's goroutine and waits for it, no longer than ctx; f may then
-// still run later. It changes nothing and takes no more than about a millisecond. A panic
-// of f is the caller's: whoever looks must not end the run.
-func (d *Dispatcher) look(ctx context.Context, f func(*engine)) error {
-	fault := make(chan any, 1)
-	err := d.within(ctx, func(e *engine) {
-		defer func() {
-			if p := recover(); p != nil {
-				fault <- fmt.Sprintf("%v (in the engine)\n%s", p, debug.Stack())
-			}
-		}()
-		f(e)
+		clone := *a
+		return &clone
 	})
-	select {
-	case p := <-fault:
-		panic(p)
-	default:
-		return err
-	}
+}
+
+// Why explains in a sentence why a job is not running, or what it is doing. It returns "" if
+// the run does not have that job.
+func (d *Dispatcher) Why(ctx context.Context, id jobs.ID) (string, error) {
+	return query(ctx, d, func(e *engine) string {
+		if e.core.Table().Job(id) == nil {
+			return ""
+		}
+		return e.core.Why(e.now(), id)
+	})
 }
 
 // filesDir returns the directory that holds attempts/ of a host's attempts: the run
@@ -142,7 +114,7 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 		return nil, 0, ctx.Err()
 	}
 	select {
-	case a.mail <- req: // which gives the place back with the answer
+	case a.commands <- req: // reply takes the token back
 	case <-a.ctx.Done():
 		return nil, 0, errEnded
 	case <-ctx.Done():
@@ -167,17 +139,17 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 	}
 }
 
-// maxHostReads bounds the pieces that a host is requested and has not given yet,
-// whoever still waits for them: its beats and results come over the same link.
+// maxHostReads bounds the reads in flight on a host, because its heartbeats and results come over
+// the same link.
 const maxHostReads = 8
 
-// reply answers a read and gives its place back.
+// reply answers a read and takes its token back.
 func (a *agent) reply(r readRequest, is readAnswer) {
 	r.answer <- is
 	<-a.reading
 }
 
-// read passes a request on; the helper answers with a chunk of the same id.
+// read passes a request on. The helper answers with a chunk of the same id.
 func (a *agent) read(r readRequest) {
 	if a.worker == nil {
 		a.reply(r, readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.name)})
@@ -186,7 +158,7 @@ func (a *agent) read(r readRequest) {
 	a.readID++
 	r.msg.ID = a.readID
 	a.reads[a.readID] = r
-	a.say(&r.msg)
+	a.sendHost(&r.msg)
 }
 
 func (a *agent) chunk(c *hosts.Chunk) {

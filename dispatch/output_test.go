@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// X2: what a host keeps to itself is read here once it was brought here, when the host has
+// X2: what a host keeps to itself is read here once it was fetched here, when the host has
 // left the inventory; before that it is said where it is.
 func TestOutputThatWasBrought(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,17 +14,17 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// see takes from a record what consumers and people are to be shown. It is
-// called while the job still is as the record left it.
-func (e *engine) see(r *jobs.Record) {
+// onRecord handles a record right after it was folded, while the job is still as the record
+// left it. It keeps the result for the consumer and notifies people.
+func (e *engine) onRecord(r *jobs.Record) {
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
 		e.rate.add(e.now().Mono, e.endedAt(r))
-		e.shown = append(e.shown, e.result(r.Job))
+		e.shown = append(e.shown, e.resultOf(e.core.Table().Job(r.Job)))
 	}
 	switch r.Kind {
 	case jobs.KindEvent:
-		e.past.told(r.Host, r.Reason)
-		e.tell(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
+		e.history.setNote(r.Host, r.Reason)
+		e.notify(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
 	case jobs.KindInventory:
 		if e.cfg.InventoryAsked != nil {
 			e.cfg.InventoryAsked(r.Host, e.core.Table().Inventory[r.Host])
@@ -31,19 +32,19 @@ func (e *engine) see(r *jobs.Record) {
 	case jobs.KindRequest:
 		e.answers = append(e.answers, r.Request)
 		if r.Reason != "" {
-			e.tell(Notice{At: r.At.Time(), Text: fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)})
+			e.notify(Notice{At: r.At.Time(), Text: fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)})
 		}
 	case jobs.KindInstance:
-		e.past.told(r.Host, r.InstanceText())
-		e.tell(Notice{At: r.At.Time(), Host: r.Host, Text: r.InstanceText()})
+		e.history.setNote(r.Host, r.InstanceText())
+		e.notify(Notice{At: r.At.Time(), Host: r.Host, Text: r.InstanceText()})
 	case jobs.KindCanceling:
 		text := "being canceled: " + r.Reason
 		if r.How == jobs.ThenRequeue {
 			text = "requeued when it has ended"
 		}
-		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: text})
+		e.notify(Notice{At: r.At.Time(), Job: r.Job, Text: text})
 	case jobs.KindLost:
-		e.tell(Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
+		e.notify(Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
 			Text: fmt.Sprintf("attempt %s lost: %s; the job is %s", r.Attempt(), r.Reason, r.Next)})
 	case jobs.KindExited:
 		if r.Next == jobs.Queued {
@@ -59,28 +60,24 @@ func (e *engine) hostOf(r *jobs.Record) string {
 	return r.Host
 }
 
-func (e *engine) tell(n Notice) {
+func (e *engine) notify(n Notice) {
 	if e.cfg.Notify != nil {
 		e.cfg.Notify(n)
 	}
 }
 
-// result makes what a consumer gets of a job that has just become terminal.
-func (e *engine) result(id jobs.ID) *Result { return e.resultOf(e.core.Table().Job(id)) }
-
+// resultOf returns the result of a job that is over.
 func (e *engine) resultOf(j *jobs.Job) *Result {
 	dir := e.cfg.RunDir
-	if a := results.Counted(j); a != nil {
-		if ag := e.agents[a.Host]; ag != nil {
-			dir = ag.filesDir(dir)
-		}
+	if a := results.Counted(j); a != nil && e.agents[a.Host] != nil {
+		dir = e.filesDir(a.Host)
 	}
 	r := results.FromJob(e.cfg.RunUID, e.cfg.RunName, e.cfg.Created, dir, j)
 	return &r
 }
 
-// redeliver hands out what an earlier dispatcher of this run had not had
-// acknowledged (promise 1: at least once), also of rounds that are past.
+// redeliver hands out the results that no consumer of an earlier dispatcher has acknowledged,
+// including those of past rounds.
 func (e *engine) redeliver() {
 	t := e.cfg.Table
 	if t.Acked >= t.Seq {
@@ -101,7 +98,7 @@ func (e *engine) redeliver() {
 
 // Redeliver hands out the result of a job once more, if it has one up to number seq.
 func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
-	d.call(func(e *engine) {
+	_ = d.call(context.Background(), func(e *engine) { // after the end there is nobody to tell
 		if j := e.core.Table().Job(id); j != nil && j.State.Terminal() && j.Seq <= seq {
 			d.results.put([]*Result{e.resultOf(j)})
 		}
@@ -121,11 +118,11 @@ func (e *engine) release(out commit.Out) {
 			}
 			continue
 		case sched.Leave:
-			e.part(a)
+			e.dismiss(a)
 			continue
 		}
 		if a != nil {
-			if _, cut := o.(sched.Disconnect); a.give(o) && cut {
+			if _, cut := o.(sched.Disconnect); a.enqueue(o) && cut {
 				a.disconnects++
 			}
 			continue
@@ -135,7 +132,7 @@ func (e *engine) release(out commit.Out) {
 			e.end(o)
 		case sched.Look:
 			if o.Via == "" {
-				e.mount.look(o)
+				e.look(o)
 			}
 		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
 			if e.cfg.Provide != nil {
@@ -145,51 +142,73 @@ func (e *engine) release(out commit.Out) {
 	}
 }
 
-// end records that the core has nothing left to do.
-func (e *engine) end(f sched.Finish) {
-	if e.finish == nil && e.core.Outdated(f) {
+// look reads attempts of a host through this machine's own mount of the shared directory, in
+// a goroutine, because the mount hangs as long as its server is gone. While one hangs, further
+// commands are dropped: the core repeats them.
+func (e *engine) look(o sched.Look) {
+	if e.cfg.Look == nil {
 		return
 	}
+	select {
+	case e.looking <- struct{}{}:
+	default:
+		return
+	}
+	go func() {
+		defer func() { <-e.looking }()
+		seen := e.cfg.Look(o.Host, o.Attempts)
+		if seen != nil {
+			e.d.returns.notYet(seen)
+		}
+		e.d.send(input{ev: sched.HostLooked{Msg: seen}})
+	}()
+}
+
+// end records that the core has nothing left to do.
+func (e *engine) end(f sched.Finish) {
 	if e.finish == nil {
+		if e.core.Outdated(f) {
+			return
+		}
 		close(e.d.finished)
 	}
 	e.finish = &f
 	e.d.results.end()
-	signal(e.d.signals.changed)
+	signal(e.d.signals.Changed)
 }
 
-// fenced stops everything: another dispatcher owns the run. Nothing more is
-// written, launched or killed by this one.
+// fenced stops this dispatcher, because another one owns the run. It writes, launches, and
+// kills nothing any more.
 func (e *engine) fenced(by int) {
 	if e.fencedBy > 0 {
 		return
 	}
 	e.fencedBy = by
 	why := fmt.Sprintf("another dispatcher has taken this run over (epoch %d); this one stops and changes nothing more", by)
-	e.tell(Notice{At: time.Now(), Text: why})
+	e.notify(Notice{At: time.Now(), Text: why})
 	e.loop.Fence()
 	e.shown, e.showing = nil, nil
 	e.end(sched.Finish{How: sched.Fenced, Why: why, Epoch: by})
 }
 
-// ownerEvery is how often the owner file gets a heartbeat.
-const ownerEvery = 10 * time.Second
+// ownerInterval is how often the owner file gets a heartbeat.
+const ownerInterval = 10 * time.Second
 
-// housekeeping shows that we are alive and looks whether we still own the run, apart
-// from this goroutine: the run directory may hang.
+// housekeeping writes the heartbeat of the owner file and checks whether the run is still
+// ours, in a goroutine of its own, because the run directory may hang.
 func (e *engine) housekeeping() {
 	if e.fencedBy > 0 {
 		return
 	}
-	e.step(sched.Tick{}) // the core takes a longer pause for a stall of ours
-	if !e.keeping.IsZero() {
-		if now := e.now(); time.Since(e.keeping) >= commit.HungAfter && e.loop.Problem(now) == nil {
+	e.step(sched.Tick{}) // the core takes a longer pause for a stall of this process
+	if !e.checkingSince.IsZero() {
+		if now := e.now(); time.Since(e.checkingSince) >= commit.HungAfter && e.loop.Problem(now) == nil {
 			e.loop.Obstruct(now, errors.New("the run directory has not answered for some seconds"))
 		}
 		return
 	}
-	e.keeping = time.Now()
-	beat := time.Since(e.beatAt) >= ownerEvery
+	e.checkingSince = time.Now()
+	beat := time.Since(e.beatAt) >= ownerInterval
 	if beat {
 		e.beatAt = time.Now()
 	}
@@ -201,16 +220,16 @@ func (e *engine) housekeeping() {
 		}
 		deleted := err != nil && e.cfg.Deleted != nil && e.cfg.Deleted()
 		e.d.send(input{call: func(e *engine) {
-			e.kept(by, err, unbeaten)
-			e.lookedFor(deleted)
+			e.housekept(by, err, unbeaten)
+			e.checkedDeleted(deleted)
 		}})
 	}()
 }
 
-// kept handles what housekeeping found.
-func (e *engine) kept(by int, err, unbeaten error) {
-	began := e.keeping
-	e.keeping = time.Time{}
+// housekept handles what housekeeping found.
+func (e *engine) housekept(by int, err, unbeaten error) {
+	began := e.checkingSince
+	e.checkingSince = time.Time{}
 	if by > 0 {
 		e.fenced(by)
 		return
@@ -222,7 +241,7 @@ func (e *engine) kept(by int, err, unbeaten error) {
 		e.loop.Obstruct(e.now(), err)
 	}
 	if unbeaten != nil && e.loop.Problem(e.now()) == nil {
-		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", unbeaten)})
+		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", unbeaten)})
 	}
 }
 
@@ -230,10 +249,10 @@ func (e *engine) kept(by int, err, unbeaten error) {
 // before that is reported: a person may be moving it.
 const deletedAfter = 2
 
-// lookedFor handles the result of a check for the run directory. The dispatcher does
+// checkedDeleted handles the result of a check for the run directory. The dispatcher does
 // not end by itself: a directory that was moved can be put back, and running jobs are
 // ended only when a person asks.
-func (e *engine) lookedFor(deleted bool) {
+func (e *engine) checkedDeleted(deleted bool) {
 	if e.fencedBy > 0 {
 		return
 	}
@@ -241,15 +260,15 @@ func (e *engine) lookedFor(deleted bool) {
 		e.missed = 0
 		if e.deleted {
 			e.deleted = false
-			e.tell(Notice{At: time.Now(), Text: "the run directory is there again"})
+			e.notify(Notice{At: time.Now(), Text: "the run directory is there again"})
 		}
 		return
 	}
 	if e.missed++; e.missed == deletedAfter {
 		e.deleted = true
-		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
+		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
 			"running jobs continue, and their results are lost unless the directory is restored; Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir)})
-		signal(e.d.signals.changed)
+		signal(e.d.signals.Changed)
 	}
 }
 

@@ -11,51 +11,51 @@ import (
 	"dcs-tui/jobs"
 )
 
-// report turns what the helper said into an event. What a host says is not
-// trusted: numbers and texts are brought into their bounds first.
-func (a *agent) report(m hosts.Message) {
+// handleReport turns a host report into an event. Host reports are not trusted: numbers and texts
+// are brought into bounds first.
+func (a *agent) handleReport(m hosts.Message) {
 	name := a.name
 	switch m := m.(type) {
 	case *hosts.Beat:
 		saneBeat(m)
-		a.tell(sched.HostBeat{Host: name, Beat: m})
+		a.sendEvent(sched.HostBeat{Host: name, Beat: m})
 	case *hosts.Started:
 		for i := range m.Jobs {
 			m.Jobs[i].Slot = saneSlot(m.Jobs[i].Slot)
 		}
-		a.tell(sched.AttemptsStarted{Host: name, Msg: m})
+		a.sendEvent(sched.AttemptsStarted{Host: name, Msg: m})
 	case *hosts.Exits:
 		saneExited(m.Jobs)
-		if a.bring(m); len(m.Jobs) == 0 {
+		if a.fetchReturned(m); len(m.Jobs) == 0 {
 			break
 		}
-		a.tell(sched.AttemptsEnded{Host: name, Msg: m})
+		a.sendEvent(sched.AttemptsEnded{Host: name, Msg: m})
 	case *hosts.Withdrawn:
-		m.Why = cut(m.Why)
-		a.tell(sched.AttemptsWithdrawn{Host: name, Msg: m})
+		m.Why = truncate(m.Why)
+		a.sendEvent(sched.AttemptsWithdrawn{Host: name, Msg: m})
 	case *hosts.Refused:
-		m.Why = cut(m.Why)
-		if m.FencedBy <= a.epoch() { // nobody is fenced off by himself or by the past
+		m.Why = truncate(m.Why)
+		if m.FencedBy <= a.epoch() { // only a higher epoch fences
 			m.FencedBy = 0
 		}
 		m.GPUs = saneGPUs(m.GPUs)
-		a.tell(sched.HostRefused{Host: name, Msg: m})
+		a.sendEvent(sched.HostRefused{Host: name, Msg: m})
 	case *hosts.Probed:
 		saneProbed(m.Jobs)
-		a.bringProbed(m.Jobs)
-		a.tell(sched.AttemptsProbed{Host: name, Msg: m})
+		a.fetchProbed(m.Jobs)
+		a.sendEvent(sched.AttemptsProbed{Host: name, Msg: m})
 	case *hosts.Listed:
 		saneProbed(m.Jobs)
-		a.bringProbed(m.Jobs)
-		m.Why = cut(m.Why)
-		a.tell(sched.HostListed{Host: name, Msg: m})
+		a.fetchProbed(m.Jobs)
+		m.Why = truncate(m.Why)
+		a.sendEvent(sched.HostListed{Host: name, Msg: m})
 	case *hosts.Looked:
 		saneExited(m.Jobs)
-		m.Why, m.Beat = cut(m.Why), cut(m.Beat)
+		m.Why, m.Beat = truncate(m.Why), truncate(m.Beat)
 		a.d.returns.notYet(m)
-		a.tell(sched.HostLooked{Via: name, Msg: m})
+		a.sendEvent(sched.HostLooked{Via: name, Msg: m})
 	case *hosts.Trouble:
-		a.noticeOf(m.Attempt.Job, cut(m.Text))
+		a.noticeOf(m.Attempt.Job, truncate(m.Text))
 	case *hosts.Chunk:
 		a.chunk(m)
 	case *hosts.Want:
@@ -73,7 +73,7 @@ func saneExited(es []hosts.ExitedJob) {
 func saneProbed(ps []hosts.ProbedJob) {
 	for i := range ps {
 		j := &ps[i]
-		j.Slot, j.Why = saneSlot(j.Slot), cut(j.Why)
+		j.Slot, j.Why = saneSlot(j.Slot), truncate(j.Why)
 		if j.Outcome != nil {
 			saneOutcome(j.Outcome)
 		} else if j.Answer == hosts.HasExited || j.Answer > hosts.Dead {
@@ -82,7 +82,7 @@ func saneProbed(ps []hosts.ProbedJob) {
 	}
 }
 
-// saneFence lets only a higher epoch than ours fence us off.
+// saneFence replaces a fence by an epoch that is not higher than ours.
 func (a *agent) saneFence(err error) error {
 	var fenced *hosts.FencedError
 	if errors.As(err, &fenced) && fenced.By <= a.epoch() {
@@ -96,17 +96,17 @@ func (a *agent) saneFence(err error) error {
 const maxText = 1000
 
 func saneHello(h *hosts.Hello) {
-	h.Machine = cut(h.Machine)
+	h.Machine = truncate(h.Machine)
 	h.Cores = min(max(1, h.Cores), jobs.MaxSlots)
 	h.Slots = min(max(1, h.Slots), jobs.MaxSlots)
 	h.GPUs = min(max(0, h.GPUs), jobs.MaxGPUs)
 	h.GPUIDs, h.LockedGPUs, h.HalfGPUs = saneGPUs(h.GPUIDs), saneGPUs(h.LockedGPUs), saneGPUs(h.HalfGPUs)
-	h.Owner.Who = cut(h.Owner.Who)
+	h.Owner.Who = truncate(h.Owner.Who)
 	h.MemBytes = max(0, h.MemBytes)
 	saneSharing(h.Sharing)
 	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
 	for i := range h.Warnings {
-		h.Warnings[i] = cut(h.Warnings[i])
+		h.Warnings[i] = truncate(h.Warnings[i])
 	}
 }
 
@@ -118,13 +118,13 @@ func saneBeat(b *hosts.Beat) {
 		*f = min(*f, jobs.MaxSlots)
 	}
 	b.LockedGPUs, b.HalfGPUs = saneGPUs(b.LockedGPUs), saneGPUs(b.HalfGPUs)
-	b.Files, b.Owner.Who = cut(b.Files), cut(b.Owner.Who)
+	b.Files, b.Owner.Who = truncate(b.Files), truncate(b.Owner.Who)
 	saneSharing(b.Sharing)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
 
-// saneSharing brings what a host says of other users into bounds.
+// saneSharing brings a host's report of other users into bounds.
 func saneSharing(s *hosts.Sharing) {
 	if s == nil {
 		return
@@ -133,10 +133,10 @@ func saneSharing(s *hosts.Sharing) {
 	s.Users = s.Users[:min(len(s.Users), hosts.MaxSharedUsers)]
 	for i := range s.Users {
 		u := &s.Users[i]
-		u.Name, u.Slots, u.Memory, u.GPUs = cut(u.Name), saneSlot(u.Slots), max(0, u.Memory), saneGPUs(u.GPUs)
+		u.Name, u.Slots, u.Memory, u.GPUs = truncate(u.Name), saneSlot(u.Slots), max(0, u.Memory), saneGPUs(u.GPUs)
 		u.Runs = u.Runs[:min(len(u.Runs), hosts.MaxSharedUsers)]
 		for k := range u.Runs {
-			u.Runs[k] = cut(u.Runs[k])
+			u.Runs[k] = truncate(u.Runs[k])
 		}
 	}
 }
@@ -158,7 +158,8 @@ func saneOutcome(o *jobs.Outcome) {
 	if end := o.Started + jobs.Stamp(100*365*24*time.Hour); o.Started < 0 || o.Ended < o.Started || o.Ended > end {
 		o.Ended = o.Started
 	}
-	o.Signal, o.Error, o.LastLine = cut(o.Signal), cut(o.Error), cut(o.LastLine)
+	o.Signal, o.Error, o.LastLine = truncate(o.Signal), truncate(o.Error), truncate(o.LastLine)
 }
 
-func cut(s string) string { return s[:min(len(s), maxText)] }
+// truncate shortens a text to maxText bytes.
+func truncate(s string) string { return s[:min(len(s), maxText)] }

@@ -64,7 +64,7 @@ func TestAPanicOfAVisitorIsHisOwn(t *testing.T) {
 					t.Errorf("whoever looked was given %v", p)
 				}
 			}()
-			r.d.look(t.Context(), func(*engine) { panic("odd data") })
+			query(t.Context(), r.d, func(*engine) int { panic("odd data") })
 		}()
 		r.submit(2)
 		r.drain()

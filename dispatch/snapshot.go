@@ -6,8 +6,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// snapshot copies what a screen may show. Its size depends on the number of
-// hosts, never on the number of jobs.
+// snapshot returns a copy of the state. Its size depends on the number of hosts, not on that of
+// jobs.
 func (e *engine) snapshot() *Snapshot {
 	t := e.core.Table()
 	now := e.now()
@@ -23,14 +23,14 @@ func (e *engine) snapshot() *Snapshot {
 	return s
 }
 
-// rate counts finished jobs: a second each over the last minute, ten seconds each
-// over the last ten minutes.
+// rate counts finished jobs per second over the last minute, and per ten seconds over the last
+// ten minutes.
 type rate struct {
 	seconds counts
 	tens    counts
 }
 
-// counts are 60 numbers, one for each span of time.
+// counts is a ring buffer of numbers, one for each span of time.
 type counts struct {
 	n  [60]int
 	at int64 // the span that the newest number stands for
@@ -43,8 +43,8 @@ func (c *counts) forward(now int64) {
 	c.at = max(c.at, now)
 }
 
-// add counts a job that ended at an instant of the past, Time.Mono; what was before
-// this dispatcher is not counted.
+// add counts a job that ended at Time.Mono ended. Jobs that ended before this dispatcher began
+// are not counted.
 func (r *rate) add(mono, ended time.Duration) {
 	r.forward(mono)
 	if ended >= 0 {
@@ -64,8 +64,7 @@ func (r *rate) forward(mono time.Duration) {
 	r.tens.forward(int64(mono / (10 * time.Second)))
 }
 
-// perSecond is the mean over the last minute, or since the start when that is
-// shorter; 0 before the first job has finished.
+// perSecond returns the mean rate over the last minute, or since the start if that is shorter.
 func (r *rate) perSecond(mono time.Duration) float64 {
 	r.forward(mono)
 	sum := 0
@@ -75,7 +74,7 @@ func (r *rate) perSecond(mono time.Duration) float64 {
 	return float64(sum) / max(1, min(60, mono.Seconds()))
 }
 
-// history is the rate of each whole ten seconds of the last ten minutes, oldest first.
+// history returns the rate of each whole ten seconds of the last ten minutes, oldest first.
 func (r *rate) history(mono time.Duration) []float64 {
 	r.forward(mono)
 	last := r.tens.at // this one is not over
@@ -86,10 +85,9 @@ func (r *rate) history(mono time.Duration) []float64 {
 	return rates
 }
 
-// endedAt is when the outcome in a record came about, Time.Mono: by its host's clock as
-// that stood when the host came up, not before the attempt can have ended and not later
-// than now. What came late, from a host that was away or of another dispatcher's time,
-// was not done just now.
+// endedAt returns the Time.Mono at which the attempt of a record ended. It converts the time of
+// the host by the offset that its clock had when the host came up, and limits it to the time
+// between the launch and now. So a result that comes late is not counted as done just now.
 func (e *engine) endedAt(r *jobs.Record) time.Duration {
 	now := e.now()
 	o := r.Outcome

@@ -5,10 +5,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// SubmitRequested submits the jobs of a request: stored first, each with the name of
-// the request in it, so that anyone who dispatches next can see that they are there; then
-// the record that the request was taken in. The numbers in After count from the first of
-// the jobs. An error means that they could not be stored; the same call may be tried again.
+// SubmitRequested submits the jobs of a request and then answers it. Each job is stored with the
+// name of the request, so that a later dispatcher sees that it is there already. The numbers in
+// After count from the first of the jobs. After an error the call may be tried again.
 func (d *Dispatcher) SubmitRequested(r sched.Request, specs []*jobs.Spec) error {
 	d.submit.Lock()
 	defer d.submit.Unlock()

@@ -57,7 +57,7 @@ type piece struct {
 	msg *hosts.Piece
 }
 
-// serve answers a Want from a goroutine that may hang with a disk of ours.
+// serve answers a Want in a goroutine, which may hang with a disk of this machine.
 func (a *agent) serve(m *hosts.Want) {
 	if a.serving++; a.serving > maxServing {
 		a.down(&hosts.Error{Host: a.name, Class: hosts.Broken, Err: fmt.Errorf("it asks for more than %d pieces of files at once", maxServing)})
@@ -100,27 +100,28 @@ func (a *agent) readWanted(m *hosts.Want) (b []byte, size int64, err error) {
 	return text[min(m.Offset, size):min(m.Offset+int64(limit), size)], size, nil
 }
 
-// manifest returns the text of a manifest. It is made when its beginning is requested, and
-// kept until its end was.
+// manifest returns the text of a manifest. It is made when its beginning is requested, and kept
+// until its end has been requested.
 func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
 	if m.Offset > 0 {
-		text, ok := a.texts.Load(m.Attempt)
+		text, ok := a.manifests.Load(m.Attempt)
 		if !ok {
 			return nil, errors.New("the beginning of the list was not asked for")
 		}
 		if all := text.([]byte); m.Offset+int64(m.Limit) < int64(len(all)) {
 			return all, nil
 		}
-		a.texts.Delete(m.Attempt)
+		a.manifests.Delete(m.Attempt)
 		return text.([]byte), nil
 	}
 	items := slices.Concat(a.d.cfg.Files.Send, a.host.Load().Send)
 	if m.Attempt != (jobs.AttemptID{}) {
-		if err := a.d.look(a.ctx, func(e *engine) {
-			items = nil
+		var err error
+		if items, err = query(a.ctx, a.d, func(e *engine) []string {
 			if j := e.core.Table().Job(m.Attempt.Job); j != nil && j.Spec.Options != nil {
-				items = j.Spec.Send
+				return j.Spec.Send
 			}
+			return nil
 		}); err != nil {
 			return nil, err
 		}
@@ -131,12 +132,12 @@ func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
 	}
 	text := list.Encode()
 	if len(text) > min(max(0, m.Limit), hosts.MaxChunk) {
-		a.texts.Store(m.Attempt, text)
+		a.manifests.Store(m.Attempt, text)
 	}
 	return text, nil
 }
 
-// tellChanges lets the helper ask again for what every job gets when that has changed.
+// tellChanges has the helper ask again for the files that every job gets when they have changed.
 func (a *agent) tellChanges() {
 	f := &a.d.cfg.Files
 	items := slices.Concat(f.Send, a.host.Load().Send)
@@ -145,19 +146,23 @@ func (a *agent) tellChanges() {
 	}
 	if v := f.Source.Version(items); v != a.version {
 		a.version = v
-		a.say(&hosts.Resend{})
+		a.sendHost(&hosts.Resend{})
 	}
 }
 
 // pathSeed is of the hashes in returns.by.
 var pathSeed = maphash.MakeSeed()
 
-// returns is what is known of files that attempts return. Safe for concurrent use.
+// returns is the state of the files that attempts return. Safe for concurrent use.
 type returns struct {
 	mu      sync.Mutex
-	here    map[jobs.AttemptID]bool   // outcomes that need not wait any more
-	placing map[jobs.ID]chan struct{} // jobs whose files are taking their places; closed afterwards
-	by      map[uint64]jobs.ID        // whose the file at a path is, by a hash of the path
+	here    map[jobs.AttemptID]bool   // attempts whose files are here
+	placing map[jobs.ID]chan struct{} // jobs whose files are being moved to their places; closed afterwards
+	by      map[uint64]jobs.ID        // which job returned the file at a path, by a hash of the path
+}
+
+func newReturns() *returns {
+	return &returns{here: map[jobs.AttemptID]bool{}, placing: map[jobs.ID]chan struct{}{}, by: map[uint64]jobs.ID{}}
 }
 
 func (r *returns) isHere(id jobs.AttemptID) bool {
@@ -169,9 +174,6 @@ func (r *returns) isHere(id jobs.AttemptID) bool {
 func (r *returns) setHere(id jobs.AttemptID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.here == nil {
-		r.here = map[jobs.AttemptID]bool{}
-	}
 	r.here[id] = true
 }
 
@@ -182,13 +184,13 @@ func (r *returns) forget(id jobs.AttemptID) {
 	delete(r.here, id)
 }
 
-// waits reports whether an outcome must not be believed before the files are here.
+// waits reports whether an outcome must not count before the files are here.
 func (r *returns) waits(id jobs.AttemptID, o *jobs.Outcome) bool {
 	return o.OK() && o.Files > 0 && !r.isHere(id)
 }
 
-// notYet takes those outcomes out of what was seen of a host that cannot be asked: its
-// attempts have begun, and that is all that counts until their files are here.
+// notYet removes such outcomes from what was seen of a host that cannot be asked. Until their
+// files are here, all that counts is that the attempts have started.
 func (r *returns) notYet(m *hosts.Looked) {
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
 		if !r.waits(j.Attempt, &j.Outcome) {
@@ -205,18 +207,15 @@ var (
 	errStale   = errors.New("the attempt is of an earlier round, or is not known")
 )
 
-// claim gives an attempt the right to put its files into their places, or returns
+// claim lets an attempt put its files into their places, or returns
 // errSurplus or errStale. release must be called when its outcome is with the engine.
 func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
-	r := &d.returns
+	r := d.returns
 	done := make(chan struct{})
 	for {
 		r.mu.Lock()
 		busy := r.placing[id.Job]
 		if busy == nil {
-			if r.placing == nil {
-				r.placing = map[jobs.ID]chan struct{}{}
-			}
 			r.placing[id.Job] = done
 		}
 		r.mu.Unlock()
@@ -235,79 +234,79 @@ func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func
 		r.mu.Unlock()
 		close(done)
 	})
-	is := errStale
-	err = d.look(ctx, func(e *engine) {
+	refused, err := query(ctx, d, func(e *engine) error {
 		t := e.core.Table()
 		j, at := t.Job(id.Job), t.Attempt(id)
 		switch {
 		case j == nil || at == nil:
+			return errStale
 		case j.State.Terminal():
-			is = errSurplus
+			return errSurplus
 		case at.Round == j.Round && (at.State.Open() || at.State == jobs.AttemptLost): // a lost one may still count
-			is = nil
+			return nil
 		}
+		return errStale
 	})
-	err = cmp.Or(err, is)
-	if err != nil {
+	if err = cmp.Or(err, refused); err != nil {
 		release()
 	}
 	return release, err
 }
 
-// bring is the return of the files of one attempt.
-type bring struct {
+// fetch is the transfer of the files that one attempt returns.
+type fetch struct {
 	job     hosts.ExitedJob
 	cancel  context.CancelFunc
 	killed  bool   // the attempt is to be ended
-	again   bool   // nothing came of it, because the link broke: a probe will find the outcome again
-	release func() // nil: its files have not begun to take their places
+	again   bool   // it failed because the link broke: a probe will find the outcome again
+	release func() // nil: its files are not being moved to their places yet
 }
 
 const (
-	bringRetry = 2 * time.Second
-	// bringBytes is how much of a file is requested at once: what beats and exits wait behind.
-	bringBytes = 128 << 10
+	fetchRetryDelay = 2 * time.Second
+	// fetchChunk is the size of a request, in bytes. Heartbeats and exits wait behind one.
+	fetchChunk = 128 << 10
 )
 
-// bring takes the outcomes out of a message whose files are not here yet, and has them
-// brought.
-func (a *agent) bring(m *hosts.Exits) {
+// fetchReturned removes the outcomes whose files are not here yet from a message, and starts to
+// fetch those files.
+func (a *agent) fetchReturned(m *hosts.Exits) {
 	var held []hosts.StartedJob
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
 		if !a.d.returns.waits(j.Attempt, &j.Outcome) {
 			return false
 		}
 		held = append(held, hosts.StartedJob{Attempt: j.Attempt, Slot: j.Slot, At: j.Outcome.Started})
-		a.begin(j)
+		a.startFetch(j)
 		return true
 	})
 	if len(held) > 0 { // a host reports no start together with an end
-		a.tell(sched.AttemptsStarted{Host: a.name, Msg: &hosts.Started{Jobs: held}})
+		a.sendEvent(sched.AttemptsStarted{Host: a.name, Msg: &hosts.Started{Jobs: held}})
 	}
 }
 
-// bringProbed does the same for what a probe or a list found: such an attempt is running.
-func (a *agent) bringProbed(list []hosts.ProbedJob) {
+// fetchProbed does the same for the answer to a probe or a list. Such an attempt counts as running.
+func (a *agent) fetchProbed(list []hosts.ProbedJob) {
 	for i := range list {
 		p := &list[i]
 		if p.Answer == hosts.HasExited && a.d.returns.waits(p.Attempt, p.Outcome) {
-			a.begin(hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
+			a.startFetch(hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
 			p.Answer, p.Started, p.Outcome = hosts.IsRunning, p.Outcome.Started, nil
 		}
 	}
 }
 
-func (a *agent) begin(j hosts.ExitedJob) {
-	if a.bringing[j.Attempt] != nil {
+func (a *agent) startFetch(j hosts.ExitedJob) {
+	if a.fetches[j.Attempt] != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
-	b := &bring{job: j, cancel: cancel}
-	a.bringing[j.Attempt] = b
+	b := &fetch{job: j, cancel: cancel}
+	a.fetches[j.Attempt] = b
 	go func() {
-		a.bringFiles(ctx, b)
+		a.fetchFiles(ctx, b)
 		select {
-		case a.brought <- b:
+		case a.fetched <- b:
 		case <-a.ctx.Done():
 			b.end()
 		}
@@ -315,44 +314,44 @@ func (a *agent) begin(j hosts.ExitedJob) {
 }
 
 // end cancels the transfer, and allows other attempts of the job to transfer files.
-func (b *bring) end() {
+func (b *fetch) end() {
 	b.cancel()
 	if b.release != nil {
 		b.release()
 	}
 }
 
-// endBringing ends the return of files of attempts that are to be ended.
-func (a *agent) endBringing(ids []jobs.AttemptID) {
+// cancelFetches cancels the fetches of attempts that are to be ended.
+func (a *agent) cancelFetches(ids []jobs.AttemptID) {
 	for _, id := range ids {
-		if b := a.bringing[id]; b != nil {
+		if b := a.fetches[id]; b != nil {
 			b.killed = true
 			b.cancel()
 		}
 	}
 }
 
-// returned passes the outcome on.
-func (a *agent) returned(b *bring) {
-	delete(a.bringing, b.job.Attempt)
+// fetchDone passes the outcome on.
+func (a *agent) fetchDone(b *fetch) {
+	delete(a.fetches, b.job.Attempt)
 	if b.again && b.killed {
 		b.again, b.job.Outcome.Stopped = false, true
 	}
 	switch {
 	case b.again && a.worker != nil: // the link is another one already
-		a.begin(b.job)
+		a.startFetch(b.job)
 	case !b.again:
-		a.tell(sched.AttemptsEnded{Host: a.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{b.job}}})
+		a.sendEvent(sched.AttemptsEnded{Host: a.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{b.job}}})
 	}
 	b.end()
 }
 
-// bringFiles brings what an attempt returns, however often it takes. What cannot be brought
-// for another reason than a broken link or a full disk makes the attempt a failure.
-func (a *agent) bringFiles(ctx context.Context, b *bring) {
+// fetchFiles fetches the files that an attempt returns. It tries again while a disk of this
+// machine fails. Another error makes the attempt a failure. ctx ends when the link breaks.
+func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
 	id, told := b.job.Attempt, ""
 	for {
-		err := a.tryBring(ctx, b)
+		err := a.tryFetch(ctx, b)
 		var place *files.PlaceError
 		var gone *goneError
 		switch {
@@ -367,7 +366,7 @@ func (a *agent) bringFiles(ctx context.Context, b *bring) {
 		case ctx.Err() != nil:
 			b.again = true
 			return
-		case errors.As(err, &gone), errors.As(err, &place) && !passes(err):
+		case errors.As(err, &gone), errors.As(err, &place) && !IsDiskFault(err):
 			b.job.Outcome.Unreturned, b.job.Outcome.Error = true, "its files could not be returned: "+err.Error()
 			return
 		}
@@ -376,20 +375,17 @@ func (a *agent) bringFiles(ctx context.Context, b *bring) {
 			a.noticeOf(id.Job, fmt.Sprintf("the files that job %d returns cannot be copied now: %s; this is tried again, and the job counts as running until then", id.Job, text))
 		}
 		select {
-		case <-time.After(bringRetry):
+		case <-time.After(fetchRetryDelay):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// passes reports whether trouble with a disk of ours may end by itself.
-func passes(err error) bool {
-	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.ESTALE, syscall.ETIMEDOUT} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+// IsDiskFault reports whether an error is the fault of a disk or a file server, and may end by
+// itself.
+func IsDiskFault(err error) bool {
+	faults := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EINTR}
+	return slices.ContainsFunc(faults, func(fault error) bool { return errors.Is(err, fault) })
 }
 
 // goneError is the error for a file that the host does not have any more.
@@ -397,10 +393,10 @@ type goneError struct{ why string }
 
 func (e *goneError) Error() string { return e.why }
 
-func (a *agent) tryBring(ctx context.Context, b *bring) error {
+func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
 	id, f := b.job.Attempt, &a.d.cfg.Files
 	read := func(path string, offset, size int64) ([]byte, error) {
-		data, is, err := a.output(ctx, hosts.Read{Attempt: id, File: hosts.FileReturned, Path: path, Offset: offset, Limit: bringBytes})
+		data, is, err := a.output(ctx, hosts.Read{Attempt: id, File: hosts.FileReturned, Path: path, Offset: offset, Limit: fetchChunk})
 		if errors.Is(err, fs.ErrNotExist) {
 			err = &goneError{err.Error()}
 		}
@@ -415,7 +411,7 @@ func (a *agent) tryBring(ctx context.Context, b *bring) error {
 		if err != nil {
 			return err
 		}
-		if text = append(text, data...); len(data) < bringBytes {
+		if text = append(text, data...); len(data) < fetchChunk {
 			break
 		}
 	}
@@ -450,12 +446,9 @@ func (a *agent) tryBring(ctx context.Context, b *bring) error {
 
 // tellRepeats reports which files another job has returned before.
 func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
-	r := &a.d.returns
+	r := a.d.returns
 	first, by, n := "", jobs.ID(0), 0
 	r.mu.Lock()
-	if r.by == nil {
-		r.by = map[uint64]jobs.ID{}
-	}
 	for i := range m {
 		path := maphash.String(pathSeed, m[i].Path)
 		if was := r.by[path]; was != 0 && was != id.Job {
@@ -475,7 +468,7 @@ func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
 	}
 }
 
-// transfer counts what is being brought from a host. Safe for concurrent use.
+// transfer counts what is being fetched from a host. Safe for concurrent use.
 type transfer struct {
 	mu         sync.Mutex
 	jobs       int
@@ -502,7 +495,7 @@ func (t *transfer) text() string {
 	return fmt.Sprintf("returns files of %s: %s", jobs.Plural(t.jobs, "job"), files.Progress(t.got, t.total, time.Since(t.since)))
 }
 
-// joinFiles returns what is known of a host's files in one text.
+// joinFiles joins the texts about files that are being sent to and returned from a host.
 func joinFiles(sent, returned string, linked bool) string {
 	switch {
 	case !linked:
@@ -513,8 +506,8 @@ func joinFiles(sent, returned string, linked bool) string {
 	return sent + "; " + returned
 }
 
-// letGo tells hosts that results and the files that belong to them are durable.
-func (e *engine) letGo(results []*Result) {
+// releaseFiles tells hosts that these results and their files are durable here.
+func (e *engine) releaseFiles(results []*Result) {
 	var of map[string][]jobs.AttemptID
 	for _, r := range results {
 		if r.Outcome != nil && r.Outcome.Files > 0 {
@@ -528,7 +521,7 @@ func (e *engine) letGo(results []*Result) {
 	}
 	for host, ids := range of {
 		if a := e.agents[host]; a != nil {
-			a.give(hosts.Returned{Attempts: ids})
+			a.enqueue(hosts.Returned{Attempts: ids})
 		}
 	}
 }

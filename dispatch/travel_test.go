@@ -121,7 +121,7 @@ func TestKillEndsTheReturn(t *testing.T) {
 // T1, X2: what another host, or our own mount, shows of a job is no success before its files
 // are here.
 func TestSeenOutcomeWithoutFiles(t *testing.T) {
-	var r returns
+	r := newReturns()
 	id, other := jobs.AttemptID{Job: 1, N: 1}, jobs.AttemptID{Job: 2, N: 1}
 	m := &hosts.Looked{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}, {Attempt: other}}}
 	r.notYet(m)

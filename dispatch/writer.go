@@ -2,12 +2,12 @@ package dispatch
 
 import "dcs-tui/jobs"
 
-// writer makes records durable apart from the engine, one batch at a time: a disk
-// that hangs must not keep the engine from hearing its hosts and its user.
+// writer makes records durable in a goroutine of its own, one batch at a time, so that a hung
+// disk does not block the engine.
 type writer struct {
 	d    *Dispatcher
 	work chan []jobs.Record
-	busy bool // the engine's alone: a batch is under way
+	busy bool // a batch is being written; owned by the engine goroutine
 }
 
 func newWriter(d *Dispatcher) writer {
@@ -21,17 +21,17 @@ func newWriter(d *Dispatcher) writer {
 			if err == nil {
 				err = d.cfg.Journal.Sync()
 			}
-			d.inputs <- input{call: func(e *engine) { e.written(err) }} // the engine reads until it has heard
+			d.inputs <- input{call: func(e *engine) { e.written(err) }} // the engine reads until this arrives
 		}
 	}()
 	return w
 }
 
-// write hands a batch over; the engine gives the next one only after the answer.
+// write writes a batch. The engine calls it again only after the result has come.
 func (w *writer) write(batch []jobs.Record) {
 	w.busy = true
 	w.work <- batch
 }
 
-// end lets the goroutine go.
+// end ends the goroutine.
 func (w *writer) end() { close(w.work) }

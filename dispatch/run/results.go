@@ -221,21 +221,10 @@ func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flush(); l.failure != nil && !l.begun && !isDiskFault(l.failure) {
+	if l.flush(); l.failure != nil && !l.begun && !dispatch.IsDiskFault(l.failure) {
 		return l, fmt.Errorf("the job log: %w", l.failure)
 	}
 	return l, nil
-}
-
-// isDiskFault reports whether a disk or a file server failed, rather than what was asked
-// of it.
-func isDiskFault(err error) bool {
-	for _, no := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE, syscall.EIO, syscall.EROFS, syscall.ETIMEDOUT, syscall.EINTR} {
-		if errors.Is(err, no) {
-			return true
-		}
-	}
-	return false
 }
 
 // Add appends a line.

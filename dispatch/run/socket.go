@@ -111,8 +111,8 @@ func (c calls) Request(ctx context.Context, name string, body json.RawMessage) e
 
 // Why is of socket.Handler.
 func (c calls) Why(ctx context.Context, job jobs.ID) (string, error) {
-	text, known, err := c.d.Why(ctx, job)
-	if err == nil && !known {
+	text, err := c.d.Why(ctx, job)
+	if err == nil && text == "" {
 		err = socket.Refusef("the run has no job %d", job)
 	}
 	return text, c.ended(err)

@@ -7,41 +7,41 @@ import (
 )
 
 const (
-	sampleEvery = 5 * time.Second
-	samples     = 60
-	notUp       = 255
+	sampleInterval = 5 * time.Second
+	maxSamples     = 60
+	notUp          = 255
 )
 
-// Host is a host as the core sees it, with what the engine keeps of its past.
+// Host is a host as the core sees it, with what the engine knows of it.
 type Host struct {
 	sched.HostView
 	Linked  bool          // a helper answers
 	Delay   time.Duration // the newest round trip over its link; 0: not measured
-	Files   string        // what is being sent to it or brought from it, in words
+	Files   string        // what is being sent to it or fetched from it, in words
 	Note    string        // the last message about it
 	History []uint8       // as of live.Host
 }
 
-// past is what the engine keeps of its hosts' last minutes: a few bytes each.
-type past struct {
-	hosts map[string]*hostPast
+// history is the last minutes of each host.
+type history struct {
+	hosts map[string]*hostHistory
 	next  time.Duration // Time.Mono of the next sample
 }
 
-type hostPast struct {
-	history [samples]uint8 // a ring
-	n       int            // samples so far
-	note    string
+type hostHistory struct {
+	history [maxSamples]uint8 // a ring buffer
+	n       int               // samples so far
+	note    string            // the last message
 }
 
-// look takes the samples that are due: of a longer pause of ours nothing is known but
-// how it ended.
-func (p *past) look(e *engine, now sched.Time) {
+// sample takes the samples that are due. After a pause of this process, the present value
+// stands for all that were missed.
+func (p *history) sample(e *engine, now sched.Time) {
 	if now.Mono < p.next {
 		return
 	}
-	times := min(samples, 1+int((now.Mono-p.next)/sampleEvery))
-	p.next = now.Mono - now.Mono%sampleEvery + sampleEvery
+	times := min(maxSamples, 1+int((now.Mono-p.next)/sampleInterval))
+	p.next = now.Mono - now.Mono%sampleInterval + sampleInterval
 	for _, v := range e.core.Hosts() {
 		h := p.hosts[v.Name]
 		if h == nil {
@@ -56,22 +56,22 @@ func (p *past) look(e *engine, now sched.Time) {
 			share = 0
 		}
 		for range times {
-			h.history[h.n%samples] = share
+			h.history[h.n%maxSamples] = share
 			h.n++
 		}
 	}
 }
 
-// told keeps what was said last of a host.
-func (p *past) told(host, text string) {
+// setNote keeps the last message about a host.
+func (p *history) setNote(host, text string) {
 	if h := p.hosts[host]; h != nil && text != "" {
-		h.note = cut(text)
+		h.note = truncate(text)
 	}
 }
 
 // hosts returns every host of the inventory.
 func (e *engine) hosts(now sched.Time) []Host {
-	e.past.look(e, now)
+	e.history.sample(e, now)
 	views := e.core.Hosts()
 	list := make([]Host, len(views))
 	for i, v := range views {
@@ -80,7 +80,7 @@ func (e *engine) hosts(now sched.Time) []Host {
 			list[i].Delay = time.Duration(a.delay.Load())
 			list[i].Files = joinFiles(v.Beat.Files, a.transfer.text(), list[i].Linked)
 		}
-		if h := e.past.hosts[v.Name]; h != nil {
+		if h := e.history.hosts[v.Name]; h != nil {
 			list[i].Note, list[i].History = h.note, h.samples()
 		}
 	}
@@ -88,11 +88,11 @@ func (e *engine) hosts(now sched.Time) []Host {
 }
 
 // samples returns the history, oldest first.
-func (h *hostPast) samples() []uint8 {
-	n := min(h.n, samples)
+func (h *hostHistory) samples() []uint8 {
+	n := min(h.n, maxSamples)
 	list := make([]uint8, n)
 	for i := range list {
-		list[i] = h.history[(h.n-n+i)%samples]
+		list[i] = h.history[(h.n-n+i)%maxSamples]
 	}
 	return list
 }
