@@ -1,9 +1,8 @@
-// Package inbox takes in what people ask of the dispatcher of a run: request files in the
-// run directory, requests through the socket, and the STOP files. It gives each to the
-// core once, by its name, and removes its file when the answer is durable.
+// Package inbox receives the requests of people to a dispatcher: request files in the run
+// directory, requests through the socket, and STOP files. It gives each request to the core once,
+// by its name, and removes the file when the answer is durable.
 //
-// It makes requests only of STOP files and for the program that wires it, and decides
-// nothing about jobs (dispatch/sched does).
+// It decides nothing about jobs; dispatch/sched does.
 package inbox
 
 import (
@@ -13,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dcs-tui/dispatch"
@@ -26,55 +26,55 @@ import (
 const (
 	// pollInterval is how often the run directory is listed.
 	pollInterval = time.Second
-	// earlyTimeout is how long a request may name jobs that are not part of the run yet:
-	// stored ones are just being submitted. It is time, not polls, because every Wake polls.
+	// earlyTimeout is how long a request may name jobs that are not part of the run yet, because
+	// stored jobs are being submitted.
 	earlyTimeout = 10 * time.Second
 )
 
-// ErrLeaving is the error of a request that the dispatcher has not recorded because it is
-// ending. Unless the journal has the answer, the request is to be left for the next one.
+// ErrLeaving is the error of a request that the dispatcher has not recorded because it is ending.
+// Unless the journal has the answer, the client leaves the request for the next dispatcher.
 var ErrLeaving = fmt.Errorf("the dispatcher is ending: %w", socket.ErrGone)
 
-// Options are what an Inbox needs of a dispatcher.
+// Options configures an Inbox.
 type Options struct {
 	Run        *rundir.Run
 	Dispatcher *dispatch.Dispatcher
-	Say        func(text func() string) // tells people; does not wait
+	Say        func(text func() string) // shows a message; does not block
 
 	Canceled  func() bool        // a person has canceled the run: no job is added any more
-	Cancel    func()             // called before every job is canceled
+	Cancel    func()             // called before all jobs are canceled
 	Continued func()             // called before a person ends a pause or a drain
 	DrainText func() string      // what a drain waits for
-	EndsOnly  func() bool        // no jobs are started: those submitted wait for the next dispatcher
-	EndInput  func()             // called when a person says that no more jobs come
-	Place     func([]*jobs.Spec) // makes the directories of jobs that are submitted absolute
+	EndsOnly  func() bool        // no jobs are started: those of a submit wait for the next dispatcher
+	EndInput  func()             // called when a person requests end-input
+	Place     func([]*jobs.Spec) // makes the directories of submitted jobs absolute
 
 	Stored map[string]Stored // see FindStored
 
 	// Inventory is the set of hosts of the run. Reload reads its file.
 	Inventory interface {
-		Check(name, options string) error // why a host cannot be added
-		Reload() error                    // why nothing is read
+		Check(name, options string) error // the error says why a host cannot be added
+		Reload() error                    // the error says why nothing was read
 	}
 }
 
-// Inbox takes requests in. TakeWaiting and Serve are for one goroutine each; the other
-// methods are safe for concurrent use.
+// Inbox receives requests. TakeWaiting and Serve are for one goroutine each. The other methods are
+// safe for concurrent use.
 type Inbox struct {
 	Options
-	first chan struct{} // closed when TakeWaiting is through
+	first chan struct{} // closed when TakeWaiting has returned
 	wake  chan struct{} // has room for one
 
-	given sync.Map // names of requests that the core has and whose answers are not durable
+	given sync.Map     // names of requests that the core has and whose answers are not durable
+	asked atomic.Int64 // requests of Ask
 
 	mu     sync.Mutex
-	asked  int    // by Ask
 	said   string // the problem that was reported last
 	failed bool   // in this poll
 
-	// Of the goroutine that polls.
-	whole bool   // all stored jobs are part of the run: none is on its way
-	early string // the request whose jobs were not there when it was first read
+	// Owned by the goroutine that polls.
+	whole bool   // all stored jobs are part of the run
+	early string // the request whose jobs were missing when it was first read
 	since time.Time
 
 	stop stopFiles
@@ -95,7 +95,7 @@ func (b *Inbox) Serve(over <-chan struct{}) {
 		case <-over:
 			return
 		case <-b.first:
-		case <-every.C: // stored jobs may be submitted for long, if the disk is full
+		case <-every.C: // submitting stored jobs may take long, if the disk is full
 			b.pollStopFiles()
 		}
 	}
@@ -104,9 +104,9 @@ func (b *Inbox) Serve(over <-chan struct{}) {
 		case <-over:
 			return
 		case <-b.Dispatcher.Finished():
-			b.clear() // what comes now waits for the next dispatcher
+			b.clear() // new requests wait for the next dispatcher
 			<-over
-			b.clear() // of a short run not all was durable
+			b.clear() // more answers may have become durable
 			return
 		case <-every.C:
 		case <-b.wake:
@@ -116,9 +116,9 @@ func (b *Inbox) Serve(over <-chan struct{}) {
 	}
 }
 
-// TakeWaiting handles what was left while nobody dispatched. It is called once, when all
-// stored jobs are part of the run and before it is said that no more will come: a run
-// without a job to do would end before it had heard of a requeue.
+// TakeWaiting handles the requests that were left while nobody dispatched. Call it once, when all
+// stored jobs are part of the run, and before the core learns that no more will come: a run
+// without open jobs would end before it had received a requeue.
 func (b *Inbox) TakeWaiting() {
 	b.whole = true
 	b.poll()
@@ -126,8 +126,8 @@ func (b *Inbox) TakeWaiting() {
 	close(b.first)
 }
 
-// Wake has the run directory polled now and returns when the answer to the request of
-// this name is durable.
+// Wake polls the run directory now and returns when the answer to the request of this name is
+// durable.
 func (b *Inbox) Wake(ctx context.Context, name string) error {
 	select {
 	case b.wake <- struct{}{}:
@@ -136,9 +136,9 @@ func (b *Inbox) Wake(ctx context.Context, name string) error {
 	return b.await(ctx, name)
 }
 
-// Request handles a request that came through the socket, without the disk: it is
-// carried out though the disk is full or hangs. It returns when the answer is durable. A
-// file or another call of the same name is the same request.
+// Request carries out a request of the socket and returns when the answer is durable. It does not
+// use the disk, so it works while the disk is full or hangs. A file or another call of the same
+// name is the same request.
 func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) error {
 	if !rundir.IsRequestName(name) {
 		return socket.Refusef("%q is not the name of a request", name)
@@ -162,7 +162,7 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 	return b.await(ctx, name)
 }
 
-// awaitJobs waits a moment for the jobs that a request names and the run does not have.
+// awaitJobs waits up to earlyTimeout for the jobs that a request names.
 func (b *Inbox) awaitJobs(ctx context.Context, q *rundir.Request) error {
 	for began := time.Now(); ; {
 		n, err := b.total()
@@ -201,7 +201,7 @@ func (b *Inbox) await(ctx context.Context, name string) error {
 		}
 		select {
 		case <-more:
-		case <-b.Dispatcher.Finished(): // what was durable before is known by now
+		case <-b.Dispatcher.Finished(): // answers that are durable are known by now
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -217,27 +217,19 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Ask makes a request of this program itself. Its name begins with the source, such as a
-// signal. It does not wait. The jobs that it names must be jobs of the run.
+// Ask makes a request of this program itself. Its name begins with the source, such as a signal.
+// It does not block. The jobs that it names must be jobs of the run.
 func (b *Inbox) Ask(source string, q *rundir.Request) {
 	b.prepare(q)
-	last := jobs.ID(0)
-	for _, r := range q.Jobs {
-		last = max(last, r.Last)
-	}
-	b.ask(source, events[q.Do](q, last)...)
+	b.ask(source, events[q.Do](q, q.Jobs.Last())...)
 }
 
 func (b *Inbox) ask(source string, do ...sched.Event) {
-	b.mu.Lock()
-	b.asked++
-	name := fmt.Sprintf("%s.%d.%d", source, b.Dispatcher.Epoch(), b.asked)
-	b.mu.Unlock()
+	name := fmt.Sprintf("%s.%d.%d", source, b.Dispatcher.Epoch(), b.asked.Add(1))
 	b.Dispatcher.Do(sched.Request{Name: name, Do: do})
 }
 
-// prepare does what a request asks of the program around the core, and tells people what
-// happens next.
+// prepare does the part of a request that is not the core's, and reports what happens next.
 func (b *Inbox) prepare(q *rundir.Request) {
 	why := text.Line(reason(q, byPerson))
 	switch {
@@ -259,7 +251,7 @@ func (b *Inbox) endsInput(q *rundir.Request) bool {
 	return q.Do == rundir.DoEndInput && (q.Epoch == 0 || q.Epoch == b.Dispatcher.Epoch())
 }
 
-// poll takes new requests in and removes those whose answers are durable.
+// poll handles new requests and removes those whose answers are durable.
 func (b *Inbox) poll() {
 	b.mu.Lock()
 	b.failed = false
@@ -274,10 +266,10 @@ func (b *Inbox) poll() {
 		b.problem(b.Run.SetStrangerAside(name))
 	}
 	for _, name := range names {
-		if answered, _ := b.Dispatcher.Answered(name); answered { // the file was not removed, or came twice
+		if answered, _ := b.Dispatcher.Answered(name); answered { // the file could not be removed, or came twice
 			b.problem(b.Run.RemoveRequest(name))
 		} else if _, given := b.given.Load(name); !given && !b.take(name) {
-			return // those behind it wait for it
+			return // later ones wait, to keep the order
 		}
 	}
 	b.mu.Lock()
@@ -287,7 +279,7 @@ func (b *Inbox) poll() {
 	}
 }
 
-// take gives the request of a file to the core; false when that is to be tried again.
+// take gives the request of a file to the core. It returns false if that is to be tried again.
 func (b *Inbox) take(name string) bool {
 	q, err := b.Run.ReadRequest(name)
 	var refused *rundir.RefusedError
@@ -308,7 +300,7 @@ func (b *Inbox) take(name string) bool {
 	return b.give(name, q)
 }
 
-// give gives a request to the core, once; false when it is to be tried again.
+// give gives a request to the core, once. It returns false if that is to be tried again.
 func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
 	if _, had := b.given.LoadOrStore(name, nil); had {
 		return true
@@ -320,7 +312,7 @@ func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
 		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: events[q.Do](q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch,
 			Refused: b.inventoryRefuses(q)})
 		if b.endsInput(q) {
-			b.EndInput() // behind the request: it may be the end of the run
+			b.EndInput() // after the request, because it may end the run
 		}
 		given = true
 	}
@@ -330,8 +322,8 @@ func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
 	return given
 }
 
-// inventoryRefuses returns why a request about the set of hosts cannot be carried out. A
-// reload is carried out here.
+// inventoryRefuses returns why a request about the set of hosts cannot be carried out, "" if it
+// can. It carries out a reload.
 func (b *Inbox) inventoryRefuses(q *rundir.Request) string {
 	var err error
 	switch q.Do {
@@ -356,7 +348,7 @@ func (b *Inbox) refuse(name string, q *rundir.Request, why string) {
 	b.problem(b.Run.SetRequestAside(name))
 }
 
-// mayCome reports whether the jobs of this request that are not part of the run may yet be.
+// mayCome reports whether missing jobs of this request may still become part of the run.
 func (b *Inbox) mayCome(name string) bool {
 	if b.early != name {
 		b.early, b.since = name, time.Now()
@@ -379,7 +371,7 @@ func (b *Inbox) clear() {
 	}
 }
 
-// problem reports what keeps the inbox from working, once.
+// problem reports an error of the inbox, once.
 func (b *Inbox) problem(err error) {
 	if err == nil {
 		return

@@ -435,8 +435,8 @@ func TestStopFiles(t *testing.T) {
 			s.pollStopFiles()
 			s.pollStopFiles()
 		}
-		if s.asked != 4 {
-			t.Errorf("%d requests, want two drains and their ends", s.asked)
+		if s.asked.Load() != 4 {
+			t.Errorf("%d requests, want two drains and their ends", s.asked.Load())
 		}
 	})
 }

@@ -10,16 +10,16 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Stored is how many jobs of a request the run has, and which is the first: a dispatcher
-// may have died after it had stored them and before it had answered.
+// Stored describes the jobs of a request that the run has already, because a dispatcher died after
+// it had stored them and before it had answered.
 type Stored struct {
 	first jobs.ID
 	n     int
 }
 
-// FindStored looks for jobs of requests without an answer among those of a run. waiting
-// are the specifications that are not part of the table yet. It must be called before the
-// dispatcher owns the table.
+// FindStored finds the jobs of requests without an answer, by name of the request. waiting are the
+// specifications that are not part of the table yet. It must be called before the dispatcher owns
+// the table.
 func FindStored(t *jobs.Table, waiting []*jobs.Spec) map[string]Stored {
 	found := map[string]Stored{}
 	for _, list := range [][]*jobs.Spec{t.Specs, waiting} {
@@ -37,7 +37,7 @@ func FindStored(t *jobs.Table, waiting []*jobs.Spec) map[string]Stored {
 	return found
 }
 
-// submit adds the jobs of a request to the run, each once; false when that is to be tried
+// submit adds the jobs of a request to the run, each once. It returns false if that is to be tried
 // again.
 func (b *Inbox) submit(name string, q *rundir.Request) bool {
 	if b.EndsOnly() {
@@ -61,7 +61,7 @@ func (b *Inbox) submit(name string, q *rundir.Request) bool {
 			b.Dispatcher.Do(r)
 			return true
 		}
-		for i, s := range specs { // the rest of a block that was cut off, numbered anew
+		for i, s := range specs { // the jobs that were not stored, numbered from 1
 			if len(s.After) > 0 {
 				return refuse("its jobs were stored in part, and the rest come after some of those: submit them again")
 			}
@@ -79,7 +79,7 @@ func (b *Inbox) submit(name string, q *rundir.Request) bool {
 	return true
 }
 
-// Reasons of what STOP files ask for.
+// Reasons for the effects of STOP files.
 const (
 	whyStop    = "the file " + rundir.StopFile
 	whyStopNow = "the file " + rundir.StopNowFile
@@ -88,16 +88,15 @@ const (
 // stopSource begins the names of the requests that STOP files become.
 const stopSource = "stop-file"
 
-// stopFiles is what was found at the last poll.
+// stopFiles is the result of the last poll.
 type stopFiles struct {
 	mu   sync.Mutex      // held while the files are listed or removed
-	asks string          // the stronger of the two files, "" if there is none
-	said map[string]bool // reports of files that are ignored
+	asks string          // the name of the stronger of the two files, "" if there is none
+	said map[string]bool // messages about ignored files
 }
 
-// end calls remove, which removes the file STOP for a person who continues the run. The
-// next poll then does not take the end of that drain for news, which would refuse the
-// person's own request to end it.
+// end calls remove, which removes the file STOP for a person who continues the run. The next poll
+// then does not end that drain again, which would refuse the person's own request to end it.
 func (s *stopFiles) end(remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +105,7 @@ func (s *stopFiles) end(remove func()) {
 	}
 }
 
-// pollStopFiles turns what the STOP files ask for into requests, each once. It ends the
-// drain that STOP asked for when that was removed.
+// pollStopFiles turns STOP files into requests, each once. When STOP was removed, it ends the drain.
 func (b *Inbox) pollStopFiles() {
 	b.stop.mu.Lock()
 	defer b.stop.mu.Unlock()
@@ -125,13 +123,12 @@ func (b *Inbox) pollStopFiles() {
 			b.Say(func() string { return text })
 		}
 	}
-	asks := ""
+	asks, was := "", b.stop.asks
 	for _, name := range []string{rundir.StopFile, rundir.StopNowFile} {
 		if slices.Contains(names, name) {
 			asks = name
 		}
 	}
-	was := b.stop.asks
 	if b.stop.asks = asks; asks == was {
 		return
 	}

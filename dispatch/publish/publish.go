@@ -1,5 +1,6 @@
-// Package publish tells observers what a dispatcher knows: through live.json in the run
-// directory, and through the socket to those that are connected.
+// Package publish publishes what a dispatcher knows besides the journal. It writes live.json in the
+// run directory, for all observers, and pushes the same state and the durable position of the
+// journal to the clients of the dispatcher's socket.
 package publish
 
 import (
@@ -23,39 +24,38 @@ const (
 	idleInterval     = 10 * time.Second      // maximum between states
 )
 
-// Dispatcher is where states come from; dispatch.Dispatcher implements it.
+// Dispatcher is the source of states. dispatch.Dispatcher implements it.
 type Dispatcher interface {
-	// Live returns the state, the last one after the dispatcher has ended.
+	// Live returns the state, after the end of the dispatcher the last one.
 	Live(context.Context) (*live.State, error)
 	Signals() dispatch.Signals
 }
 
-// Journal is what the publisher asks of the journal. Durable must not block.
+// Journal is the part of the journal that the publisher needs. Durable must not block.
 type Journal interface {
 	Durable() live.Durable
 	Fenced() (epoch int, err error)
 }
 
-// Socket pushes to connected observers; dispatch/socket.Server implements it. nil
-// arguments have not changed. It must not block.
+// Socket pushes to its clients. dispatch/socket.Server implements it. nil means unchanged. Publish
+// must not block.
 type Socket interface {
 	Publish(durable *live.Durable, state *live.State)
 }
 
-// Options describes what to publish, and where.
+// Options configures a Publisher.
 type Options struct {
 	Run        *rundir.Run
 	Token      string // of the owner file
 	Dispatcher Dispatcher
 	Journal    Journal
 	Socket     Socket // nil: there is none
-	// Warn, if set, is told when live.json cannot be written, once until it can be
-	// written again. It must not block.
+	// Warn is called with the first of several failures to write live.json. It must not block.
+	// May be nil.
 	Warn func(error)
 }
 
-// Publisher publishes until it is closed. A disk that hangs holds up the file, and
-// nothing else.
+// Publisher publishes until it is closed. A hung disk delays only the file.
 type Publisher struct {
 	o        Options
 	question atomic.Pointer[live.Question]
@@ -67,7 +67,7 @@ type Publisher struct {
 	writer   chan struct{} // closed when the writer has ended
 }
 
-// Start begins to publish.
+// Start starts a Publisher.
 func Start(o Options) *Publisher {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Publisher{o: o, asked: make(chan struct{}, 1), states: make(chan *live.State, 1), stop: stop, writer: make(chan struct{})}
@@ -76,7 +76,7 @@ func Start(o Options) *Publisher {
 	return p
 }
 
-// SetQuestion sets the question that the dispatcher asks a person; nil: none.
+// SetQuestion sets the question to the person; nil: there is none.
 func (p *Publisher) SetQuestion(q *live.Question) {
 	p.question.Store(q)
 	p.signal()
@@ -95,7 +95,7 @@ func (p *Publisher) signal() {
 	}
 }
 
-// Close publishes the last state and ends. Call it when the dispatcher has ended, and
+// Close publishes the last state and ends the Publisher. Call it when the dispatcher has ended, and
 // before the journal is closed. It waits for the disk until ctx ends.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.stop()
@@ -110,13 +110,13 @@ func (p *Publisher) Close(ctx context.Context) error {
 	}
 }
 
-// run publishes at the pace of the constants above. While a signal would change nothing,
-// it stays in its channel, so that a busy engine does not wake this goroutine each time.
+// run publishes at the pace of the constants above. It leaves a signal that would change nothing
+// in its channel, so that a busy engine does not wake this goroutine each time.
 func (p *Publisher) run(ctx context.Context) {
 	signals := p.o.Dispatcher.Signals()
 	var pushed live.Durable
 	var pushedAt, publishedAt time.Time
-	interval := time.Duration(0) // of the next state from the last one
+	interval := time.Duration(0) // from the last state to the next one
 	moved := false               // the durable position is to be pushed
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -184,13 +184,13 @@ func (p *Publisher) publish(ctx context.Context) {
 		p.o.Socket.Publish(&s.Durable, s)
 	}
 	select {
-	case <-p.states: // the writer has not come to it
+	case <-p.states: // the writer has not taken it
 	default:
 	}
 	p.states <- s
 }
 
-// write writes the newest state each time, until the run belongs to another dispatcher.
+// write writes states until another dispatcher has taken the run over.
 func (p *Publisher) write() {
 	defer close(p.writer)
 	warned, loads := false, live.NewLoadLog(p.o.Run)
@@ -207,7 +207,7 @@ func (p *Publisher) write() {
 			return errors.Join(err, fenced)
 		})
 		if fenced != nil {
-			for range p.states { // it is not ours any more
+			for range p.states { // discard further states
 			}
 			return
 		}

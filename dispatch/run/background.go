@@ -17,15 +17,13 @@ import (
 	"dcs-tui/jobs/journal"
 )
 
-// A run with a screen is two processes. The one that a person has started becomes
-// the screen; before that it starts the same program with the same arguments in a
-// session of its own, and that one dispatches. Until it does, what it says and how
-// it exits are as if there were one process.
+// A run with a screen is two processes. The one that a person has started becomes the screen.
+// Before that it starts the same program, with the same arguments, in a session of its own, and
+// that process dispatches. Until it does, its output and exit code are those of the first process.
 
 // BackgroundEnv tells a process to dispatch in the background. Its value is the number of a
-// descriptor, which is one end of a pair of sockets, and what is to be read there first. It
-// is removed from the environment at once. A value that is there by accident names no such
-// socket and has no effect.
+// descriptor, which is one end of a socket pair, and a token that can be read there first. The
+// process removes it from the environment at once. A value without such a socket has no effect.
 const BackgroundEnv = "DCS_TUI_BACKGROUND"
 
 // ProgramName is what this program calls itself when it starts itself.
@@ -60,7 +58,7 @@ func StartBackground(args []string, stdin *os.File, errs io.Writer) (*Background
 		line.Close()
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
 	}
-	// The very file that runs, whatever became of its name.
+	// The file that runs, even if its name was removed or replaced.
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Args[0] = ProgramName
 	cmd.Env = append(os.Environ(), BackgroundEnv+"=3:"+token)
@@ -124,7 +122,7 @@ func FindStarter() *Starter {
 		return nil
 	}
 	b := make([]byte, len(token)+1)
-	// The socket may be somebody else's, so nothing is taken out of it yet.
+	// The socket may belong to another program, so nothing is taken out of it yet.
 	n, _, err := unix.Recvfrom(fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	if err != nil || string(b[:max(0, n)]) != token {
 		return nil

@@ -25,12 +25,12 @@ const (
 	Succeeded State = "succeeded" // every job did
 	Failed    State = "failed"    // all jobs have ended, and some did not succeed
 	NoHosts   State = "no_hosts"  // no host could be used
-	Canceled  State = "canceled"  // this dispatcher was asked to cancel it
+	Canceled  State = "canceled"  // a person canceled it
 	Stopped   State = "stopped"   // jobs are left, or another dispatcher has the run
 )
 
-// StateOf returns the state of a run from what jobs.Table.Judged returns. canceled: a person canceled the whole run.
-// unread: not all jobs of its input were read and submitted.
+// StateOf returns the state of a run. counts is what jobs.Table.Judged returns. canceled: a person
+// canceled the whole run. unread: not all jobs of its input were read and submitted.
 func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread bool) State {
 	open := counts[jobs.Queued] + counts[jobs.Running]
 	total := 0
@@ -62,13 +62,13 @@ type Outcome struct {
 	Finish   sched.Finish
 	Input    rundir.Input
 	InputErr error // what was wrong with the input; State is then that of the jobs before it
-	Refused  int   // lines of the input that were not taken
+	Refused  int   // lines of the input that were refused
 	Canceled bool
 	Deleted  bool // the run directory was deleted
-	// Copied: the hosts know a later dispatcher than the run directory does, which is a
-	// copy or was restored from an earlier state.
+	// Copied: the hosts know a later dispatcher than the run directory does. The directory is a
+	// copy, or was restored from an earlier state.
 	Copied   bool
-	Hosts    []sched.HostView // as they were seen last
+	Hosts    []sched.HostView // the last state
 	Keeping  int              // hosts that keep the outputs of their jobs themselves
 	Warnings []string         // about what could not be stored
 
@@ -77,8 +77,7 @@ type Outcome struct {
 	MostSlots int           // that were available at once
 }
 
-// BusyTime returns how long jobs have run since Began, times their slots. Of an adopted
-// attempt only the time since Began counts.
+// BusyTime returns the slot time that jobs have used since Began.
 func (o *Outcome) BusyTime() (busy time.Duration) {
 	since := jobs.StampOf(o.Began)
 	for i := range o.Table.Jobs {
@@ -101,8 +100,8 @@ var errHung = fmt.Errorf("the run directory or a host did not answer for %s; lea
 	results.HumanDuration(CloseTimeout))
 
 // Close ends the run. If it is not over, Close stops it: running jobs continue, and a later
-// dispatcher adopts them. Close returns an error without an outcome only if the run
-// directory or a host hangs after a person has asked to stop.
+// dispatcher adopts them. Close returns an error, and no outcome, only if the run directory or a
+// host hangs after a person has asked to stop.
 func (r *Run) Close() (*Outcome, error) {
 	r.end()
 	r.signals.withTimeout(keepFiguresTimeout, nil, r.keepFigures) // while the hosts are there
@@ -186,8 +185,7 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 	return o
 }
 
-// addUnsubmitted adds the jobs that an early end kept from being submitted to the table:
-// to a person they are queued.
+// addUnsubmitted adds the jobs that were not submitted before an early end to the table, as queued.
 func (r *Run) addUnsubmitted() {
 	for len(r.stored) > 0 && int(r.stored[0].ID) <= len(r.table.Jobs) {
 		r.stored = r.stored[1:]

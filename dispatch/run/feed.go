@@ -15,8 +15,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// submitBlock is how many jobs are submitted at once: enough to be cheap, few enough that
-// the first starts while a million others are still to be submitted.
+// submitBlock is how many jobs are submitted at once. It is small enough that the first jobs start
+// while a million others are still to be submitted.
 const submitBlock = 10_000
 
 // feed submits the jobs of the run until the run is over or its input has ended.
@@ -47,8 +47,8 @@ func (r *Run) feed(ctx context.Context) {
 // returns false when the run is over before that.
 func (r *Run) submitStored(ctx context.Context) bool {
 	if names, _, _ := r.dir.RequestNames(); len(names) > 0 && !r.opts.EndOnly {
-		// A requeue that an earlier dispatcher carried out in part when it died is carried
-		// out again. Nothing of it may have run in the meantime, or it would run once more.
+		// A requeue that an earlier dispatcher had carried out in part is carried out again. None
+		// of its jobs may run before that, or it would run twice.
 		r.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
 		defer r.d.Do(sched.Hold{By: sched.HoldRequests})
 	}
@@ -159,12 +159,12 @@ func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool, number 
 	}
 }
 
-// maxQueued is how many jobs may be queued before no more are made. Jobs that can be made
-// at any time need not fill memory and the run directory weeks before their turn.
+// maxQueued is how many jobs may be queued before no more are generated, so that they do not fill
+// memory and the run directory weeks before their turn.
 const maxQueued = 200_000
 
-// demandInterval is how often the queue is looked at. Hosts of a thousand slots do not
-// use up maxQueued jobs in the meantime.
+// demandInterval is how often the length of the queue is checked. A thousand slots do not use up
+// maxQueued jobs in that time.
 const demandInterval = time.Second
 
 // awaitDemand waits until more jobs are to be made or the input is not wanted any more. It
@@ -189,8 +189,8 @@ func (r *Run) numQueued() int {
 	return 0
 }
 
-// markInput stores how far the input was read. It tries until it can or the run is over. A
-// mark that cannot be stored claims less than was read, never more.
+// markInput stores how far the input was read. It retries until the run is over. A mark that was
+// not stored means that less was read, never more.
 func (r *Run) markInput(ctx context.Context, i rundir.Input) {
 	r.input = i
 	for said := false; ; said = true {
@@ -219,7 +219,7 @@ type Reply struct {
 	Error string `json:"error,omitempty"` // why the line was not taken
 }
 
-// JobLines makes Options.Lines of what yields jobs.
+// JobLines returns Options.Lines for a function that returns jobs.
 func JobLines(next func() (*jobs.Spec, error)) func() (jobs.Line, error) {
 	return func() (jobs.Line, error) {
 		spec, err := next()
@@ -227,11 +227,10 @@ func JobLines(next func() (*jobs.Spec, error)) func() (jobs.Line, error) {
 	}
 }
 
-// stream takes lines from next and submits the jobs that are there at once, so that a job
-// starts while the next one is still being made. It returns what was wrong with them.
+// stream reads lines from next and submits their jobs without waiting for more, so that a job
+// starts while the next one is still being generated. It returns what is wrong with the input.
 //
-// The goroutine that calls next may be left blocked in it when ctx ends. It holds nothing
-// and ends with the process.
+// The goroutine that calls next may be left blocked in it when ctx ends. It ends with the process.
 func (r *Run) stream(ctx context.Context, next func() (jobs.Line, error)) error {
 	read := make(chan inputLine, submitBlock)
 	go readLines(ctx, next, read)
@@ -293,10 +292,10 @@ func (r *Run) stream(ctx context.Context, next func() (jobs.Line, error)) error 
 	}
 }
 
-// answer carries out a line that is no job. Its answer is durable when it returns.
+// answer carries out a line that is no job. When it returns, the answer is durable.
 func (r *Run) answer(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNumbers) {
 	if ask.Repeats != 0 {
-		r.d.Redeliver(numbers.of(ask.Repeats), r.earlier) // later ones are on their way
+		r.d.Redeliver(numbers.of(ask.Repeats), r.earlier) // later ones come from Next
 		return
 	}
 	reply, err := &Reply{V: 1, Line: ask.Line, ID: ask.ID}, ask.Err
@@ -313,7 +312,7 @@ func (r *Run) answer(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNu
 	r.opts.Reply(reply)
 }
 
-// request makes a request of a line, as a person would.
+// request makes a request of a line, as if a person had made it.
 func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNumbers) error {
 	q := &rundir.Request{Do: ask.Do, All: ask.All, Jobs: ask.Jobs, By: dispatch.Asker(), At: time.Now()}
 	if ask.Do == jobs.AskCancel {
@@ -331,8 +330,8 @@ func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *streamN
 	return r.inbox.Request(ctx, rundir.NewRequestName(q.At), body)
 }
 
-// streamNumbers maps the numbers that a jobs.Scanner gives to the jobs of an input to those
-// that they have in the run: other jobs may be submitted in the meantime.
+// streamNumbers maps the numbers that a jobs.Scanner assigns to the jobs of an input to their
+// numbers in the run. They differ if other jobs are submitted in the meantime.
 type streamNumbers struct {
 	base jobs.ID // up to here they are the same
 	ids  []jobs.ID

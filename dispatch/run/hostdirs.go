@@ -16,11 +16,11 @@ type hostDirs struct {
 	run *rundir.Run
 
 	mu     sync.Mutex
-	stored map[string]bool // by host that does not share the run directory: its directory is stored
+	stored map[string]bool // hosts that do not share the run directory: whether their directory is stored
 }
 
-// storingConnector stores the directory of each host that says hello, before anything is
-// started there. A dispatcher that dies right afterwards leaves it known.
+// storingConnector stores the directory of each host that it connects to, before anything is
+// started there, so that it is known if the dispatcher dies right afterwards.
 type storingConnector struct {
 	hosts.Connector
 	dirs *hostDirs
@@ -45,8 +45,8 @@ func (d *hostDirs) store(host string, h *hosts.Hello) {
 	if h == nil || h.Shared || h.Error != "" || h.Dir == "" || d.isStored(host) {
 		return
 	}
-	// mu is not held while the run directory may hang. Two callers may write the same text.
-	// An error is ignored: without the file only the paths that are shown later lack the host.
+	// mu is not held, because the run directory may hang. Two callers may write the same text. An
+	// error only makes paths that are shown later lack the host.
 	err := d.run.WriteHostDir(host, h.Dir)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,8 +66,8 @@ func (d *hostDirs) isStored(host string) bool {
 	return done
 }
 
-// num returns the number of hosts that do not share the run directory, without instances
-// that are gone.
+// num returns the number of hosts that do not share the run directory, without instances that are
+// gone.
 func (d *hostDirs) num(instances map[string]jobs.Instance) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -30,9 +30,9 @@ const (
 	settleTime = 5 * time.Second
 )
 
-// Inventory is the set of hosts of a run: those of the inventory file, which is read again
-// when it changes, those that people added and removed, and those that providers have. It
-// gives the whole set to the dispatcher whenever it changes.
+// Inventory is the set of hosts of a run: the hosts of the inventory file, which is read again
+// when it changes, with the changes that people requested and the instances of providers. When
+// the set changes, Inventory passes all of it to the dispatcher.
 type Inventory struct {
 	run     *rundir.Run
 	file    string // absolute path; "": the run has no inventory file
@@ -44,7 +44,7 @@ type Inventory struct {
 	inv      *hosts.Inventory
 	asked    map[string]jobs.HostRequest
 	provided []*hosts.Host
-	read     []byte // content of the file that was taken in last, be it good or bad
+	read     []byte // content of the file that was handled last, valid or not
 	next     []byte // content that was seen once: an editor may still be writing
 	info     fs.FileInfo
 	problem  string
@@ -64,8 +64,8 @@ func newInventory(run *rundir.Run, o *Options, t *jobs.Table, say func(string)) 
 	return in
 }
 
-// Hosts returns the set: the hosts of the file without those that were removed on request,
-// then those that were added, then those of providers.
+// Hosts returns the set: the hosts of the file that nobody has removed, then those that people
+// added, then those of providers.
 func (in *Inventory) Hosts() []*hosts.Host {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -83,20 +83,20 @@ func (in *Inventory) hosts() []*hosts.Host {
 	return list
 }
 
-// Provide gives the hosts that providers have now.
+// Provide sets the hosts of providers.
 func (in *Inventory) Provide(list []*hosts.Host) {
 	in.mu.Lock()
 	in.provided = slices.Clone(list)
 	in.mu.Unlock()
-	in.notify()
+	wake(in.wake)
 }
 
-// Asked handles that a person added or removed a host. It does not wait.
+// Asked handles that a person added or removed a host. It does not block.
 func (in *Inventory) Asked(name string, q jobs.HostRequest) {
 	in.mu.Lock()
 	in.asked[name] = q
 	in.mu.Unlock()
-	in.notify()
+	wake(in.wake)
 }
 
 // Check returns why a host cannot be added, nil if it can.
@@ -123,18 +123,11 @@ func (in *Inventory) Reload() error {
 	if why := in.Problem(); why != "" {
 		return errors.New(why)
 	}
-	in.notify()
+	wake(in.wake)
 	return nil
 }
 
-func (in *Inventory) notify() {
-	select {
-	case in.wake <- struct{}{}:
-	default: // it is awake already
-	}
-}
-
-// serve gives the set to the dispatcher when it has changed, until the run is over.
+// serve calls give with the set when it has changed, until the run is over.
 func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error, provide func(*hosts.Inventory)) {
 	every := time.NewTicker(inventoryInterval)
 	defer every.Stop()
@@ -186,8 +179,8 @@ func (in *Inventory) keep() {
 	}
 }
 
-// look reads the file if it may have changed, and reports whether the set of hosts may
-// have. Only content that was seen twice counts, or, with now, what is there.
+// look reads the file if it may have changed, and reports whether the set of hosts may have
+// changed. Content counts when it was seen twice in a row, or at once with now.
 func (in *Inventory) look(now bool) bool {
 	info, err := os.Stat(in.file)
 	in.mu.Lock()
@@ -206,14 +199,14 @@ func (in *Inventory) look(now bool) bool {
 	var wrong hosts.Problems
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		in.trouble(fmt.Sprintf("the inventory file %s is gone: the run keeps its hosts", in.file))
+		in.setProblem(fmt.Sprintf("the inventory file %s is gone: the run keeps its hosts", in.file))
 		return false
 	case err != nil && !errors.As(err, &wrong):
-		in.trouble(fmt.Sprintf("the inventory cannot be read again, the run keeps its hosts: %v", err))
+		in.setProblem(fmt.Sprintf("the inventory cannot be read again, the run keeps its hosts: %v", err))
 		return false
 	}
 	in.info = info
-	content := []byte(nil)
+	var content []byte // an invalid file stands for its errors
 	if err == nil {
 		content = []byte(inv.Text)
 	} else {
@@ -222,7 +215,7 @@ func (in *Inventory) look(now bool) bool {
 	if bytes.Equal(content, in.read) {
 		in.next = nil
 		if err == nil && in.problem != "" { // the file is back as it was
-			in.trouble("")
+			in.setProblem("")
 		}
 		return false
 	}
@@ -236,10 +229,10 @@ func (in *Inventory) look(now bool) bool {
 		if more != "" {
 			first += " (and more)"
 		}
-		in.trouble("the inventory has an error, the run keeps its hosts: " + first)
+		in.setProblem("the inventory has an error, the run keeps its hosts: " + first)
 		return false
 	}
-	in.trouble("")
+	in.setProblem("")
 	if in.prepare != nil {
 		in.prepare(inv.Hosts)
 	}
@@ -262,8 +255,8 @@ func (in *Inventory) look(now bool) bool {
 	return true
 }
 
-// trouble keeps what is wrong with the file; "": nothing any more. A new problem is reported.
-func (in *Inventory) trouble(why string) {
+// setProblem stores what is wrong with the file; "": nothing. It reports a change.
+func (in *Inventory) setProblem(why string) {
 	switch {
 	case why == in.problem:
 		return
@@ -278,15 +271,15 @@ func (in *Inventory) trouble(why string) {
 // maxCommands bounds the commands of providers that run at a time.
 const maxCommands = 16
 
-// instances carries out the core's commands about instances of providers. Each command has a
-// goroutine, which ends with the context of the run; the answer is an event.
+// instances carries out the core's commands about instances of providers, each in a goroutine of
+// its own, which ends with the context of the run. The answer is an event.
 type instances struct {
 	r         *Run
 	prefix    string
 	providers map[string]*hosts.Provider
 	connector hosts.Connector // for outputs that only an instance has
 	started   chan struct{}   // closed when the dispatcher runs
-	places    chan struct{}
+	tokens    chan struct{}   // one for each command that runs
 	running   sync.WaitGroup
 
 	mu    sync.Mutex
@@ -296,13 +289,13 @@ type instances struct {
 
 func newInstances(r *Run) *instances {
 	m := &instances{r: r, prefix: hosts.InstancePrefix(r.dir.UID()), providers: map[string]*hosts.Provider{},
-		started: make(chan struct{}), places: make(chan struct{}, maxCommands), found: map[string][]*hosts.Host{}}
-	m.know(r.opts.Providers)
+		started: make(chan struct{}), tokens: make(chan struct{}, maxCommands), found: map[string][]*hosts.Host{}}
+	m.addProviders(r.opts.Providers)
 	return m
 }
 
-// know keeps how the commands of providers are run.
-func (m *instances) know(list []*hosts.Provider) {
+// addProviders adds or replaces providers.
+func (m *instances) addProviders(list []*hosts.Provider) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range list {
@@ -310,9 +303,9 @@ func (m *instances) know(list []*hosts.Provider) {
 	}
 }
 
-// setProviders lets changed providers count.
+// setProviders replaces the providers that the inventory file has.
 func (m *instances) setProviders(list []*hosts.Provider) {
-	m.know(list)
+	m.addProviders(list)
 	m.r.d.Do(sched.SetProviders{Providers: list})
 }
 
@@ -322,7 +315,7 @@ func (m *instances) provider(name string) *hosts.Provider {
 	return m.providers[name]
 }
 
-// carryOut begins to carry an order out.
+// carryOut starts to carry out a command.
 func (m *instances) carryOut(o sched.Command) {
 	if o, ok := o.(sched.UseInstances); ok {
 		m.mu.Lock()
@@ -332,19 +325,19 @@ func (m *instances) carryOut(o sched.Command) {
 	m.running.Go(func() {
 		<-m.started
 		select {
-		case m.places <- struct{}{}:
+		case m.tokens <- struct{}{}:
 		case <-m.r.ctx.Done():
 			return
 		}
 		ev := m.answer(m.r.ctx, o)
-		<-m.places
+		<-m.tokens
 		if ev != nil && m.r.ctx.Err() == nil {
 			m.r.d.Do(ev)
 		}
 	})
 }
 
-// answer carries an order out and returns its answer, nil if there is none.
+// answer carries out a command and returns its answer, nil if there is none.
 func (m *instances) answer(ctx context.Context, o sched.Command) sched.Event {
 	switch o := o.(type) {
 	case sched.CreateInstance:

@@ -12,17 +12,17 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Printer shows a person how a run goes. Its methods are called by one goroutine of the
-// run and may block: nothing else waits for them.
+// Printer shows the progress of a run. One goroutine of the run calls its methods, which may block:
+// nothing else waits for them.
 type Printer interface {
 	Line(text string)              // a message; it may contain text of other programs
 	Notice(n dispatch.Notice)      // an event of a host or a job
-	Progress(s *dispatch.Snapshot) // how the run stands, every Interval
+	Progress(s *dispatch.Snapshot) // the state of the run, every Interval
 	Interval() time.Duration       // between two calls of Progress
 }
 
-// maxMessages bounds the messages that wait to be printed. A terminal that somebody has
-// stopped with Ctrl-S must neither delay the dispatcher nor fill its memory.
+// maxMessages bounds the messages that wait to be printed, because a terminal may be stopped with
+// Ctrl-S.
 const maxMessages = 4096
 
 // message is a notice, or a text that is made when it is printed.
@@ -50,8 +50,13 @@ func (q *messages) add(m message) {
 		q.dropped++
 	}
 	q.mu.Unlock()
+	wake(q.added)
+}
+
+// wake sends to a channel that has room for one signal, unless it holds one already.
+func wake(c chan<- struct{}) {
 	select {
-	case q.added <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -71,7 +76,7 @@ func (q *messages) take() []message {
 	return list
 }
 
-// say queues a text that may depend on how the run stands when it is printed.
+// say queues a text that may depend on the state of the run when it is printed.
 func (r *Run) say(text func() string) { r.messages.add(message{text: text}) }
 
 // sayText queues a text.
@@ -114,7 +119,7 @@ func (r *Run) report() {
 	}
 }
 
-// sample looks at the run and keeps what it sees; nil after its end.
+// sample takes a snapshot and keeps it. It returns nil after the end of the run.
 func (r *Run) sample() *dispatch.Snapshot {
 	snap := r.d.Snapshot()
 	if snap != nil {
@@ -132,16 +137,16 @@ func (noPrinter) Notice(dispatch.Notice)      {}
 func (noPrinter) Progress(*dispatch.Snapshot) {}
 func (noPrinter) Interval() time.Duration     { return 2 * time.Second }
 
-// hostLogs are the files hosts/<host>.log of a run: the output of each host's helper and
-// the notices about the host. Safe for concurrent use. A goroutine of their own writes
-// them, because the run directory may hang, and neither the console nor a link may wait
-// for it.
+// hostLogs writes the files hosts/<host>.log: the output of each host's helper and the notices
+// about the host. A goroutine writes them, because the run directory may hang. Safe for
+// concurrent use.
 type hostLogs struct {
 	run *rundir.Run
 
-	mu      sync.Mutex
-	waiting chan hostText // nil before the first text, and again after Close
-	done    chan struct{} // closed when everything was written
+	mu     sync.Mutex
+	texts  chan hostText // nil before the first text
+	closed bool
+	done   chan struct{} // closed when everything was written
 }
 
 // hostText is a text about a host.
@@ -156,29 +161,29 @@ const maxHostTexts = 4096
 
 func newHostLogs(run *rundir.Run) *hostLogs { return &hostLogs{run: run} }
 
-// Write adds text to the host's log, with the time before each line. It does not block. A
-// log that cannot be written must not stop the run, so errors are ignored.
+// Write adds text to the host's log, with the time before each line. It does not block. A log
+// that cannot be written must not stop the run, so errors are ignored.
 func (l *hostLogs) Write(host, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting == nil {
-		if l.done != nil {
-			return // closed
-		}
-		l.waiting, l.done = make(chan hostText, maxHostTexts), make(chan struct{})
-		go l.write(l.waiting, l.done)
+	if l.closed {
+		return
+	}
+	if l.texts == nil {
+		l.texts, l.done = make(chan hostText, maxHostTexts), make(chan struct{})
+		go l.write()
 	}
 	select {
-	case l.waiting <- hostText{time.Now(), host, text}:
+	case l.texts <- hostText{time.Now(), host, text}:
 	default:
 	}
 }
 
 // write writes texts until there are no more.
-func (l *hostLogs) write(texts <-chan hostText, done chan<- struct{}) {
-	defer close(done)
+func (l *hostLogs) write() {
+	defer close(l.done)
 	out := map[string]*os.File{}
-	for t := range texts {
+	for t := range l.texts {
 		f := out[t.host]
 		if f == nil {
 			// Host names have neither slashes nor leading dots (hosts.Parse).
@@ -203,26 +208,21 @@ func (l *hostLogs) write(texts <-chan hostText, done chan<- struct{}) {
 	}
 }
 
-// Close writes what waits and ends the logs. It waits at most WriteTimeout for a directory
-// that hangs.
+// Close writes what waits and ends the logs. If the run directory hangs, it returns after
+// WriteTimeout.
 func (l *hostLogs) Close() {
 	l.mu.Lock()
+	if l.texts != nil && !l.closed {
+		close(l.texts)
+	}
+	l.closed = true
 	done := l.done
-	if l.waiting != nil {
-		close(l.waiting)
-		l.waiting = nil
-	}
-	if l.done == nil {
-		l.done = make(chan struct{})
-	}
 	l.mu.Unlock()
 	if done == nil {
 		return
 	}
-	late := time.NewTimer(WriteTimeout)
-	defer late.Stop()
 	select {
 	case <-done:
-	case <-late.C:
+	case <-time.After(WriteTimeout):
 	}
 }

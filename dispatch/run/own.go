@@ -26,8 +26,8 @@ type Owned struct {
 	stored  []*jobs.Spec // stored, but not part of the run yet
 }
 
-// Take takes a run over. If another dispatcher owns it, the error is a
-// *journal.OwnedError. notify is told what Take waits for; nil: nobody is.
+// Take takes a run over. If another dispatcher owns it, the error is a *journal.OwnedError.
+// Take calls notify with what it waits for. notify may be nil.
 func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text string)) (*Owned, error) {
 	if notify == nil {
 		notify = func(string) {}
@@ -57,6 +57,9 @@ func (o *Owned) Release() error { return o.journal.Close() }
 // Specs returns the jobs that the run has, in the order of their numbers.
 func (o *Owned) Specs() []*jobs.Spec { return slices.Concat(o.Table.Specs, o.stored) }
 
+// numSpecs returns the number of jobs that the run has.
+func (o *Owned) numSpecs() int { return len(o.Table.Specs) + len(o.stored) }
+
 // NumStored returns the number of jobs that are stored and not part of the run yet.
 func (o *Owned) NumStored() int { return len(o.Table.Specs) - len(o.Table.Jobs) + len(o.stored) }
 
@@ -73,11 +76,11 @@ func (o *Owned) Store(specs []*jobs.Spec) error {
 	return nil
 }
 
-// CheckComplete returns an error if the jobs of the run were never all stored: it was cut
-// off before anything was started, and only the jobs file has the missing ones.
+// CheckComplete returns an error if not all jobs of the run are stored, because it was cut off
+// before anything was started. Only the jobs file has the missing ones.
 func (o *Owned) CheckComplete() error {
 	want, ok := o.Run.Asked.Options[rundir.OptionJobs].(int64)
-	have := len(o.Table.Specs) + len(o.stored)
+	have := o.numSpecs()
 	if !ok || have >= int(want) {
 		return nil
 	}
@@ -90,19 +93,16 @@ func (o *Owned) CheckComplete() error {
 		o.Run.Name(), have, want).WithAdvice("run %s again, and remove %s", text.ShellWord(o.Run.Asked.JobsFile), dir)
 }
 
-// NumFromSource returns the number of jobs that come from the run's own source, without
-// those that were submitted later. If the run has no source that can be read again, it
-// returns the number of all jobs.
+// NumFromSource returns the number of jobs that come from the run's own source, without those of
+// requests. If the run has no source that can be read again, it returns the number of all jobs.
 func (o *Owned) NumFromSource() int {
 	if o.Run.Asked.Options[rundir.OptionSource] == nil {
-		return len(o.Table.Specs) + len(o.stored)
+		return o.numSpecs()
 	}
 	n := 0
-	for _, list := range [][]*jobs.Spec{o.Table.Specs, o.stored} {
-		for _, s := range list {
-			if s == nil || s.Options == nil || s.Request == "" {
-				n++
-			}
+	for _, s := range o.Specs() {
+		if s == nil || s.Options == nil || s.Request == "" {
+			n++
 		}
 	}
 	return n
@@ -110,7 +110,7 @@ func (o *Owned) NumFromSource() int {
 
 // storeSpecs returns a function that stores the jobs that jobs.jsonl does not hold yet.
 func (o *Owned) storeSpecs() func([]*jobs.Spec) error {
-	stored := len(o.Table.Specs) + len(o.stored)
+	stored := o.numSpecs()
 	return func(specs []*jobs.Spec) error {
 		for len(specs) > 0 && int(specs[0].ID) <= stored {
 			specs = specs[1:]
@@ -129,9 +129,9 @@ func (o *Owned) look(host string, ids []jobs.AttemptID) *hosts.Looked {
 	return hosts.LookOnDisk(o.Run.Disk, o.Run.Dir, o.Run.UID(), host, ids)
 }
 
-// found reads the claims and sentinels in the run directory of attempts without a record.
-// After damage to the journal it returns all that no record has settled. Otherwise it reads
-// those of unfinished jobs only, and finds some only if records are missing.
+// found reads the claims and sentinels of unfinished jobs in the run directory. It returns the
+// attempts that have no record; there are some only if records are missing. After damage to the
+// journal it returns all attempts whose end no record has.
 func (o *Owned) found() (all []sched.Found, err error) {
 	if o.Table.Epoch < 2 {
 		return nil, nil

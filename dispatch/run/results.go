@@ -1,13 +1,13 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"syscall"
@@ -116,8 +116,8 @@ func (a *acks) send() {
 // keepFiguresTimeout is for all declared metrics that are not stored yet at the end.
 const keepFiguresTimeout = 15 * time.Second
 
-// newKeeper returns what stores the declared metrics of outputs that only their host has:
-// after the run nobody asks that host. It is nil if none are declared.
+// newKeeper returns a keeper, which stores the declared metrics of outputs that only their host
+// has, because nobody asks that host after the run. It returns nil if none are declared.
 func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
 	columns, _ := metrics.Declared(run.Asked) // `results` reports a wrong declaration
 	if len(columns) == 0 {
@@ -128,15 +128,15 @@ func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
 	return metrics.NewKeeper(r)
 }
 
-// fetching returns what reads outputs that only their hosts have.
+// fetching returns a function that reads outputs which only their hosts have.
 func fetching(d *dispatch.Dispatcher) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
 	return metrics.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
 		return d.Output(ctx, id, jobs.FileOut, -int64(n), n)
 	})
 }
 
-// onHosts returns the results whose outputs only these hosts have, as far as the run
-// directory shows: an earlier dispatcher may have died before it stored their metrics.
+// onHosts returns the results whose outputs only these hosts have, as far as the run directory
+// shows. An earlier dispatcher may have died before it stored their metrics.
 func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
 	at, known := metrics.Locations(o.Run), map[string]bool{}
 	for _, h := range hs {
@@ -151,8 +151,8 @@ func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
 	return list
 }
 
-// awaitFiguresTimeout bounds how long a run is held open for hosts that have what an
-// earlier dispatcher has not stored: it may have nothing else to do.
+// awaitFiguresTimeout bounds how long a run without further jobs waits for hosts that have metrics
+// which an earlier dispatcher has not stored.
 const awaitFiguresTimeout = 30 * time.Second
 
 // awaitFigures waits until the hosts that have such outputs are up and were asked.
@@ -177,8 +177,8 @@ func (r *Run) awaitFigures(ctx context.Context) {
 	}
 }
 
-// canBeAsked reports whether all of these hosts have come up. A link to them is not enough:
-// before the dispatcher has taken it over, it answers that there is none.
+// canBeAsked reports whether all of these hosts have come up. Before the dispatcher has handled
+// that, it answers that there is no link.
 func canBeAsked(views []sched.HostView, names []string) bool {
 	up := 0
 	for _, v := range views {
@@ -189,10 +189,10 @@ func canBeAsked(views []sched.HostView, names []string) bool {
 	return up == len(names)
 }
 
-// jobLog writes a job log as GNU parallel does. Each dispatcher writes it again from the
-// journal, because a killed dispatcher may have left lines out. Lines that the disk refuses
-// wait in memory until it accepts them: a job log never ends a run. Safe for concurrent
-// use; only whoever adds lines waits for the disk.
+// jobLog writes a job log in the format of GNU parallel. Each dispatcher writes it again from the
+// journal, because a killed dispatcher may have left lines out. Lines that the disk refuses wait
+// in memory until it accepts them, so a job log never ends a run. Safe for concurrent use. Only
+// callers that add lines wait for the disk.
 type jobLog struct {
 	path   string
 	report func(err error) // called with the first of several failures, and with nil when they have ended
@@ -212,8 +212,8 @@ const maxJobLogBuffer = 16 << 20
 // retryInterval is how often something that a disk refused is tried again.
 const retryInterval = time.Second
 
-// openJobLog begins a log. It returns an error if the path is wrong. The log is usable
-// nevertheless.
+// openJobLog opens a log and writes the earlier results. The log is usable even if it returns an
+// error, which means that the path is wrong.
 func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error)) (*jobLog, error) {
 	l := &jobLog{path: path, report: report, buf: []byte(results.JobLogHeader)}
 	for _, r := range endedJobs(run, t) {
@@ -340,6 +340,6 @@ func endedJobs(run *rundir.Run, t *jobs.Table) []results.Result {
 			list = append(list, at.Result(j))
 		}
 	}
-	sort.SliceStable(list, func(i, k int) bool { return list[i].Seq < list[k].Seq })
+	slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	return list
 }

@@ -19,41 +19,41 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 )
 
-// Options are what Start needs. Only Hosts and Connector must be set.
+// Options configures Start. Only Hosts and Connector must be set.
 type Options struct {
 	Hosts     []*hosts.Host
 	Providers []*hosts.Provider // of hosts on demand
-	// Inventory is what Hosts are of; nil: there is no more to know of them.
-	Inventory     *hosts.Inventory
-	PrepareHosts  func([]*hosts.Host) // changes the hosts of a file that was read again as those of Hosts were; nil: it does not
-	InventoryFile string              // absolute path of the inventory file, which is read again when it changes; "": none is
-	// Connector makes what connects to the hosts. log takes the output of their helpers.
+	Inventory *hosts.Inventory  // that Hosts come from; nil: made of Hosts
+	// PrepareHosts changes the hosts of an inventory file that was read again, as the caller has
+	// changed Hosts. May be nil.
+	PrepareHosts  func([]*hosts.Host)
+	InventoryFile string // absolute path of the inventory file, which is read again when it changes; "": there is none
+	// Connector makes the connector to the hosts. log takes the output of their helpers.
 	Connector    func(log func(host, line string)) (hosts.Connector, error)
-	Policy       sched.Config // Start fills in Found and, if it is 0, Seed; it adds the tokens of the inventory
+	Policy       sched.Config // Start sets Found and, if it is 0, Seed, and adds the tokens of the inventory
 	Env          []jobs.EnvVar
-	Standby      []*hosts.Host // a standby dispatcher is kept watching on one of them; none: it is not
-	WarnSignal   int           // warns jobs of their end, Policy.Warn before it; 0: none does
+	Standby      []*hosts.Host // hosts on one of which a standby dispatcher is kept; none: there is no standby
+	WarnSignal   int           // is sent to jobs Policy.Warn before their time limit; 0: none
 	KeepChildren bool          // leave processes alive that jobs left behind
 
-	// Lines yields the lines of the input one after another, io.EOF after the last. Any other
-	// error ends the input there. It is called by one goroutine and may be left waiting in
-	// Lines when the run ends. nil: the run has no input.
+	// Lines returns the next line of the input, and io.EOF after the last one. Any other error
+	// ends the input there. One goroutine calls it, which may be left blocked in it when the run
+	// ends. nil: the run has no input.
 	Lines func() (jobs.Line, error)
-	Reply func(*Reply) // answers a line that is no job; it does not wait
+	Reply func(*Reply) // answers a line that is no job; it must not block
 	Input rundir.Input // how far an earlier dispatcher has read the input
 	// AcceptJobs lets Submit add jobs until CloseInput. Without it and without Lines, the run
 	// ends with the jobs that are stored.
 	AcceptJobs bool
 	Search     *Search // nil: no job depends on the results of others
 
-	EndOnly bool // start no jobs: only end what is asked, such as for a cancel
-	// StopWhen is called when the stored jobs are submitted. When it returns, the run is
-	// stopped for the reason that it returns. nil: the run ends with its last job.
+	EndOnly bool // start no jobs, such as for a cancel
+	// StopWhen is called after the stored jobs were submitted. The run stops when it returns,
+	// for the reason that it returns. nil: the run ends with its last job.
 	StopWhen func(ctx context.Context) (why string)
 
 	Printer Printer // nil: messages are discarded
@@ -80,10 +80,9 @@ type Options struct {
 // Run is a run that this process dispatches. Its methods are safe for concurrent use,
 // except Close, which is called once.
 //
-// These goroutines share it. The signal handler never waits. obeyRequests carries out
-// what signals and stop files request. The feeder submits jobs. The inbox takes requests
-// in. storeStatus writes to the run directory. The reporter prints, and only it waits for
-// anyone who reads that.
+// These goroutines share it. The signal handler never blocks. obeyRequests carries out what
+// signals request. The feeder submits jobs. The inbox receives requests. storeStatus writes to
+// the run directory. The reporter prints, and only it waits for readers of that output.
 type Run struct {
 	opts    Options
 	dir     *rundir.Run
@@ -102,7 +101,7 @@ type Run struct {
 	messages  *messages
 	hostLogs  *hostLogs
 	jobLogs   []*jobLog
-	figures   *metrics.Keeper // of outputs that only their host has
+	figures   *metrics.Keeper // metrics of outputs that only their host has
 	hostDirs  hostDirs
 	inventory *Inventory
 	instances *instances
@@ -131,16 +130,15 @@ type Run struct {
 	input    rundir.Input
 	inputErr error
 	unread   bool // not all jobs were read and submitted
-	refused  int  // lines of the input that were not taken
+	refused  int  // lines of the input that were refused
 
 	canceled atomic.Bool // a person canceled the run
 	deleted  atomic.Bool // the run directory was found deleted at the end
 	copied   bool        // the hosts know a later dispatcher than the run directory does
 }
 
-// Start begins to dispatch a run. It owns o from then on if it returns no error; else the
-// caller must release o. ctx ends the input and the waiting of the run, not its jobs: a
-// caller that wants to leave calls Close.
+// Start begins to dispatch a run. If it returns no error, it owns o; else the caller must release
+// o. The end of ctx ends the input and the waiting of the run, not its jobs. To leave, call Close.
 func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r := &Run{
 		opts: opts, dir: o.Run, table: o.Table, stored: o.stored, printer: opts.Printer, location: o.Run.Locate(),
@@ -191,7 +189,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if opts.Signals != nil {
 		go r.signals.listen(opts.Signals(), interrupts{cancel: opts.InterruptCancels})
 	}
-	earlier := o.onHosts(opts.Hosts) // the table is the dispatcher's from Start on
+	earlier := o.onHosts(opts.Hosts) // Start takes the table
 	if r.d, err = dispatch.Start(cfg); err != nil {
 		r.closeSocket()
 		return nil, err
@@ -215,7 +213,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	// Room for a million jobs at once, not by doubling and copying.
+	// Without this, a million jobs would grow the slices by doubling and copying.
 	o.Table.Jobs = slices.Grow(o.Table.Jobs, len(o.stored))
 	o.Table.Specs = slices.Grow(o.Table.Specs, len(o.stored))
 	policy := opts.Policy
@@ -255,7 +253,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	return cfg, nil
 }
 
-// newInbox makes what takes requests in.
+// newInbox returns the inbox of requests.
 func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 	return inbox.New(inbox.Options{
 		Run: r.dir, Dispatcher: r.d, Stored: stored, Say: r.say, Inventory: r.inventory,
@@ -292,7 +290,7 @@ func (r *Run) begin() {
 		r.d.Do(sched.SetTokens{Tokens: inv.TokensWith(r.opts.Policy.Tokens)})
 		r.instances.setProviders(inv.Providers)
 	})
-	// An end that comes before all jobs are submitted ends the feeder as well.
+	// The run may end before all jobs are submitted. Then the feeder must end, too.
 	go func() {
 		select {
 		case <-r.d.Finished():
@@ -316,23 +314,14 @@ func (r *Run) WithTimeout(f func()) bool { return r.signals.withTimeout(WriteTim
 // Stopping is closed when a person has asked to stop.
 func (r *Run) Stopping() <-chan struct{} { return r.signals.stopping }
 
-// Over is closed when no job will run any more; results may remain to be taken.
-func (r *Run) Over() <-chan struct{} { return r.d.Finished() }
-
 // Dir returns the run directory.
 func (r *Run) Dir() *rundir.Run { return r.dir }
-
-// Durable returns how much of the journal is durable.
-func (r *Run) Durable() live.Durable { return r.journal.Durable() }
-
-// Dispatcher returns the dispatcher, for the board of attached screens.
-func (r *Run) Dispatcher() *dispatch.Dispatcher { return r.d }
 
 // Do carries out a request of this program. source, a short word, says where it comes from.
 func (r *Run) Do(source string, q *rundir.Request) { r.inbox.Ask(source, q) }
 
-// DrainEnded removes the causes of a drain that a person has ended: the next Ctrl-C drains
-// again, and the file STOP is removed.
+// DrainEnded removes the causes of a drain that a person has ended: it removes the file STOP, and
+// the next Ctrl-C drains again.
 func (r *Run) DrainEnded() {
 	r.signals.drainEnded.Store(true)
 	if err := r.dir.Disk.Remove(r.dir.Path(rundir.StopFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -368,7 +357,7 @@ func (r *Run) obey(q request) {
 	}
 }
 
-// drainText returns what a drain waits for. The dispatcher itself reports that it drains.
+// drainText describes what a drain waits for. The dispatcher itself reports that it drains.
 func (r *Run) drainText() string {
 	snap := r.d.Snapshot()
 	switch {
@@ -401,9 +390,9 @@ func (r *Run) drainText() string {
 // statusInterval is how often storeStatus looks for changes.
 const statusInterval = time.Second
 
-// storeStatus keeps in the run directory what the journal does not hold: why the dispatcher
-// launches nothing, or what is wrong with the inventory file (in the file owner, so that status on any machine can show it), and the
-// directories of hosts. Only this goroutine waits for these files.
+// storeStatus stores in the run directory what the journal does not hold: in the file owner, why
+// the dispatcher launches nothing or what is wrong with the inventory file; and the directories of
+// hosts. Only this goroutine waits for these files.
 func (r *Run) storeStatus() {
 	every := time.NewTicker(statusInterval)
 	defer every.Stop()

@@ -19,8 +19,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Search makes the jobs of a run from the results of those before, or ends those that do
-// badly, or both.
+// Search proposes the jobs of a run from earlier results, or ends jobs that do badly, or both.
 type Search struct {
 	Proposer    search.Proposer // nil: the run has another source of jobs
 	Trials      int
@@ -30,8 +29,8 @@ type Search struct {
 	Rungs       *search.Rungs // nil: no job is ended early
 }
 
-// searcher is the search of a run. Its trials are the jobs of the run that nobody else has
-// submitted, in their order. It keeps nothing: the jobs and their results are the state.
+// searcher is the search of a run. Its trials are the jobs that it has submitted itself, in order.
+// It stores nothing: the jobs and their results are the state.
 type searcher struct {
 	*Search
 	r      *Run
@@ -45,8 +44,8 @@ type searcher struct {
 	index  map[jobs.ID]int // of trials
 
 	mu    sync.Mutex
-	ended []results.Result // that were not looked at
-	wake  chan struct{}    // there are some
+	ended []results.Result // that learn has not handled
+	wake  chan struct{}    // holds a signal when there are some
 }
 
 // reportedForm is the event of a job that has reached a rung: its value and step.
@@ -62,10 +61,8 @@ func newSearcher(r *Run, o *Owned, s *Search) *searcher {
 	if s.Proposer == nil {
 		return w
 	}
-	for _, list := range [][]*jobs.Spec{o.Table.Specs, o.stored} {
-		for _, spec := range list {
-			w.add(spec)
-		}
+	for _, spec := range o.Specs() {
+		w.add(spec)
 	}
 	w.ended = metrics.Locations(o.Run).Finished(o.Table)
 	columns, _ := metrics.Declared(o.Run.Asked)
@@ -105,13 +102,10 @@ func (s *searcher) Ended(list []*dispatch.Result) {
 	for _, res := range list {
 		s.ended = append(s.ended, *res)
 	}
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	wake(s.wake)
 }
 
-// refill gives the rungs the values that earlier dispatchers have kept.
+// refill gives the rungs the values that earlier dispatchers have recorded.
 func (s *searcher) refill(o *Owned) {
 	_, err := journal.Follow(o.Run).Lean().Poll(journal.Limit{End: true}, func(_ int, r *jobs.Record) {
 		j := o.Table.Job(r.Job)
@@ -156,7 +150,7 @@ func (s *searcher) Reported(job jobs.ID, over bool, report string) (keep []strin
 	return keep
 }
 
-// learn looks at results: each gives its trial a value, or ends it without one.
+// learn handles results: each gives its trial a value, or ends it without one.
 func (s *searcher) learn(ctx context.Context) {
 	s.mu.Lock()
 	list := s.ended
@@ -194,8 +188,8 @@ func (s *searcher) learn(ctx context.Context) {
 	}
 }
 
-// feed submits trials, about as many as there are slots ahead of results, until all are
-// submitted. It returns when the optimizer knows what came of them.
+// feed submits trials until all are submitted, with about as many in flight as there are slots.
+// It returns when the optimizer has all results.
 func (s *searcher) feed(ctx context.Context) {
 	r := s.r
 	asking, cancel := context.WithCancel(ctx)
@@ -245,8 +239,7 @@ func (s *searcher) feed(ctx context.Context) {
 	s.learn(last)
 }
 
-// propose makes the trials for which there are slots, and appends them. io.EOF says that
-// there are no more.
+// propose makes the trials for which there are slots, and appends them. io.EOF: there are no more.
 func (s *searcher) propose(ctx context.Context) (specs []*jobs.Spec, err error) {
 	paths := jobs.AbsoluteCwd{Base: s.r.dir.Asked.Cwd}
 	room := 1 - s.numOpen()

@@ -20,8 +20,7 @@ const (
 	actExit           // requested a third time: exit at once
 )
 
-// interrupts counts how often a person has asked, because each further Ctrl-C requests
-// more.
+// interrupts counts the requests to end the run, because each further Ctrl-C requests more.
 type interrupts struct {
 	cancel bool // --on-interrupt=cancel
 	asked  int
@@ -72,9 +71,9 @@ type request struct {
 	why    string
 }
 
-// signalHandler receives the signals of a run. It waits for nothing but the next signal:
-// whatever else hangs (a stopped terminal, a blocked reader, a file server, the dispatcher
-// itself), a third Ctrl-C or a second SIGTERM exits at once.
+// signalHandler receives the signals of a run. It waits only for the next signal, so a third
+// Ctrl-C or a second SIGTERM exits at once even if a terminal, a reader, a file server, or the
+// dispatcher itself hangs.
 type signalHandler struct {
 	requests chan request  // for others to carry out; requests that do not fit are dropped
 	stopping chan struct{} // closed when a person has asked to stop; no wait is unbounded after that
@@ -121,18 +120,25 @@ func (h *signalHandler) listen(signals <-chan os.Signal, asked interrupts) {
 // exitNow ends the program. It waits only a moment for the last words.
 func (h *signalHandler) exitNow(why string) {
 	if h.lastWords != nil {
-		said := make(chan struct{})
-		go func() {
-			defer close(said)
-			h.lastWords(why)
-		}()
-		select {
-		case <-said:
-		case <-time.After(lastWordsTimeout):
-		}
+		returnsWithin(lastWordsTimeout, func() { h.lastWords(why) })
 	}
 	if h.exit != nil {
 		h.exit()
+	}
+}
+
+// returnsWithin runs f, which may hang, and reports whether it has returned within timeout.
+func returnsWithin(timeout time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(timeout):
+		return false
 	}
 }
 

@@ -15,8 +15,7 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-// listen makes the socket at which screens and commands connect. Nobody knows of it before
-// announce.
+// listen creates the socket for screens and commands. announce publishes its address.
 func (r *Run) listen() error {
 	var err error
 	r.socket, err = socket.Listen(socket.Options{
@@ -43,7 +42,7 @@ func (r *Run) announce() {
 	}
 }
 
-// publish begins to tell observers how the run stands.
+// publish starts to publish the state of the run.
 func (r *Run) publish() {
 	o := publish.Options{Run: r.dir, Token: r.journal.Token(), Dispatcher: r.d, Journal: r.journal,
 		Warn: func(err error) { r.sayText("warning: " + err.Error()) }}
@@ -68,11 +67,11 @@ func (r *Run) closePublisher() {
 	}
 }
 
-// lastLookDelay is for those who follow an output that only its host has: when its link is
-// closed, nobody can read the end of it.
+// lastLookDelay is how long hosts stay connected at the end, so that screens that follow an output
+// which only its host has can read the end of it.
 const lastLookDelay = 2 * time.Second
 
-// lastLook gives attached screens that time.
+// lastLook waits for lastLookDelay if there may be such screens.
 func (r *Run) lastLook() {
 	if r.socket == nil || r.socket.Connected() == 0 || r.hostDirs.num(nil) == 0 {
 		return
@@ -87,29 +86,18 @@ func (r *Run) closeSocket() {
 	if r.socket == nil {
 		return
 	}
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		r.socket.Close()
-	}()
-	select {
-	case <-closed:
-	case <-time.After(WriteTimeout): // a call hangs in the run directory: it ends with this process
-	}
+	returnsWithin(WriteTimeout, r.socket.Close) // a call that hangs in the run directory ends with this process
 }
 
-// calls implements socket.Handler: the calls of screens and commands.
+// calls implements socket.Handler.
 type calls struct{ *Run }
 
-// Wake is of socket.Handler.
 func (c calls) Wake(ctx context.Context, name string) error { return c.inbox.Wake(ctx, name) }
 
-// Request is of socket.Handler.
 func (c calls) Request(ctx context.Context, name string, body json.RawMessage) error {
 	return c.inbox.Request(ctx, name, body)
 }
 
-// Why is of socket.Handler.
 func (c calls) Why(ctx context.Context, job jobs.ID) (string, error) {
 	text, err := c.d.Why(ctx, job)
 	if err == nil && text == "" {
@@ -118,7 +106,6 @@ func (c calls) Why(ctx context.Context, job jobs.ID) (string, error) {
 	return text, c.ended(err)
 }
 
-// Reply is of socket.Handler.
 func (c calls) Reply(question int64, text string) error {
 	if c.opts.Questions == nil {
 		return socket.Refusef("the dispatcher has asked nothing")
@@ -126,7 +113,7 @@ func (c calls) Reply(question int64, text string) error {
 	return c.opts.Questions.Answer(question, text)
 }
 
-// Read is of socket.Handler. A piece has at most hosts.MaxChunk bytes.
+// Read returns at most hosts.MaxChunk bytes.
 func (c calls) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) {
 	// The state is taken before the output is read: if the attempt is over by then, the
 	// output is complete.
@@ -152,8 +139,8 @@ func (c calls) ended(err error) error {
 	return err
 }
 
-// Questions asks people on attached screens for secrets. A question stands until somebody
-// answers it. Answers are in memory only. Safe for concurrent use.
+// Questions asks people on attached screens for secrets. A question stays until somebody answers
+// it. Answers are kept in memory only. Safe for concurrent use.
 type Questions struct {
 	turn sync.Mutex // one question at a time
 

@@ -18,16 +18,15 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// A standby dispatcher watches the dispatcher of a run through the run directory, and takes
-// the run over when that one dies. While it watches it touches nothing of the run except a
-// file of its own, by which the dispatcher knows that it watches.
+// A standby dispatcher watches the dispatcher of a run through the run directory, and takes the run
+// over when that dispatcher dies. Until then it writes only a file of its own, by which the
+// dispatcher knows that it watches.
 
-// The pace of standbys.
 const (
-	standbyLook  = time.Second      // between two looks at the owner
-	standbyCheck = 5 * time.Second  // between two looks of a dispatcher at its standbys
-	standbyRetry = 10 * time.Second // after a takeover that failed
-	standbyPause = time.Minute      // after no host could start a standby
+	watchInterval        = time.Second      // between two looks of a standby at the owner
+	standbysInterval     = 5 * time.Second  // between two looks of a dispatcher at its standbys
+	takeOverRetryDelay   = 10 * time.Second // after a takeover that failed
+	startStandbyInterval = time.Minute      // between two starts of a standby
 )
 
 // standbyPrefix begins the name of the file of a standby; machine and pid follow.
@@ -45,11 +44,11 @@ type standbyFile struct {
 	Beat  int64     `json:"beat"` // counts up; the clocks of two machines are never compared
 }
 
-// StandbyOptions say how to stand by.
+// StandbyOptions configures StandBy.
 type StandbyOptions struct {
-	Notify   func(text string) // told what happens, in lines
+	Notify   func(text string) // receives messages
 	Watching func()            // called once, when the dispatcher can see that this process watches
-	// Elsewhere refuses to watch a dispatcher of this machine: both would die together.
+	// Elsewhere refuses to watch a dispatcher on this machine, because both would die together.
 	Elsewhere bool
 }
 
@@ -63,11 +62,10 @@ type standby struct {
 	beatAt time.Time
 }
 
-// StandBy watches the dispatcher of a run and takes the run over when that dispatcher is
-// proved dead, or has given no heartbeat for journal.StaleAfter, even if its process
-// exists: a hung dispatcher is fenced off like a dead one. It returns ErrOver when there is
-// nothing to take over any more: the dispatcher has ended as it should, or the run directory
-// was deleted. It blocks until then, or until ctx ends.
+// StandBy watches the dispatcher of a run. It takes the run over when that dispatcher is dead, or has
+// given no heartbeat for journal.StaleAfter: a hung dispatcher is fenced like a dead one. It returns
+// ErrOver when the dispatcher has ended the run or was stopped by a person, or when the run
+// directory was deleted. It blocks until then, or until ctx ends.
 func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, error) {
 	machine, err := os.Hostname()
 	if err != nil {
@@ -91,32 +89,32 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 	if err := s.beat(); err != nil {
 		return nil, fmt.Errorf("show in the run directory that a standby watches: %w", err)
 	}
-	defer dir.Disk.Remove(dir.Path(s.name)) // one that stays is removed by the dispatcher
+	defer dir.Disk.Remove(dir.Path(s.name)) // the dispatcher removes it otherwise
 	o.Watching()
 	o.Notify("standing by for " + s.reader.Owner.String())
 	return s.watch(ctx)
 }
 
-// watch looks at the owner until the run is ours or over.
+// watch watches the owner until the run is ours or over.
 func (s *standby) watch(ctx context.Context) (*Owned, error) {
 	location := s.run.Locate()
-	tick := time.NewTicker(standbyLook)
+	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	said := ""
 	var retryAt time.Time
 	for {
 		err := s.reader.Watch(false)
-		// What cannot be read proves nothing: only a look that succeeds may end in a takeover.
+		// Only a look that succeeds may lead to a takeover.
 		if err == nil && time.Now().After(retryAt) && (s.reader.Life == journal.Dead || s.reader.Hung()) {
 			var o *Owned
 			if o, err = s.takeOver(ctx); o != nil || errors.Is(err, ErrOver) {
 				return o, err
 			}
 			var taken *journal.OwnedError
-			if errors.As(err, &taken) || errors.Is(err, journal.ErrFenced) { // somebody else was quicker, or it lives
+			if errors.As(err, &taken) || errors.Is(err, journal.ErrFenced) { // another standby was quicker, or the owner lives
 				err = nil
 			}
-			retryAt = time.Now().Add(standbyRetry)
+			retryAt = time.Now().Add(takeOverRetryDelay)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -138,8 +136,8 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 	}
 }
 
-// takeOver takes the run from an owner that is dead, has left, or hangs. It returns ErrOver
-// if that owner has ended the run, or was asked by a person to stop.
+// takeOver takes the run over from an owner that is dead, has left, or hangs. It returns ErrOver if
+// that owner has ended the run, or was stopped by a person.
 func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	owner := s.reader.Owner
 	r := journal.NewReader(s.run, journal.Follow(s.run).Lean())
@@ -164,7 +162,7 @@ func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	return take(ctx, s.run, opt)
 }
 
-// beat writes the file by which the dispatcher knows that this process watches.
+// beat writes the file of this standby.
 func (s *standby) beat() error {
 	s.beatAt = time.Now()
 	s.file.Beat++
@@ -175,13 +173,13 @@ func (s *standby) beat() error {
 	return rundir.ReplaceVolatile(s.run.Disk, s.run.Path(s.name), s.run.Path("."+s.name), append(b, '\n'), nil)
 }
 
-// standbys keeps a standby dispatcher watching this run. Its methods are for one goroutine.
+// standbys keeps one standby dispatcher for this run. Its methods are for one goroutine.
 type standbys struct {
 	run     *Run
 	seen    map[string]standbySign // by name of the file
 	on      string                 // machines where one watches, joined
 	startAt time.Time              // the next start of one
-	said    map[string]bool        // warnings
+	said    map[string]bool        // warnings that were shown
 }
 
 // standbySign is the newest heartbeat of a standby.
@@ -190,9 +188,9 @@ type standbySign struct {
 	at   time.Time // this process's clock
 }
 
-// serve looks for standbys and starts one if none watches, until the run is over.
+// serve starts a standby whenever none watches, until the run is over.
 func (s *standbys) serve() {
-	every := time.NewTicker(standbyCheck)
+	every := time.NewTicker(standbysInterval)
 	defer every.Stop()
 	for {
 		s.look(time.Now())
@@ -207,7 +205,7 @@ func (s *standbys) serve() {
 	}
 }
 
-// look finds out where a standby watches.
+// look reads the files of standbys, removes stale ones, and reports a change.
 func (s *standbys) look(now time.Time) {
 	dir := s.run.dir
 	names, err := dir.Disk.Names(dir.Dir)
@@ -231,7 +229,7 @@ func (s *standbys) look(now time.Time) {
 		}
 		if now.Sub(sign.at) < journal.StaleAfter {
 			on = append(on, text.Line(f.Host))
-		} else if dir.Disk.Remove(dir.Path(name)) == nil { // one that continues writes it again
+		} else if dir.Disk.Remove(dir.Path(name)) == nil { // a standby that continues writes it again
 			delete(s.seen, name)
 		}
 	}
@@ -251,8 +249,8 @@ func (s *standbys) look(now time.Time) {
 // start starts a standby on the first host that can have one.
 func (s *standbys) start() {
 	r := s.run
-	s.startAt = time.Now().Add(standbyPause)
-	var env []jobs.EnvVar // what the standby cannot read in run.toml
+	s.startAt = time.Now().Add(startStandbyInterval)
+	var env []jobs.EnvVar // variables whose values run.toml does not have
 	for _, ref := range r.dir.Asked.EnvNames {
 		i := slices.IndexFunc(r.opts.Env, func(v jobs.EnvVar) bool { return v.Name == ref.Name })
 		if !ref.Stored && i >= 0 {

@@ -186,7 +186,7 @@ func TestStandbysAreKept(t *testing.T) {
 	}
 	look(0, "")
 	beat()
-	look(standbyCheck, "b")
+	look(standbysInterval, "b")
 	look(journal.StaleAfter-time.Second, "b")
 	beat()
 	look(time.Second, "b")

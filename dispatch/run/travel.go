@@ -11,8 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// travel returns which files travel, and removes what a dispatcher that was killed left of
-// files under way.
+// travel returns which files travel with jobs. It removes the partial files of a killed dispatcher.
 func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 	asked := r.dir.Asked
 	f := dispatch.Files{
@@ -21,7 +20,7 @@ func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 	}
 	f.Any = len(asked.Send)+len(asked.Return) > 0 ||
 		slices.ContainsFunc(r.opts.Hosts, func(h *hosts.Host) bool { return len(h.Send) > 0 }) ||
-		slices.ContainsFunc(slices.Concat(o.Table.Specs, o.stored), func(s *jobs.Spec) bool {
+		slices.ContainsFunc(o.Specs(), func(s *jobs.Spec) bool {
 			return s.Options != nil && len(s.Send)+len(s.Return) > 0
 		})
 	counts := func(attempt string) bool {

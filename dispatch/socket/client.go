@@ -37,9 +37,9 @@ type Client struct {
 	state   func(*live.State)
 }
 
-// Dial connects to the socket of a dispatcher on this machine, which journal.Owner names.
-// run is the uid of the run that it must dispatch. The error is ErrGone when nobody, or the
-// dispatcher of another run, listens there.
+// Dial connects to the socket of a dispatcher on this machine, which journal.Owner names. run is the
+// uid of the run that it must dispatch. The error is ErrGone if nobody listens there, or the
+// dispatcher of another run.
 func Dial(ctx context.Context, address, run string) (*Client, error) {
 	dir := filepath.Dir(address)
 	info, err := os.Lstat(dir)
@@ -107,7 +107,7 @@ func (c *Client) readHello(run string) error {
 // gone marks the error of a connection that has ended.
 func gone(err error) error { return fmt.Errorf("%w: %w", ErrGone, err) }
 
-// Hello returns what the dispatcher said of itself.
+// Hello returns the first line of the dispatcher.
 func (c *Client) Hello() Hello { return c.hello }
 
 // Done is closed when the connection has ended. Err says why.
@@ -120,8 +120,7 @@ func (c *Client) Err() error {
 	return c.err
 }
 
-// Close ends the connection and waits for the functions that were given to Follow, which
-// therefore must not call it.
+// Close ends the connection. It waits for the functions of Follow, which must not call it.
 func (c *Client) Close() {
 	c.end(gone(net.ErrClosed))
 	<-c.done
@@ -135,7 +134,7 @@ func (c *Client) end(err error) {
 	c.lines.Close()
 }
 
-// read hands out answers and pushes until the connection ends.
+// read passes on answers and pushes until the connection ends.
 func (c *Client) read() {
 	for {
 		r := new(reply)
@@ -213,9 +212,8 @@ func (c *Client) call(ctx context.Context, q request) (*reply, error) {
 	}
 }
 
-// Wake has the dispatcher poll its inbox now and returns when the request of this name, which
-// is in the run directory, is recorded. After an error the dispatcher finds the request when
-// it polls next.
+// Wake lets the dispatcher poll its inbox now. It returns when the request of this name, which is in
+// the run directory, is recorded. After an error the dispatcher finds it at its next poll.
 func (c *Client) Wake(ctx context.Context, name string) error {
 	_, err := c.call(ctx, request{Do: "wake", Name: name})
 	return err
@@ -234,7 +232,7 @@ func (c *Client) Request(ctx context.Context, name string, body json.RawMessage)
 	return err
 }
 
-// Why returns a sentence that says why a job waits or what it is doing.
+// Why returns a sentence that explains why a job waits or what it is doing.
 func (c *Client) Why(ctx context.Context, job jobs.ID) (string, error) {
 	r, err := c.call(ctx, request{Do: "why", Job: job})
 	if err != nil {
@@ -262,9 +260,9 @@ func (c *Client) Reply(ctx context.Context, question int64, text string) error {
 	return err
 }
 
-// Follow has durable and state called with what the dispatcher publishes, beginning with
-// what it published last, until the connection ends. They are called one at a time and
-// delay answers while they run. Either may be nil.
+// Follow calls durable and state with what the dispatcher publishes, beginning with the newest,
+// until the connection ends. They are called one at a time and delay answers while they run.
+// Either may be nil.
 func (c *Client) Follow(ctx context.Context, durable func(live.Durable), state func(*live.State)) error {
 	c.mu.Lock()
 	c.durable, c.state = durable, state

@@ -1,13 +1,12 @@
-// Package socket is the Unix socket of a dispatcher, for screens and commands of the
-// same user on the same machine. It does what a file cannot do: wake the inbox, accept a
-// request while the disk is full or hangs, push the durable position of the journal and
-// the content of live.json, say why a job waits, and read output that only a host has.
-// Everything else is in the run directory.
+// Package socket is the Unix socket of a dispatcher, for screens and commands of the same user on
+// the same machine. It does what a file cannot do: wake the inbox, accept a request while the disk
+// is full or hangs, push the durable position of the journal and the content of live.json, explain
+// why a job waits, and read output that only a host has. Everything else is in the run directory.
 //
-// Both sides send lines of JSON of bounded length, and docs/run-directory.md documents them for
-// people who write tools. The server sends a Hello first. A client that sends too much or
-// reads too little delays nobody else and is disconnected. The last line of a server that
-// ends is its goodbye: calls that have no answer by then had no effect.
+// Both sides send lines of JSON of bounded length, which docs/run-directory.md documents. The server
+// sends a Hello first. A client that sends too much or reads too little is disconnected and delays
+// nobody else. The last line of a server that ends is its goodbye: calls that have no answer by then
+// had no effect.
 //
 // The package knows nothing about runs and terminals. A Handler carries the calls out.
 package socket
@@ -79,8 +78,8 @@ type Piece struct {
 	Over   bool   `json:"over,omitempty"` // the attempt is over: the file grows no more
 }
 
-// ReadPiece reads a piece of the output of a, which is as it was before the read; nil: there
-// is no such attempt. read also returns the size of all of it.
+// ReadPiece calls read, which reads a piece of an output file and returns the size of the file, and
+// makes the answer. a is the attempt as it was before the read; nil: there is no such attempt.
 func ReadPiece(r Read, a *jobs.Attempt, read func() (data []byte, size int64, err error)) (*Piece, error) {
 	switch {
 	case r.File != jobs.FileOut && r.File != jobs.FileErr:
@@ -94,7 +93,7 @@ func ReadPiece(r Read, a *jobs.Attempt, read func() (data []byte, size int64, er
 	}
 	data, size, err := read()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !over: // it may be about to start
+	case errors.Is(err, fs.ErrNotExist) && !over: // it has not started yet
 		return &Piece{}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("the output of %s, which ran on %s, does not exist any more: %w", r.Attempt, a.Host, err)
@@ -157,21 +156,21 @@ var (
 	ErrUnresponsive = errors.New("the dispatcher does not respond")
 )
 
-// RefusedError describes why a call was refused: it asks for something impossible.
+// RefusedError is the error of a call that can never be carried out.
 type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string { return e.Why }
 
-// Refused marks the error for packages that know the socket as an interface only.
+// Refused marks the error for packages that use the socket through an interface.
 func (e *RefusedError) Refused() bool { return true }
 
 // Refusef returns a *RefusedError.
 func Refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-// errorCodes are the kinds of errors that keep their identity on the way.
+// errorCodes are the errors that the client gets as the same error that the server returned.
 var errorCodes = map[string]error{"gone": ErrGone, "not_taken": ErrNotTaken, "not_exist": fs.ErrNotExist}
 
-// remoteError is an error of the other side.
+// remoteError is an error that the server returned.
 type remoteError struct {
 	text string
 	kind error
@@ -194,7 +193,7 @@ func failed(err error) *reply {
 	return r
 }
 
-// err returns the error that failed was given.
+// err returns the error of the call.
 func (r *reply) err() error {
 	switch {
 	case r.Error == "" && r.Code == "":
@@ -217,7 +216,7 @@ type lines struct {
 func newLines(c net.Conn) *lines {
 	l := &lines{Conn: c, rest: io.LimitedReader{R: c}, sending: make(chan struct{}, 1), encoder: json.NewEncoder(c)}
 	l.decoder = json.NewDecoder(&l.rest)
-	l.encoder.SetEscapeHTML(false) // it would make requests longer
+	l.encoder.SetEscapeHTML(false) // escapes would make requests longer
 	return l
 }
 
@@ -231,11 +230,10 @@ func (l *lines) receive(v any, limit int64) error {
 	return err
 }
 
-// send sends a line. When ctx ends, the other side has byeTimeout to take the rest, because
-// a line that is cut off costs the connection. After an error, part of the line may have
-// been sent, so the connection must be closed.
+// send sends a line. When ctx ends, the other side has byeTimeout to read the rest. After an error,
+// part of the line may have been sent, so the connection must be closed.
 func (l *lines) send(ctx context.Context, v any) error {
-	l.sending <- struct{}{} // whoever sends is bounded by its own ctx
+	l.sending <- struct{}{} // the ctx of the present sender bounds this
 	defer func() { <-l.sending }()
 	l.SetWriteDeadline(time.Time{})
 	expired := make(chan struct{})
@@ -251,20 +249,19 @@ func (l *lines) send(ctx context.Context, v any) error {
 }
 
 const (
-	// defaultBase holds the directories of sockets. XDG_RUNTIME_DIR is used when that
-	// cannot be: it is full, or somebody else created our directory there.
+	// defaultBase holds the directories of sockets. XDG_RUNTIME_DIR replaces it when it is full,
+	// or when another user has created our directory there.
 	defaultBase  = "/tmp"
 	dirPrefix    = "dcs-"
 	socketSuffix = ".sock"
-	maxPath      = 107 // what fits into sockaddr_un with its final zero
-	// A younger socket may be bound and not listening yet, so sweep leaves it alone.
-	staleAge = time.Minute
+	maxPath      = 107         // of sockaddr_un, without its final zero
+	staleAge     = time.Minute // a younger socket may not be listening yet
 )
 
 // dirOf returns the directory of a user's sockets.
 func dirOf(base string, uid int) string { return filepath.Join(base, fmt.Sprint(dirPrefix, uid)) }
 
-// checkDir refuses a directory that another user could have put a socket into.
+// checkDir returns an error if another user could have created a socket in the directory.
 func checkDir(dir string, uid int) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -315,7 +312,7 @@ func listenIn(base string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Until here the directory alone keeps others out.
+	// Until here only the mode of the directory protects the socket.
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
 		return nil, err
@@ -323,7 +320,7 @@ func listenIn(base string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// sweep removes the sockets of dispatchers that were killed, as far as it can.
+// sweep removes the sockets of killed dispatchers, as far as it can.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -346,7 +343,7 @@ func sweep(dir string) {
 	}
 }
 
-// checkPeer refuses a process at the other end that belongs neither to this user nor to
+// checkPeer returns an error if the process at the other end belongs neither to this user nor to
 // root.
 func checkPeer(conn *net.UnixConn, user int) error {
 	raw, err := conn.SyscallConn()

@@ -26,7 +26,7 @@ const (
 	maxFaults    = 20                   // panics that are reported
 )
 
-// Options say what a server serves.
+// Options configures a server.
 type Options struct {
 	Base    string // directory that holds the directory of sockets; "": /tmp, or else XDG_RUNTIME_DIR
 	Run     string // uid of the run
@@ -54,8 +54,8 @@ type Server struct {
 	faults    atomic.Int64
 
 	mu        sync.Mutex
-	durable   live.Durable  // published last
-	state     *live.State   // published last; never changed
+	durable   live.Durable  // the newest
+	state     *live.State   // the newest; never changed
 	published chan struct{} // closed at the next Publish
 }
 
@@ -89,9 +89,8 @@ func (s *Server) Following() int { return int(s.following.Load()) }
 // Connected returns the number of connections.
 func (s *Server) Connected() int { return int(s.connected.Load()) }
 
-// Publish sends the durable position and the state to the clients that follow; nil: it has
-// not changed. It does not block. The state must not be changed afterwards. A client that
-// is slow skips older ones.
+// Publish sends the durable position and the state to the clients that follow. nil means unchanged.
+// It does not block. The state must not be changed afterwards. A slow client skips older states.
 func (s *Server) Publish(durable *live.Durable, state *live.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +104,8 @@ func (s *Server) Publish(durable *live.Durable, state *live.State) {
 	s.published = make(chan struct{})
 }
 
-// Close removes the socket and ends all connections with a goodbye. It waits for the calls
-// in flight, whose contexts it ends.
+// Close removes the socket and ends all connections with a goodbye. It ends the contexts of the
+// calls in flight and waits for them.
 func (s *Server) Close() {
 	s.cancel()
 	if s.l != nil {
@@ -127,12 +126,12 @@ func (s *Server) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			time.Sleep(50 * time.Millisecond) // no file descriptors are left for now
+			time.Sleep(50 * time.Millisecond) // such as: no file descriptors are left
 		}
 	}
 }
 
-// serve serves a connection in goroutines of its own, or says why it is refused.
+// serve serves a connection in goroutines of its own, or refuses it.
 func (s *Server) serve(nc net.Conn, refused error) {
 	if refused == nil && s.connected.Load() >= maxConns {
 		refused = fmt.Errorf("%d screens and commands are connected to the dispatcher already; close one", maxConns)
@@ -152,8 +151,8 @@ func (s *Server) serve(nc net.Conn, refused error) {
 	})
 }
 
-// conn is a connection. One goroutine reads calls, each call in flight has one, and one
-// pushes if the client follows.
+// conn is a connection. One goroutine reads calls, each call in flight has a goroutine, and another
+// one pushes if the client follows.
 type conn struct {
 	*lines
 	s       *Server
@@ -163,7 +162,7 @@ type conn struct {
 	follows sync.Once
 
 	calls    sync.Map     // of the CancelFuncs of calls, by id
-	numCalls atomic.Int64 // whose answers are not sent
+	numCalls atomic.Int64 // in flight
 }
 
 func (c *conn) serve() {
@@ -260,7 +259,7 @@ func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) 
 	return err
 }
 
-// push sends what is published, the newest only, until the connection ends.
+// push sends the newest durable position and state until the connection ends.
 func (c *conn) push() {
 	c.s.following.Add(1)
 	defer c.s.following.Add(-1)
@@ -284,12 +283,12 @@ func (c *conn) push() {
 		select {
 		case <-published:
 		case <-c.ctx.Done():
-			ended = true // after what was published last
+			ended = true // after the newest was sent
 		}
 	}
 }
 
-// send sends a line. A client that does not take it in time is disconnected.
+// send sends a line. A client that does not read it in time is disconnected.
 func (c *conn) send(v any) {
 	ctx, cancel := context.WithTimeout(c.s.writing, writeTimeout-byeTimeout)
 	defer cancel()
