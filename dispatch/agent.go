@@ -103,19 +103,6 @@ func (a *agent) enqueue(command any) bool {
 	}
 }
 
-// filesDir returns the directory that holds the attempts of this host: the run
-// directory, or "host:dir" when the host does not share it.
-func (a *agent) filesDir(runDir string) string {
-	switch h := a.hello.Load(); {
-	case h == nil && a.d.cfg.HostDirs[a.name] != "":
-		return a.d.cfg.HostDirs[a.name]
-	case h == nil || h.Shared:
-		return runDir
-	default:
-		return a.name + ":" + h.Dir
-	}
-}
-
 func (a *agent) run() {
 	ping := time.NewTicker(pingInterval)
 	keep := time.NewTicker(keepAliveInterval)

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -91,16 +92,18 @@ func (d *Dispatcher) Why(ctx context.Context, id jobs.ID) (string, error) {
 	})
 }
 
-// filesDir returns the directory that holds attempts/ of a host's attempts: the run
-// directory, or "host:dir" when the host does not share it.
+// filesDir returns the directory that holds attempts/ of a host: the run directory, or "host:dir" if
+// the host does not share it.
 func (e *engine) filesDir(host string) string {
 	if a := e.agents[host]; a != nil {
-		return a.filesDir(e.cfg.RunDir)
+		switch h := a.hello.Load(); {
+		case h != nil && h.Shared:
+			return e.cfg.RunDir
+		case h != nil:
+			return host + ":" + h.Dir
+		}
 	}
-	if dir := e.cfg.HostDirs[host]; dir != "" {
-		return dir
-	}
-	return e.cfg.RunDir
+	return cmp.Or(e.cfg.HostDirs[host], e.cfg.RunDir)
 }
 
 // output asks the host for a piece of a file.

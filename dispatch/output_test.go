@@ -32,6 +32,9 @@ func TestOutputThatWasBrought(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := jobs.AttemptID{Job: 1, N: 1}
+		if res, err := query(t.Context(), d, func(e *engine) *Result { return e.resultOf(e.core.Table().Job(1)) }); err != nil || !strings.HasPrefix(res.Stdout, "a:/kept/") {
+			t.Errorf("the result names %+v, %v", res, err)
+		}
 		if _, _, err := d.Output(t.Context(), id, jobs.FileOut, 0, 100); err == nil || !strings.Contains(err.Error(), "a:/kept/attempts/000/1.1.out") {
 			t.Errorf("%v", err)
 		}

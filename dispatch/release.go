@@ -69,7 +69,7 @@ func (e *engine) notify(n Notice) {
 // resultOf returns the result of a job that is over.
 func (e *engine) resultOf(j *jobs.Job) *Result {
 	dir := e.cfg.RunDir
-	if a := results.Counted(j); a != nil && e.agents[a.Host] != nil {
+	if a := results.Counted(j); a != nil {
 		dir = e.filesDir(a.Host)
 	}
 	r := results.FromJob(e.cfg.RunUID, e.cfg.RunName, e.cfg.Created, dir, j)
