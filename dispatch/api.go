@@ -34,38 +34,37 @@ type Config struct {
 	Table     *jobs.Table
 	// StoreSpecs makes accepted jobs durable before the core hears of them.
 	StoreSpecs func([]*jobs.Spec) error
-	// Look returns what the run directory, as this machine sees it, shows of another
-	// host's attempts. It may hang as long as the mount does. nil: nothing can be seen.
+	// Look reads the attempts of another host in the run directory, through this machine's mount.
+	// It may block as long as the mount hangs. nil: nothing can be read.
 	Look func(host string, attempts []jobs.AttemptID) *hosts.Looked
-	// Deleted reports whether the run directory was deleted. It is called when the
-	// journal cannot be found, and may block as long as the mount does. nil: never deleted.
+	// Deleted reports whether the run directory was deleted. It is called when the journal cannot
+	// be found, and may block as long as the mount hangs. nil: never deleted.
 	Deleted func() bool
 	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
 	// and Epoch filled in for it.
 	Open hosts.Open
 	// Files describes what travels with jobs to hosts and back.
 	Files Files
-	// HostDirs says of hosts that do not share the run directory where their
-	// attempts' files are, "host:dir", as far as earlier sessions knew. May be nil.
+	// HostDirs has, for hosts that do not share the run directory, the place of their attempts'
+	// files, "host:dir", as far as earlier dispatchers knew it. May be nil.
 	HostDirs map[string]string
-	// Provide carries out the core's commands about instances, apart from the caller, which is
-	// the dispatcher's goroutine: it must not block. The answers go to Do. nil: there are no
-	// providers.
+	// Provide starts to carry out a command about instances. The dispatcher's goroutine calls it:
+	// it must not block. The answers go to Do. nil: there are no providers.
 	Provide func(sched.Command)
-	// Notify receives everything that a person may want to read, in order,
-	// from the dispatcher's goroutine: it must not block. May be nil.
+	// Notify receives messages for people, in order. The dispatcher's goroutine calls it: it must
+	// not block. May be nil.
 	Notify func(Notice)
 	// Ended receives results whose records are durable, and Reported the last lines that a job
 	// has written to DCS_REPORT, and whether the job is over; it returns what to keep of them as
 	// events of the job. They are called from the dispatcher's goroutine and must not block. May be nil.
 	Ended    func([]*Result)
 	Reported func(job jobs.ID, over bool, text string) []string
-	// InventoryAsked receives what a person asked for a host beside the inventory file, from
-	// the dispatcher's goroutine: it must not block. The answer is SetHosts. May be nil.
+	// InventoryAsked receives the requests of people to add or remove a host. The dispatcher's
+	// goroutine calls it: it must not block. The caller answers with SetHosts. May be nil.
 	InventoryAsked func(host string, q jobs.HostRequest)
 }
 
-// Notice is a line for people: what happened to a host or a job.
+// Notice is a message for people about a host or a job.
 type Notice struct {
 	At   time.Time
 	Host string  // "" if it is not about a host
@@ -76,7 +75,7 @@ type Notice struct {
 // Result is one finished job (one round of it), in completion order.
 type Result = results.Result
 
-// Snapshot is an immutable picture of the run, bounded in size.
+// Snapshot is an immutable copy of the state of the run, bounded in size.
 type Snapshot struct {
 	At       time.Time
 	Counts   [jobs.Skipped + 1]int // jobs by state

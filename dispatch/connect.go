@@ -98,7 +98,7 @@ func (a *agent) leave(g *goodbye) {
 	}
 }
 
-// down records that the link or the helper is gone and tells the core.
+// down handles that the link or the helper is gone.
 func (a *agent) down(err error) {
 	a.hangUp()
 	a.sendEvent(sched.HostDown{Host: a.name, Err: err})

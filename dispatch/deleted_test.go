@@ -44,7 +44,7 @@ func (r *rig) endsPromptly(ev sched.Event) {
 
 // Promise 5: a deleted run directory is reported, once, and a stop ends the dispatcher
 // although nothing can be recorded any more.
-func TestADeletedRunDirectoryIsSaid(t *testing.T) {
+func TestDeletedRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
 		deleted.Store(true)
@@ -58,7 +58,7 @@ func TestADeletedRunDirectoryIsSaid(t *testing.T) {
 }
 
 // A run directory that was moved away and put back is used again.
-func TestADeletedRunDirectoryComesBack(t *testing.T) {
+func TestDeletedRunDirectoryReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
 		deleted.Store(true)
@@ -80,7 +80,7 @@ func TestADeletedRunDirectoryComesBack(t *testing.T) {
 
 // A run directory that merely cannot be seen is awaited, and a stop still ends the
 // dispatcher.
-func TestAMissingRunDirectoryIsNotCalledDeleted(t *testing.T) {
+func TestMissingRunDirectoryIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := goneRig(t, new(atomic.Bool))
 		time.Sleep(time.Minute)

@@ -59,7 +59,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 }
 
 // Submit stores jobs durably and hands them to the core, numbering them after
-// those the run has (Spec.ID is set here). last says that no more will come.
+// those the run has (it sets Spec.ID). last: no more jobs will come.
 func (d *Dispatcher) Submit(specs []*jobs.Spec, last bool) error {
 	return d.SubmitNumbered(specs, last, nil)
 }
@@ -177,7 +177,7 @@ func (d *Dispatcher) call(ctx context.Context, f func(*engine)) error {
 
 // query returns the result of f, which runs in the engine's goroutine, changes nothing, and
 // takes no more than about a millisecond. The errors are those of call. A panic of f is raised
-// in the caller: whoever only looks must not end the run.
+// in the caller: a reader must not end the run.
 func query[T any](ctx context.Context, d *Dispatcher, f func(*engine) T) (T, error) {
 	var none T
 	answer, fault := make(chan T, 1), make(chan string, 1)

@@ -17,7 +17,7 @@ import (
 
 // A result that becomes durable after the run was stopped is handed out, and
 // does not keep Next from saying that the run is over.
-func TestALateResultDoesNotReopenTheRun(t *testing.T) {
+func TestLateResultDoesNotReopenTheRun(t *testing.T) {
 	c := newCompletions()
 	c.end()
 	c.put([]*Result{{Seq: 1}})
@@ -99,7 +99,7 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 }
 
 // A host's words are fetched into bounds before the core sees them (promise 5).
-func TestInsaneNumbersAreBounded(t *testing.T) {
+func TestHostReportsAreBounded(t *testing.T) {
 	b := &hosts.Beat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -5, DiskFree: -7, Running: -2}
 	saneBeat(b)
 	for _, f := range []float64{b.Load[0], b.Load[1], b.Load[2], b.Busy, b.Ours} {

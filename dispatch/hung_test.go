@@ -92,7 +92,7 @@ func (r *rig) told(part string) (n int) {
 // a run directory that hangs does not take the dispatcher
 // along: it is said on one line, nothing is launched, hosts and people are heard,
 // and all continues when it answers.
-func TestAHungRunDirectoryIsSaid(t *testing.T) {
+func TestHungRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow := slowRig(t, 20*time.Second)
 		r.submit(8) // four run at once
@@ -146,7 +146,7 @@ func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
 }
 
 // Promise 5: a run directory that hangs is said also when there is nothing to write.
-func TestAHungRunDirectoryIsSaidWhileJobsRun(t *testing.T) {
+func TestHungRunDirectoryIsReportedWhileJobsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow := slowRig(t, time.Hour)
 		r.submit(1)

@@ -15,7 +15,7 @@ import (
 
 // X2: what a host keeps to itself is read here once it was fetched here, when the host has
 // left the inventory; before that it is said where it is.
-func TestOutputThatWasBrought(t *testing.T) {
+func TestFetchedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &jobs.Table{}
 		r := &rig{t: t, journal: &fakeJournal{t: t}}

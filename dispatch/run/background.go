@@ -26,7 +26,7 @@ import (
 // process removes it from the environment at once. A value without such a socket has no effect.
 const BackgroundEnv = "DCS_TUI_BACKGROUND"
 
-// ProgramName is what this program calls itself when it starts itself.
+// ProgramName is argv[0] of the processes that this program starts.
 var ProgramName = os.Args[0]
 
 // maxReady bounds the path of a run directory, in bytes.
@@ -65,7 +65,7 @@ func StartBackground(args []string, stdin *os.File, errs io.Writer) (*Background
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, errs, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = WriteTimeout // errs may be kept open by what it has started
+	cmd.WaitDelay = WriteTimeout // its children may keep errs open
 	if err := cmd.Start(); err != nil {
 		line.Close()
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)

@@ -28,7 +28,7 @@ func Create(dir, name string, asked rundir.Asked) (r *rundir.Run, err error) {
 				old.Name(), dir, owner, text.ShellWord(old.Ref()))
 		}
 	}
-	if message, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok { // says so itself
+	if message, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok { // the message says that already
 		return nil, text.Errorf("%s", message)
 	}
 	return nil, text.Errorf("%w", err)

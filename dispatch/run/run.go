@@ -165,7 +165,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	r.journal = o.journal
 	stored := inbox.FindStored(o.Table, o.stored)
-	_ = o.Run.MakeRequestsDir() // whoever has a request makes it otherwise; it may be seen later then
+	_ = o.Run.MakeRequestsDir() // an error does no harm: clients create it, too
 	if err := r.openJobLogs(); err != nil {
 		return nil, err
 	}
@@ -317,7 +317,7 @@ func (r *Run) Stopping() <-chan struct{} { return r.signals.stopping }
 // Dir returns the run directory.
 func (r *Run) Dir() *rundir.Run { return r.dir }
 
-// Do carries out a request of this program. source, a short word, says where it comes from.
+// Do carries out a request of this program. source is a word for its origin, such as "signal".
 func (r *Run) Do(source string, q *rundir.Request) { r.inbox.Ask(source, q) }
 
 // DrainEnded removes the causes of a drain that a person has ended: it removes the file STOP, and

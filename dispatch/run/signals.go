@@ -144,7 +144,7 @@ func returnsWithin(timeout time.Duration, f func()) bool {
 
 // Timeouts of what may hang. They count from when a person has asked to stop.
 const (
-	WriteTimeout     = 3 * time.Second        // whoever reads what is printed
+	WriteTimeout     = 3 * time.Second        // readers of the output
 	CloseTimeout     = 30 * time.Second       // the hosts and the journal
 	lastWordsTimeout = 300 * time.Millisecond // a terminal, when a person has asked for the third time
 )

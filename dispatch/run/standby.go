@@ -52,7 +52,7 @@ type StandbyOptions struct {
 	Elsewhere bool
 }
 
-// standby is a process that stands by.
+// standby is the state of StandBy.
 type standby struct {
 	StandbyOptions
 	run    *rundir.Run

@@ -44,7 +44,7 @@ func numStandbys(t *testing.T, run *rundir.Run) (n int) {
 
 // E7: a standby leaves a dispatcher alone that gives heartbeats, shows that it watches, and
 // takes the run over within the stale time plus 15 s of the last sign.
-func TestStandbyTakesOverFromTheSilent(t *testing.T) {
+func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, old := watched(t)
 		var last time.Time

@@ -13,7 +13,7 @@ import (
 
 // What a person asked of hosts is in the journal when the dispatcher leaves, so that a
 // resume does not use a host again that was drained (D7).
-func TestWishesAreLeftToTheNext(t *testing.T) {
+func TestRequestsWaitForTheNextDispatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a", "b", "c")
 		r.submit(20)

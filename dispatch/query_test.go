@@ -16,7 +16,7 @@ import (
 
 // What is asked at the very end of a run is either done, to its end, or refused with
 // nothing done: promise 1 holds for the round that it would have begun.
-func TestWhatIsAskedAtTheVeryEnd(t *testing.T) {
+func TestRequestAtTheEnd(t *testing.T) {
 	t.Run("the end is decided and waits for the journal", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, 10*time.Second, "a")
@@ -55,7 +55,7 @@ func TestWhatIsAskedAtTheVeryEnd(t *testing.T) {
 }
 
 // A panic of what looks in costs the one who looks, never the run.
-func TestAPanicOfAVisitorIsHisOwn(t *testing.T) {
+func TestQueryPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
 		func() {
@@ -74,7 +74,7 @@ func TestAPanicOfAVisitorIsHisOwn(t *testing.T) {
 
 // However many reads are begun and given up, a host has few of them at a time: its
 // beats and results go through the same link.
-func TestReadsOfAHostAreFew(t *testing.T) {
+func TestReadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Hour, "a")
 		r.submit(1)
