@@ -233,8 +233,7 @@ func (c *caller) Follow(_ context.Context, durable func(live.Durable), state fun
 }
 
 func (c *caller) Why(ctx context.Context, id jobs.ID) (string, error) {
-	why, _, err := c.d.Why(ctx, id)
-	return why, err
+	return c.d.Why(ctx, id)
 }
 
 func (c *caller) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) {
