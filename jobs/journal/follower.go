@@ -17,15 +17,15 @@ import (
 // Report describes what a Follower found in the journal.
 type Report struct {
 	Records int   // folded
-	Torn    int64 // bytes of a last line that was never completed: no damage
-	Ignored int64 // bytes that fenced-off dispatchers wrote too late, as far as they had when their files were fixed
+	Torn    int64 // bytes of a last line that was never completed, which is not damage
+	Ignored int64 // bytes that fenced-off dispatchers had written too late when their files were fixed
 
 	// Damaged reports that facts are missing: a line could not be read or did not
 	// fit. The caller must reconcile every job that is not terminal with claims
 	// and sentinels, not only open attempts.
 	Damaged  bool
 	Warnings []string // for people, at most maxWarnings
-	More     int      // warnings left out
+	More     int      // number of further warnings
 }
 
 const maxWarnings = 20
@@ -106,29 +106,29 @@ type Follower struct {
 	waits    int  // Polls that have waited for a damaged line
 }
 
-// followedFile is a file of the journal and what of it has been folded.
+// followedFile is a file of the journal and the position up to which it was folded.
 type followedFile struct {
 	epochFile
-	position                // of what has been folded
-	limit    int64          // up to where it was looked at
-	final    bool           // no rest of a line can be completed any more
+	position                // behind the folded lines
+	limit    int64          // up to which the file was read
+	final    bool           // a partial last line will not be completed any more
 	torn     int64          // bytes of a last line that was never completed
 	damaged  int64          // bytes of a last line that was damaged
-	mark     *jobs.FileMark // what fixed the file and has been checked; nil: nothing
+	mark     *jobs.FileMark // the mark that fixed the file and was checked; nil: none
 }
 
-// target is up to where a Poll folds a file.
+// target is the position up to which a Poll folds a file.
 type target struct {
 	limit int64
 	final bool           // as in followedFile
-	mark  *jobs.FileMark // what fixed the file; nil: nothing
+	mark  *jobs.FileMark // the mark that fixed the file; nil: none
 }
 
-// maxWaits is how many Polls wait for a damaged line that was added to the newest file:
-// over NFS a page that is being written may show before an earlier one.
+// maxWaits is the number of Polls that wait for a damaged line in the newest file to become
+// whole: on NFS a page may become visible before an earlier one.
 const maxWaits = 3
 
-// errWait ends a Poll before a line that may become whole.
+// errWait ends a Poll at a line that may become whole.
 var errWait = errors.New("the line may not be whole yet")
 
 // Follow returns a Follower at the beginning of the run's journal.
@@ -136,8 +136,8 @@ func Follow(r *rundir.Run) *Follower {
 	return &Follower{run: r, table: &jobs.Table{}, report: new(Report)}
 }
 
-// Tail returns a Follower that keeps no table. Its first Poll goes to the present end of
-// the journal without calling see, in a fraction of the time that folding takes.
+// Tail returns a Follower that keeps no table. Its first Poll skips to the end of the journal
+// without calling see, which is much faster than folding.
 func Tail(r *rundir.Run) *Follower {
 	f := Follow(r)
 	f.tail, f.skipping = true, true
@@ -186,8 +186,8 @@ func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
 	return replay(r, LimitOf(owner, owner.Life(), state))
 }
 
-// replay is one Poll, or two where the first one finds damage: over NFS a page that is
-// being written may show before an earlier one.
+// replay is one Poll, or two if the first one finds damage: on NFS a page may become visible
+// before an earlier one.
 func replay(r *rundir.Run, limit Limit) (*jobs.Table, *Report, error) {
 	for try := 1; ; try++ {
 		f := Follow(r)
@@ -272,15 +272,15 @@ func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err err
 	return restarted, nil
 }
 
-// plan returns the targets of the files. The newest is looked at first: what its first
-// record fixes then has its full length here, also while others write.
+// plan returns the targets of the files. It reads the newest file first: what that fixes has its
+// full length then, also while others write.
 func (f *Follower) plan(files []epochFile, limit Limit) ([]target, error) {
 	targets := make([]target, len(files))
 	base, begun := 0, false // begun: a later file is not empty
 	for i := len(files) - 1; i >= 0; i-- {
 		e, t := files[i], &targets[i]
 		if base > 0 {
-			m := f.marks[e.name] // if it has none, nobody who counted had seen it
+			m := f.marks[e.name] // without a mark, the owner had not seen the file
 			m.Name = e.name
 			*t = target{m.Length, true, &m}
 			continue
@@ -337,7 +337,7 @@ func missingFiles(files []epochFile, marks map[string]jobs.FileMark) (missing []
 	return missing
 }
 
-// continues reports whether the targets only add to what has been folded.
+// continues reports whether the targets only add to what was folded.
 func (f *Follower) continues(files []epochFile, targets []target) bool {
 	if f.files == nil || len(files) < len(f.files) {
 		return false
@@ -360,7 +360,7 @@ func (f *Follower) continues(files []epochFile, targets []target) bool {
 	return true
 }
 
-// restart forgets what has been folded.
+// restart discards what was folded.
 func (f *Follower) restart(missing []jobs.FileMark) {
 	f.table, f.report, f.specs = &jobs.Table{}, new(Report), f.run.SpecTail()
 	if f.lean {
@@ -380,7 +380,7 @@ func (f *Follower) moreSpecs() error {
 		f.table.SetSpecs(n, specs)
 	}
 	damage, err := []string(nil), error(nil)
-	if f.pulse != nil { // a Take: the run directory is to know what it appends to
+	if f.pulse != nil { // a Take: the run directory must know its specifications to append to them
 		var stored rundir.StoredSpecs
 		if stored, err = f.run.ReadSpecs(); err == nil {
 			set(0, stored.Specs)
@@ -395,9 +395,9 @@ func (f *Follower) moreSpecs() error {
 	return err
 }
 
-// fixed returns the marks that fix what has been folded.
+// fixed returns the marks that fix what was folded.
 func (f *Follower) fixed() []jobs.FileMark {
-	marks := slices.Clone(f.missing) // later epochs are to know of that damage, too
+	marks := slices.Clone(f.missing) // later epochs must find that damage, too
 	for _, st := range f.files {
 		if st.mark != nil {
 			marks = append(marks, *st.mark)
@@ -437,7 +437,7 @@ func (f *Follower) fixedFile(st *followedFile, t target) error {
 	return nil
 }
 
-// openFile folds a file that nothing has fixed yet.
+// openFile folds a file that is not fixed yet.
 func (f *Follower) openFile(st *followedFile, t target) error {
 	if st.limit == t.limit && st.final == t.final {
 		return nil
@@ -458,7 +458,7 @@ func (f *Follower) openFile(st *followedFile, t target) error {
 		st.torn = rest
 		return nil
 	}
-	// With the mark behind it later epochs know of that, too.
+	// The mark includes it, so that later epochs find the damage, too.
 	st.damaged = rest
 	f.damage("%s: its end is damaged", st.label())
 	return nil

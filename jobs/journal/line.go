@@ -43,9 +43,8 @@ func lineBody(line []byte) (body []byte, ok bool) {
 	return body, string(line[:prefix-1]) == jobs.Checksum(body)
 }
 
-// pieces returns the whole line with which text begins and what follows it, where
-// the newline between them is damaged; text itself when it is a line, or begins
-// with none.
+// pieces splits text behind the whole line with which it begins, if the newline between that
+// line and the rest is damaged. Otherwise first is text.
 func pieces(text []byte) (first, rest []byte) {
 	if _, ok := lineBody(text); ok {
 		return text, nil
@@ -63,8 +62,8 @@ func pieces(text []byte) (first, rest []byte) {
 
 var replaceBadText = json.JoinOptions(jobs.JSON, jsontext.AllowInvalidUTF8(true))
 
-// AppendRecord adds the JSON of a record to b. Text that is not valid UTF-8 has its bad
-// bytes replaced by U+FFFD, except in a specification.
+// AppendRecord appends the JSON of a record to b. It replaces bytes that are not valid UTF-8 by
+// U+FFFD, except in a specification.
 func AppendRecord(b []byte, r *jobs.Record) []byte {
 	text, err := json.Marshal(r, replaceBadText)
 	if err != nil {
@@ -73,14 +72,14 @@ func AppendRecord(b []byte, r *jobs.Record) []byte {
 	return append(b, text...)
 }
 
-// Decoder reads records. It remembers host names and other texts that repeat,
-// so that a million records hold one copy, and is for one goroutine.
+// Decoder decodes records. Host names and other texts that repeat share memory. It is for one
+// goroutine.
 type Decoder struct {
 	texts map[string]string
 	specs jobs.Interner
 }
 
-// maxTexts bounds what a Decoder remembers.
+// maxTexts is the maximum number of texts that a Decoder remembers.
 const maxTexts = 4096
 
 // Decode reads the JSON of one record into r.
@@ -118,9 +117,9 @@ func (d *Decoder) share(text *string) {
 	}
 }
 
-// isTorn reports whether what follows the last newline of a file is the beginning of a line
-// that was never completed. Lines that were damaged together with their newlines end a
-// file without one, too: those had been durable, and were acted upon.
+// isTorn reports whether the n bytes after the last newline of a file are the beginning of a line
+// that was never completed. The alternative is a damaged line whose newline is damaged, too: it
+// had been durable, and was acted upon.
 func isTorn(r *rundir.Run, e epochFile, at, n int64) (torn bool, err error) {
 	b, _, err := rundir.ReadPart(r.Disk, e.path(r), at, n)
 	if err != nil {
@@ -129,9 +128,9 @@ func isTorn(r *rundir.Run, e epochFile, at, n int64) (torn bool, err error) {
 	return beginsLine(b), nil
 }
 
-// beginsLine reports whether b is the beginning of a line: hexits, a blank, JSON as far as it
-// goes. Zeros behind it are blocks that were never written. JSON that is whole and has
-// another checksum was damaged.
+// beginsLine reports whether b is the beginning of a line: hex digits, a blank, and the beginning
+// of a JSON value. Zeros after it are blocks that were never written. A whole JSON value with
+// another checksum is damage.
 func beginsLine(b []byte) bool {
 	b = bytes.TrimRight(b, "\x00")
 	for i, c := range b[:min(len(b), prefix)] {

@@ -260,7 +260,7 @@ func (b *beats) lookAfter() error {
 	if b.f == nil || !b.named {
 		return nil
 	}
-	now, err := look(b.run)
+	now, err := readOwnerFile(b.run)
 	if err != nil || now.owner != nil && now.owner.Token == b.owner.Token || now.content != nil && now.owner == nil {
 		return err // ours, or torn: the next heartbeat repairs it
 	}
@@ -270,7 +270,7 @@ func (b *beats) lookAfter() error {
 // reopen opens the file owner if it is still ours. It creates it again if a person has removed
 // it, or if that of an earlier epoch has replaced it.
 func (b *beats) reopen() error {
-	now, err := look(b.run)
+	now, err := readOwnerFile(b.run)
 	switch {
 	case err != nil:
 		return err

@@ -150,7 +150,7 @@ func TestOwnerEveryByte(t *testing.T) {
 		if o, err := ReadOwner(r); err == nil || o != nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("%s %d: read as %+v, %v", what, at, o, err)
 		}
-		now, err := look(r)
+		now, err := readOwnerFile(r)
 		if err != nil || now.owner != nil || now.content == nil {
 			t.Fatalf("%s %d: %+v, %v", what, at, now, err)
 		}
@@ -186,7 +186,7 @@ func TestTakeFromTheTornButWriting(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			go func() {
-				time.Sleep(watchEvery / 2) // virtual; no write while somebody looks
+				time.Sleep(watchInterval / 2) // virtual; no write while somebody looks
 				for i := range writes {
 					select {
 					case <-ctx.Done():
@@ -200,7 +200,7 @@ func TestTakeFromTheTornButWriting(t *testing.T) {
 			}()
 			began := time.Now()
 			j, _, _, err := Take(t.Context(), r, TakeOptions{})
-			if waited := time.Since(began); waited < want || waited > want+2*watchEvery || (err == nil) != (writes == 1) {
+			if waited := time.Since(began); waited < want || waited > want+2*watchInterval || (err == nil) != (writes == 1) {
 				t.Errorf("%d writes: %v after %s, want %s", writes, err, waited, want)
 			}
 			if err == nil {
@@ -238,7 +238,7 @@ func TestTakeFromTheWatched(t *testing.T) {
 				began := time.Now()
 				j, _, _, err := Take(t.Context(), r, TakeOptions{Silent: watched})
 				switch waited := time.Since(began); {
-				case !beats && (err != nil || waited > watchEvery):
+				case !beats && (err != nil || waited > watchInterval):
 					t.Errorf("%s, silent: %v after %s, want it taken at once", where, err, waited)
 				case beats && err == nil && waited < StaleAfter:
 					t.Errorf("%s, with a newer sign of life: taken after %s", where, waited)

@@ -15,20 +15,19 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TakeOptions say how to take a run.
+// TakeOptions are the options of Take.
 type TakeOptions struct {
 	Force  bool         // do not wait until the present owner is proved dead
-	Notify func(string) // called once, with one line, when there is something to wait for; may be nil
-	// Silent is an owner that the caller has watched give no heartbeat for StaleAfter. It
-	// is not waited for again, unless the run shows a newer heartbeat. nil: there is none.
+	Notify func(string) // called with one line before Take waits; may be nil
+	// Silent is an owner that has given no heartbeat for StaleAfter, as the caller has watched.
+	// Take does not wait for it again unless there is a newer heartbeat. nil: there is none.
 	Silent *Owner
 
-	// For simulations and tests: with Force, Now, Token and Who a Take neither
-	// waits nor reads a clock, a process or chance, and writes the same bytes
-	// for the same run.
+	// For simulations and tests. With Force, Now, Token, and Who, a Take does not wait, reads no
+	// clock, process, or random number, and is deterministic.
 	Now   func() time.Time // the clock of Take and of the Journal; nil: time.Now
-	Token string           // tells one Take from every other; "": random
-	Who   *Owner           // Host, User and process that take; nil: this process
+	Token string           // unique for each Take; "": random
+	Who   *Owner           // Host, User, and process of the new owner; nil: this process
 }
 
 // now returns the clock.
@@ -39,7 +38,7 @@ func (o *TakeOptions) now() func() time.Time {
 	return time.Now
 }
 
-// owner returns what stands in the file owner at first.
+// owner returns the first content of the file owner.
 func (o *TakeOptions) owner(epoch int) (*Owner, error) {
 	who, token := o.Who, o.Token
 	if who == nil {
@@ -56,10 +55,10 @@ func (o *TakeOptions) owner(epoch int) (*Owner, error) {
 		Since: o.now()().Truncate(time.Second), Token: token}, nil
 }
 
-// Take makes the caller the run's dispatcher: it refuses with *OwnedError while
-// another is alive, opens the next epoch, and folds what earlier ones recorded.
-// The newest epoch always wins; whoever opened it second gets an error here or
-// ErrFenced later. Waiting for a silent owner takes up to StaleAfter.
+// Take makes the caller the dispatcher of the run. It returns *OwnedError if another one is
+// alive, opens the next epoch, and folds the records of earlier ones. The newest epoch always
+// wins: whoever is second gets an error here or ErrFenced later. Waiting for a silent owner takes
+// up to StaleAfter.
 func Take(ctx context.Context, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.Table, *Report, error) {
 	j, t, report, err := take(ctx, r, opt)
 	if err != nil {
@@ -73,8 +72,8 @@ func Take(ctx context.Context, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.
 }
 
 func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *jobs.Table, _ *Report, err error) {
-	// The epoch is chosen before the owner is judged: if anybody takes the run
-	// in between, creating the file fails.
+	// The epoch is chosen before the owner is checked: if anybody takes the run in between,
+	// creating the file fails.
 	had, err := lastOwner(r)
 	if err != nil {
 		return nil, nil, nil, err
@@ -86,8 +85,8 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err := admit(ctx, r, newest(files), opt); err != nil {
 		return nil, nil, nil, err
 	}
-	// The owner file alone may know which epochs are used up, if the newest files of the
-	// journal were lost. Hosts take a dispatcher with a lower epoch for an old one.
+	// If the newest files of the journal were lost, only the owner file shows which epochs are
+	// used up. Hosts refuse a dispatcher with a lower epoch.
 	j := &Journal{run: r, file: fileOf(max(newest(files), had.Epoch, had.Known) + 1), beats: beats{run: r}, now: opt.now()}
 	owner, err := opt.owner(j.file.epoch)
 	if err != nil {
@@ -98,7 +97,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	j.beats.owner, j.token = *owner, owner.Token
-	if owner.elsewhere(&had) { // who takes over from us before that is recorded is to see it, too
+	if owner.elsewhere(&had) { // if somebody takes over before that is recorded, it must be found again
 		j.beats.owner.Inode, j.beats.owner.Device = had.Inode, had.Device
 	}
 	tmp, err := j.beats.prepare()
@@ -110,7 +109,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		if err == nil {
 			return
 		}
-		if opened { // whoever was quicker has tidied away what we prepared
+		if opened { // whoever was quicker has removed the prepared file
 			if fenced := j.fencedError(); errors.Is(fenced, ErrFenced) {
 				err = fenced
 			}
@@ -135,8 +134,8 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	tidy(r, j.file.epoch)
 	r.Guard(0, nil)
 
-	// From here on an older dispatcher can see that it is fenced off. What it
-	// still writes after this reading is not part of the run.
+	// From here on an older dispatcher can see that it is fenced off. What it writes after
+	// this is not part of the run.
 	f := Follow(r)
 	f.pulse = j.pulse(ctx)
 	if _, err = f.poll(files, Limit{End: true}); err != nil {
@@ -179,16 +178,16 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 // lastOwner returns the content of the owner file, or the zero Owner if there is none
 // that can be used.
 func lastOwner(r *rundir.Run) (Owner, error) {
-	now, err := look(r)
+	now, err := readOwnerFile(r)
 	if err != nil || now.owner == nil {
 		return Owner{}, err
 	}
 	return *now.owner, nil
 }
 
-// makeDurable syncs what was just read and no earlier Take has fixed: from epoch on. Its
-// writer may have been killed before it did that; what is built upon it now must not
-// be lost with the power later, when only our own file would still speak of it.
+// makeDurable syncs the files that were just read and that no earlier Take has fixed, those from
+// epoch on. Their writers may have been killed before they did so. Otherwise records on which
+// this dispatcher builds could be lost in a power failure.
 func makeDurable(r *rundir.Run, files []epochFile, epoch int) error {
 	for _, e := range files {
 		if e.epoch < epoch {
@@ -201,8 +200,8 @@ func makeDurable(r *rundir.Run, files []epochFile, epoch int) error {
 	return r.SyncSpecs()
 }
 
-// pulse returns what replay calls now and then: it keeps the owner file alive
-// while a large journal is read, and honors ctx.
+// pulse returns a function for the Follower to call regularly: it writes heartbeats while a
+// large journal is read, and returns an error if ctx is done.
 func (j *Journal) pulse(ctx context.Context) func() error {
 	last := j.now()
 	return func() error {
@@ -218,9 +217,8 @@ func (j *Journal) pulse(ctx context.Context) func() error {
 	}
 }
 
-// abandon ends a Take that failed. An epoch that was opened stays used up: its
-// owner file, installed or only prepared, then says that we have left, so that
-// nobody waits for us.
+// abandon cleans up after a Take that failed. An epoch that was opened stays used up: its owner
+// file, installed or only prepared, is marked as left, so that nobody waits for it.
 func (j *Journal) abandon(tmp string, opened bool) error {
 	err := j.closeFile()
 	if opened {
@@ -232,9 +230,8 @@ func (j *Journal) abandon(tmp string, opened bool) error {
 	return errors.Join(err, j.beats.close())
 }
 
-// tidy removes owner files that dispatchers of older epochs prepared and left
-// behind. The name alone says of which epoch: one that is being written is not whole.
-// It does not matter whether that succeeds.
+// tidy removes the prepared owner files of older epochs. It finds the epoch in the name, because
+// a file that is being written is not whole. Errors do not matter.
 func tidy(r *rundir.Run, epoch int) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestTakeFromTheBeating(t *testing.T) {
 		if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.Host != "melon3" {
 			t.Errorf("%v", err)
 		}
-		if waited := time.Since(began); waited > BeatEvery+watchEvery {
+		if waited := time.Since(began); waited > BeatEvery+watchInterval {
 			t.Errorf("refused after %s", waited)
 		}
 		stop()
@@ -220,7 +220,7 @@ func TestTakeInTransit(t *testing.T) {
 			j, _, _, err = Take(t.Context(), r, TakeOptions{})
 			waits := time.Duration(0)
 			if alive {
-				waits = takerPatience // for its name: of several takers one has it
+				waits = takerTimeout // for its name: of several takers one has it
 			}
 			if time.Since(began) != waits || alive != (err != nil) {
 				t.Errorf("%s: %v after %s", what, err, time.Since(began))

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// OwnedError refuses a run that somebody else dispatches.
+// OwnedError reports that somebody else dispatches the run.
 type OwnedError struct {
 	Run   string
 	Ref   string // what to type as RUN
@@ -30,13 +30,13 @@ func (e *OwnedError) Error() string {
 		e.Run, who, e.Ref, where)
 }
 
-// watchEvery is how often an owner on another machine is looked at.
-const watchEvery = time.Second
+// watchInterval is the interval at which the file of an owner on another machine is read.
+const watchInterval = time.Second
 
-// admit decides whether the run may be taken from its present owner, and waits
-// as long as that takes. known is the newest epoch that has a file.
+// admit returns nil if the run may be taken from its owner. It may wait for up to StaleAfter to
+// find out. known is the newest epoch that has a file.
 func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error {
-	first, err := look(r)
+	first, err := readOwnerFile(r)
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 	return watch(ctx, r, first, known)
 }
 
-// prepared returns the owner of an epoch whose Take has not installed its file
-// yet, nil when there is none. Of several one alone opened the epoch, and which
-// cannot be told: one that may be alive goes before one that is dead.
+// prepared returns the owner of an epoch whose Take has not installed its file yet, nil if there
+// is none. Only one of several has opened the epoch, but it is not known which one. One that may
+// be alive is preferred.
 func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {
@@ -104,22 +104,21 @@ func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 	return best, nil
 }
 
-// takerPatience is how long anyone who has just opened an epoch has to install its
-// owner file before a message does without its name.
-const takerPatience = 2 * time.Second
+// takerTimeout is the time to wait for the owner file of whoever has just opened an epoch.
+const takerTimeout = 2 * time.Second
 
-// taker names who has just opened an epoch, for a message; nil when that does not
-// show, in a hurry at once.
-func taker(ctx context.Context, r *rundir.Run, epoch int, hurry bool) *Owner {
-	ctx, cancel := context.WithTimeout(ctx, takerPatience)
+// taker returns who has just opened an epoch, for a message. It returns nil if there is no owner
+// file of the epoch within takerTimeout, or at once with noWait.
+func taker(ctx context.Context, r *rundir.Run, epoch int, noWait bool) *Owner {
+	ctx, cancel := context.WithTimeout(ctx, takerTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if now, err := look(r); err == nil && now.owner != nil && now.owner.Epoch >= epoch {
+		if now, err := readOwnerFile(r); err == nil && now.owner != nil && now.owner.Epoch >= epoch {
 			return now.owner
 		}
-		if hurry {
+		if noWait {
 			return nil
 		}
 		select {
@@ -130,11 +129,11 @@ func taker(ctx context.Context, r *rundir.Run, epoch int, hurry bool) *Owner {
 	}
 }
 
-// watch returns nil when nothing has moved for StaleAfter by our own clock. It
-// compares contents, never times of two machines.
-func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
+// watch returns nil if nothing has changed for StaleAfter by our own clock. It compares contents,
+// never times of two machines.
+func watch(ctx context.Context, r *rundir.Run, first ownerFile, known int) error {
 	began, torn := time.Now(), 0
-	tick := time.NewTicker(watchEvery)
+	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	for time.Since(began) < StaleAfter {
 		select {
@@ -142,7 +141,7 @@ func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		now, err := look(r)
+		now, err := readOwnerFile(r)
 		if err != nil {
 			return err
 		}
@@ -155,9 +154,9 @@ func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
 			return &OwnedError{r.Name(), r.Ref(), taker(ctx, r, newest(files), false)}
 		case bytes.Equal(now.content, first.content):
 		case now.content == nil:
-			// Gone, which proves nothing.
+			// The file is gone, which proves nothing.
 		case o == nil:
-			// Torn, and not as it was: somebody writes. Whether he lives, the next 30 s tell.
+			// Torn, and different: somebody writes it. Watch for another StaleAfter.
 			if torn++; torn > 2 {
 				return &OwnedError{r.Name(), r.Ref(), first.owner}
 			}
@@ -171,21 +170,21 @@ func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
 	return nil
 }
 
-// glance is the owner file at one time. owner is nil when there is none or it
-// is not whole.
-type glance struct {
+// ownerFile is the owner file at one time. owner is nil if there is none or it is not whole.
+type ownerFile struct {
 	content []byte
 	owner   *Owner
 }
 
-func look(r *rundir.Run) (glance, error) {
+// readOwnerFile reads the owner file. It is not an error if the file is torn.
+func readOwnerFile(r *rundir.Run) (ownerFile, error) {
 	content, err := ownerContent(r)
 	if err != nil || content == nil {
-		return glance{}, err
+		return ownerFile{}, err
 	}
 	o, err := decodeOwner(content)
 	if err != nil && !errors.Is(err, errOwnerTorn) {
-		return glance{}, err
+		return ownerFile{}, err
 	}
-	return glance{content, o}, nil
+	return ownerFile{content, o}, nil
 }
