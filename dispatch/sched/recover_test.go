@@ -242,3 +242,20 @@ func TestEndedIsWaitedFor(t *testing.T) {
 	want(t, "launched", on(o, "a")+on(o, "b"), "")
 	s.wantState(1, jobs.Running)
 }
+
+// TestRecoveryMemory: memory that has grown with the failures of a job is not given to another
+// job after a takeover.
+func TestRecoveryMemory(t *testing.T) {
+	table := &jobs.Table{}
+	cfg := Config{MemGrowth: 2}
+	s := newStageOf(t, cfg, table, box("a", 2))
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 8 << 30}})
+	s.submit(true, &jobs.Options{MemBytes: 3 << 30, RetryDelay: new(time.Duration)}, &jobs.Options{MemBytes: 3 << 30, After: []jobs.ID{1}, AfterOn: []jobs.Condition{jobs.AfterFailure}})
+	s.ended("a", "1.1", exit1)
+	s.wait(20*time.Second, "a")
+	next := &stage{t: t, c: New(cfg, table, []*hosts.Host{box("a", 2)}), at: s.at}
+	next.step(Tick{})
+	if got := next.c.hosts[0].mem; next.c.hosts[0].open != 1 || got != 6<<30 {
+		t.Errorf("%d attempts with %d bytes were taken over, want 1 with 6 GiB", next.c.hosts[0].open, got)
+	}
+}

@@ -51,6 +51,7 @@ func (c *Core) begin() {
 				f.started = a.State == jobs.AttemptRunning
 				f.startedAt, f.earlierRunTime = c.now.Mono, c.ranBefore(a) // at the latest
 				f.killed, f.requeue = h.stopped, h.stopped                 // ended again when the host tells of it
+				f.mem = grown(j.Spec.MemBytes, c.cfg.MemGrowth, j)         // at most: no host has reported its memory yet
 				if f.started {
 					c.chargeStarted(f, f.earlierRunTime)
 				}
