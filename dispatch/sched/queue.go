@@ -206,7 +206,10 @@ type queuedID uint32
 func (id queuedID) before(o queuedID) bool { return id < o }
 
 // minHeap is a binary heap whose first element comes before all others.
-type minHeap[T interface{ before(T) bool }] []T
+type minHeap[T ordered[T]] []T
+
+// ordered is the constraint of the elements of a heap.
+type ordered[T any] interface{ before(T) bool }
 
 func (h *minHeap[T]) push(x T) {
 	s := append(*h, x)
