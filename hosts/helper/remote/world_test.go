@@ -387,6 +387,35 @@ func (f *far) refused(id string) hosts.Refused {
 	return m
 }
 
+// isRefused waits until an attempt is refused or has ended, and reports whether it was refused.
+func (f *far) isRefused(id string) bool {
+	f.w.t.Helper()
+	is := func(a jobs.AttemptID) bool { return a.String() == id }
+	for {
+		for _, m := range f.pending {
+			switch m := m.(type) {
+			case *hosts.Refused:
+				if slices.ContainsFunc(m.Attempts, is) {
+					return true
+				}
+			case *hosts.Exits:
+				if slices.ContainsFunc(m.Jobs, func(j hosts.ExitedJob) bool { return is(j.Attempt) }) {
+					return false
+				}
+			}
+		}
+		select {
+		case m, open := <-f.msgs:
+			if !open {
+				f.w.t.Fatalf("the helper ended (%v) before %s was refused or ended", f.readErr, id)
+			}
+			f.pending = append(f.pending, m)
+		case <-time.After(bound):
+			f.w.t.Fatalf("%s was neither refused nor ended", id)
+		}
+	}
+}
+
 // beat waits for a heartbeat that was made after the call and that ok accepts. An older one
 // may have been accepted for what was true before.
 func (f *far) beat(ok func(*hosts.Beat) bool) *hosts.Beat {
