@@ -12,8 +12,8 @@ import (
 
 const hpcTime = time.Hour
 
-// allocated is a stage with an allocation of an hour and of the nodes n1 and n2, with two
-// slots each, of which both are up.
+// allocated returns a stage with an allocation of one hour with the nodes n1 and n2. Both nodes are
+// up and have two slots each.
 func allocated(t *testing.T, opts ...*jobs.Options) *stage {
 	t.Helper()
 	p := cloud()
@@ -31,7 +31,8 @@ func allocated(t *testing.T, opts ...*jobs.Options) *stage {
 	return s
 }
 
-// allocation lists the allocation as one that has so much time left.
+// allocation reports a list of instances in which the allocation has the given time left. It first
+// waits until a list is requested.
 func (s *stage) allocation(left time.Duration) []Command {
 	s.t.Helper()
 	for range 200 {
@@ -44,7 +45,7 @@ func (s *stage) allocation(left time.Duration) []Command {
 	return nil
 }
 
-// launches returns how many attempts commands launch.
+// launches returns the number of attempts that commands launch.
 func launches(commands []Command) (n int) {
 	for _, o := range commands {
 		if l, ok := o.(Launch); ok {
@@ -54,7 +55,8 @@ func launches(commands []Command) (n int) {
 	return n
 }
 
-// X3: each node of an allocation is a host, and all of them are one instance.
+// TestAllocationOfNodes checks that each node of an allocation is a host, and that all of its nodes
+// are one instance (X3).
 func TestAllocationOfNodes(t *testing.T) {
 	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 4)...)
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
@@ -70,8 +72,8 @@ func TestAllocationOfNodes(t *testing.T) {
 	want(t, "when both have left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 }
 
-// X3: the outputs of each node that shares no directory are fetched before the allocation is
-// given back.
+// TestAllocationKeepsOutputs checks that the outputs of each node without a shared directory are
+// fetched before the allocation is terminated (X3).
 func TestAllocationKeepsOutputs(t *testing.T) {
 	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 4)...)
 	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
@@ -89,8 +91,8 @@ func TestAllocationKeepsOutputs(t *testing.T) {
 	want(t, "at last", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 }
 
-// X3: a job is started only if its timeout or its estimate ends before the allocation does,
-// and without either not within the margin.
+// TestStartsBeforeTheEnd checks that a job starts only if its timeout or its estimate ends before
+// the allocation does. A job with neither does not start within the margin (X3).
 func TestStartsBeforeTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -108,10 +110,10 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 		{"its estimate, not its timeout, ends before", jobs.Options{Estimate: 20 * time.Minute, Timeout: 40 * time.Minute}, 25 * time.Minute, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := allocated(t, slices.Repeat([]*jobs.Options{{Timeout: 50 * time.Minute}}, 4)...) // all slots are busy
+			s := allocated(t, slices.Repeat([]*jobs.Options{{Timeout: 50 * time.Minute}}, 4)...) // occupies all slots
 			s.started("dcs-r-1.n1", "1.1 2.1")
 			s.started("dcs-r-1.n2", "3.1 4.1")
-			for _, id := range []string{"1.1", "2.1"} { // the others keep the allocation in use
+			for _, id := range []string{"1.1", "2.1"} { // jobs 3 and 4 keep the allocation in use
 				s.ended("dcs-r-1.n1", id, jobs.Outcome{Started: 1, Ended: 2})
 			}
 			s.allocation(c.left)
@@ -126,8 +128,8 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// X3: what runs in the last moments of an allocation is stopped and queued again without
-// using up a try, and the allocation is given back.
+// TestEndOfAllocation checks that jobs that still run shortly before the end of an allocation are
+// stopped and queued again without using up a try. The allocation is then terminated (X3).
 func TestEndOfAllocation(t *testing.T) {
 	s := allocated(t, jobs.NoOptions)
 	s.started("dcs-r-1.n1", "1.1")
@@ -144,8 +146,8 @@ func TestEndOfAllocation(t *testing.T) {
 	contains(t, "and another is created", said[CreateInstance](commands), "{cloud dcs-r-2}")
 }
 
-// A node that dies again and again is no fault of its job, as on a preemptible partition; on a
-// workstation it would be.
+// TestNodesDieUnderAJob checks that a job is not charged when its nodes die repeatedly, as on a
+// preemptible partition. On a workstation it would be charged.
 func TestNodesDieUnderAJob(t *testing.T) {
 	s := allocated(t, jobs.NoOptions)
 	for n := 1; n < maxDeathsOnInstances; n++ {
@@ -167,8 +169,9 @@ func TestNodesDieUnderAJob(t *testing.T) {
 	contains(t, "reason", s.job(1).Reason, "died under it 10 times")
 }
 
-// X3: an allocation that is not listed any more is not used, even where its nodes still
-// answer; a job that ends by the signal of its end has not failed, unless that is a habit.
+// TestPreempted checks that an allocation is no longer used once it is not listed, even if its
+// nodes still answer. A job that ends by SIGTERM, as at the end of an allocation, has not failed
+// unless this happens too often (X3).
 func TestPreempted(t *testing.T) {
 	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 2)...)
 	s.started("dcs-r-1.n1", "1.1 2.1")
@@ -196,8 +199,8 @@ func TestPreempted(t *testing.T) {
 	contains(t, "after it is not listed", said[Kill](commands), "its allocation ends")
 }
 
-// X3: an allocation may be pending for long: it is not given up, no other is created for the
-// same jobs, and the reason is shown.
+// TestPendingAllocation checks that an allocation may be pending for a long time. It is not given
+// up, no other allocation is created for the same jobs, and the reason is shown (X3).
 func TestPendingAllocation(t *testing.T) {
 	p := cloud()
 	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
@@ -225,15 +228,16 @@ func TestPendingAllocation(t *testing.T) {
 	}
 }
 
-// X3: a job that is longer than all allocations never waits for one.
+// TestLongerThanAllocations checks that a job that is longer than every allocation fails at once
+// instead of waiting (X3).
 func TestLongerThanAllocations(t *testing.T) {
 	s := allocated(t, jobs.NoOptions, &jobs.Options{Timeout: 2 * hpcTime})
 	s.wantState(2, jobs.Failed)
 	contains(t, "reason", s.job(2).Reason, "does not fit into the allocations of provider cloud (time = ")
 }
 
-// X3: what was handed to an allocation ahead of need, and would not end before it does, is
-// asked back.
+// TestNothingWaitsIntoTheEnd checks that buffered jobs that would not end before their allocation
+// does are withdrawn (X3).
 func TestNothingWaitsIntoTheEnd(t *testing.T) {
 	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 40)...)
 	for _, node := range []string{"n1", "n2"} { // jobs are short, so that more are handed out than there are slots

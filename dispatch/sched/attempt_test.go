@@ -14,9 +14,9 @@ import (
 	"dcs-tui/jobs/ask"
 )
 
-// The minimal timeouts say of every tuple what all of them say, in whatever order they
-// come; none of them says what another does; and no job that is as hard as another comes
-// before it (E2).
+// TestMinimalTimeouts checks that the minimal timeouts skip the same tuples as all timeouts do, in
+// whatever order the timeouts arrive. No minimal timeout implies another one, and no job sorts
+// before a job that is at most as hard (E2).
 func TestMinimalTimeouts(t *testing.T) {
 	words := []string{"0", "1", "2", "3.0", "-1", "x", "y"}
 	limits := []time.Duration{0, time.Second, time.Minute}
@@ -40,7 +40,7 @@ func TestMinimalTimeouts(t *testing.T) {
 			}
 		}
 		for range 20 {
-			draw() // also what comes when they are known
+			draw() // tuples that arrive after the timeouts
 		}
 		f := h.list[0]
 		for _, u := range f.list {
@@ -74,7 +74,7 @@ func TestMinimalTimeouts(t *testing.T) {
 	}
 }
 
-// naive reports whether b is at least as hard as a, as E2 has it.
+// naive reports whether b is at least as hard as a, as E2 defines it.
 func naive(a, b []jobs.Hardness) bool {
 	for i := range a {
 		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num > b[i].Num || !a[i].IsNum && a[i].Text != b[i].Text {
@@ -84,9 +84,9 @@ func naive(a, b []jobs.Hardness) bool {
 	return true
 }
 
-// BenchmarkDomino queues 100,000 jobs of as many tuples and has 1,000 of them, none of
-// which is as hard as another, time out one after the other: on the antidiagonal of a
-// square, beyond which the others lie.
+// BenchmarkDomino queues 100,000 jobs with as many tuples. Then 1,000 more jobs, none of which is
+// as hard as another, time out one after the other. They lie on the antidiagonal of a square; the
+// others lie beyond it.
 func BenchmarkDomino(b *testing.B) {
 	const side, bars = 317, 1000
 	var all []*jobs.Options
@@ -132,7 +132,8 @@ func BenchmarkDomino(b *testing.B) {
 	}
 }
 
-// TestReadProgress: DCS_PROGRESS is a share, or text that is shown as it is (progress).
+// TestReadProgress checks that DCS_PROGRESS is read as a fraction, or as text that is shown
+// unchanged.
 func TestReadProgress(t *testing.T) {
 	for text, want := range map[string]float64{"0.5": 0.5, " 42% \n": 0.42, "21/50": 0.42, "1": 1, "0": 0, "3 / 4": 0.75,
 		"": -1, "x": -1, "120%": -1, "5/0": -1, "NaN": -1, "-1": -1, "epoch 3": -1} {
@@ -146,9 +147,9 @@ func TestReadProgress(t *testing.T) {
 	}
 }
 
-// TestETAOfProgress: what a job reports about itself counts. A single job that has done a third has a
-// forecast, which does not grow while the job proceeds as reported, and is not too sure. A job whose
-// report cannot be read has none.
+// TestETAOfProgress checks that the forecast uses the progress that jobs report. A single job that
+// is a third done has a forecast, which does not grow while the job proceeds as reported, and which
+// has a realistic spread. A job whose report cannot be parsed has no forecast.
 func TestETAOfProgress(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -179,8 +180,9 @@ func TestETAOfProgress(t *testing.T) {
 	}
 }
 
-// Running lists the newest progress of each attempt that runs and when it was new; Queues
-// lists the queues whose run times are known, those that wait first.
+// TestRunningAndQueues checks that Running lists the newest progress of each running attempt with
+// the time when it changed. Queues lists the queues whose run times are known, beginning with those
+// that have waiting jobs.
 func TestRunningAndQueues(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 3))
 	s.up("a")
@@ -218,8 +220,8 @@ func TestRunningAndQueues(t *testing.T) {
 	}
 }
 
-// TestETANeverTooSure: however alike the jobs were, a tenth is left open while few have
-// ended, and at the end of the run.
+// TestETANeverTooSure checks that the spread stays at least a tenth of the forecast while few jobs
+// have ended, and at the end of the run, even if all jobs are alike.
 func TestETANeverTooSure(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -236,7 +238,7 @@ func TestETANeverTooSure(t *testing.T) {
 	}
 }
 
-// effect carries out a cancel and returns what must be requeued to undo it.
+// effect carries out a cancel and returns the jobs that must be requeued to undo it.
 func (s *stage) effect(ev Event) []jobs.ID {
 	trace := ask.Trace{Name: "cancel"}
 	s.c.See = trace.See
@@ -245,16 +247,16 @@ func (s *stage) effect(ev Event) []jobs.ID {
 	return ask.Undo(s.c.table, trace.Affected)
 }
 
-// TestUndoCancel: a requeue of what a cancel ended brings everything back, also what was
-// skipped because of it, and what is still being ended when the requeue comes; a job
-// that had its end before is not among them.
+// TestUndoCancel checks that a requeue restores all jobs that a cancel ended. This includes the
+// jobs that were skipped because of it and jobs that are still being stopped when the requeue
+// arrives, but not jobs that had ended before.
 func TestUndoCancel(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		s := newStage(t, Config{Tries: 1}, box("a", 2))
 		s.up("a")
 		after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids} }
 		n := jobs.NoOptions
-		// 4 comes after 3, 5 after 4; 6 after the running 2, 7 after that.
+		// 4 depends on 3, 5 on 4, 6 on the running 2, and 7 on 6.
 		s.submit(true, n, n, n, after(3), after(4), after(2), after(6), n)
 		s.started("a", "1.1 2.1")
 		s.ended("a", "1.1", exit1)
@@ -291,8 +293,8 @@ func TestUndoCancel(t *testing.T) {
 	}
 }
 
-// TestUndoUndone: a cancel after the undo stays, and a job that was quicker than its
-// cancel keeps its result.
+// TestUndoUndone checks that a cancel after the undo takes effect, and that a job that ended before
+// its cancel took effect keeps its result.
 func TestUndoUndone(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.up("a")

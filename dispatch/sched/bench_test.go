@@ -10,10 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// BenchmarkMillion submits a million jobs and runs them through four hosts of 16
-// slots that report 64 exits at a time, as at full speed. It reports the cost of
-// a job in the core, all of its events and records together, and what a queued
-// job costs beyond jobs.Job and jobs.Spec.
+// BenchmarkMillion submits a million jobs and runs them on four hosts of 16 slots that report 64
+// exits at a time, as at full speed. It reports the core's time per job, with all of its events and
+// records, and the memory of a queued job beyond jobs.Job and jobs.Spec.
 func BenchmarkMillion(b *testing.B) {
 	const n, block = 1_000_000, 10_000
 	for b.Loop() {
@@ -44,12 +43,12 @@ func BenchmarkMillion(b *testing.B) {
 	}
 }
 
-// fleet is four hosts of 16 slots that report 64 exits at a time.
+// fleet holds four hosts of 16 slots that report 64 exits at a time.
 type fleet struct {
 	c       *Core
 	now     Time
 	hosts   []*hosts.Host
-	running [][]jobs.AttemptID // on each
+	running [][]jobs.AttemptID // by host
 	steps   int
 }
 
@@ -80,7 +79,7 @@ func (f *fleet) take(commands []Command) {
 	}
 }
 
-// work runs what is launched until so many jobs have ended, and returns how many have.
+// work runs the launched jobs until the number of ended jobs reaches most, and returns this number.
 func (f *fleet) work(most int) (done int) {
 	for done < most {
 		for i, h := range f.hosts {
@@ -116,9 +115,9 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkQueues is what a job costs in the core, from launch to end, with a million
-// jobs queued in 1, 10 and 100 queues and ready on four hosts of 16 slots that report 64
-// exits at a time: it grows with the queues, and not with the jobs.
+// BenchmarkQueues measures the core's time per job from launch to end. A million jobs are ready in
+// 1, 10, and 100 queues, on four hosts of 16 slots that report 64 exits at a time. The time grows
+// with the number of queues, but not with the number of jobs.
 func BenchmarkQueues(b *testing.B) {
 	const n, mostDone = 1_000_000, 200_000
 	for _, queues := range []int{1, 10, 100} {

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestHighWater is the size of a host's buffer (B3).
+// TestHighWater checks the size of a host's buffer (B3).
 func TestHighWater(t *testing.T) {
 	for _, tt := range []struct {
 		slots int
@@ -36,13 +36,14 @@ func TestHighWater(t *testing.T) {
 	}
 }
 
-// quick is the outcome of a job of 0.1 s.
+// quick returns the outcome of a job that took 0.1 s.
 func (s *stage) quick() jobs.Outcome {
 	return jobs.Outcome{Started: s.now().Wall - 1e8, Ended: s.now().Wall}
 }
 
-// TestBuffer: nothing ahead while no run time is known; then up to the high water
-// mark, refilled below half of it, and never more than a fair part of the queue.
+// TestBuffer checks that no job is buffered while no run time is known. After that, the buffer is
+// filled to the high water mark, is refilled when it is less than half full, and never holds more
+// than a fair part of the queue.
 func TestBuffer(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -76,8 +77,8 @@ func TestBuffer(t *testing.T) {
 	}
 }
 
-// TestNeverBuffered: jobs of several slots, with GPUs or memory needs start on
-// free slots only, and nothing is put behind them.
+// TestNeverBuffered checks that jobs with several slots, GPUs, or memory needs start only on free
+// slots, and that no job is buffered behind them.
 func TestNeverBuffered(t *testing.T) {
 	for _, o := range []*jobs.Options{{Slots: 2}, {GPUs: 1}, {MemBytes: 1}} {
 		s := newStage(t, Config{}, box("a", 2))
@@ -90,7 +91,8 @@ func TestNeverBuffered(t *testing.T) {
 	}
 }
 
-// TestBufferSpan: --buffer keeps a host busy for that long, shared out fairly (B3).
+// TestBufferSpan checks that --buffer keeps a host busy for that long, and that the hosts share the
+// queue fairly (B3).
 func TestBufferSpan(t *testing.T) {
 	s := newStage(t, Config{Buffer: 10 * time.Minute}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -102,8 +104,8 @@ func TestBufferSpan(t *testing.T) {
 	}
 }
 
-// TestBalanceOnlyWhereItCanRun: a free slot on a host that cannot run a buffered
-// job is no reason to ask it back.
+// TestBalanceOnlyWhereItCanRun checks that a buffered job is not withdrawn for a free slot on a
+// host that cannot run it.
 func TestBalanceOnlyWhereItCanRun(t *testing.T) {
 	a := box("a", 1)
 	a.Tags = []string{"x"}
@@ -117,8 +119,8 @@ func TestBalanceOnlyWhereItCanRun(t *testing.T) {
 	want(t, "asked back", said[Withdraw](append(s.up("b"), s.wait(time.Second, "a", "b")...)), "")
 }
 
-// TestBalance: at the end of the queue a buffered job moves to a host with a free
-// slot; the move is not charged.
+// TestBalance checks that at the end of the queue a buffered job moves to a host with a free slot,
+// and that the move is not charged.
 func TestBalance(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -128,7 +130,7 @@ func TestBalance(t *testing.T) {
 	o := s.ended("a", "1.1", okay)
 	want(t, "a", on(o, "a"), "3.1")
 	s.started("a", "3.1")
-	// One job is left for two hosts: nobody gets it ahead.
+	// One job is left for two hosts, so no host gets it ahead of need.
 	want(t, "b", on(s.ended("b", "2.1", okay), "b"), "4.1")
 
 	s = newStage(t, Config{}, box("a", 1), box("b", 1))
@@ -148,8 +150,8 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// TestBufferedJobsDoNotUseUpMaxSlots: with --max-slots above the slots of all hosts, what is
-// buffered on one host leaves the slots of another one usable. If the limit may be reached,
+// TestBufferedJobsDoNotUseUpMaxSlots checks that, with --max-slots above the slots of all hosts,
+// jobs buffered on one host do not block the slots of another host. If the limit can be reached,
 // nothing is buffered.
 func TestBufferedJobsDoNotUseUpMaxSlots(t *testing.T) {
 	for _, c := range []struct {

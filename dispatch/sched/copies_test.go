@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// hostsOf names the hosts of a job's attempts in order, with their states.
+// hostsOf returns the hosts and the states of a job's attempts, in order.
 func (s *stage) hostsOf(id jobs.ID) (text string) {
 	for _, a := range s.job(id).Attempts {
 		text += fmt.Sprintf("%s %s; ", a.Host, a.State)
@@ -18,8 +18,8 @@ func (s *stage) hostsOf(id jobs.ID) (text string) {
 
 var ended15 = jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 
-// TestCopies: a job that runs is copied when slots are free and no job waits (D3), within
-// the number of copies and its tries, and only if both the run and the job allow it.
+// TestCopies checks that a running job is copied when slots are free and no job waits (D3). The
+// number of copies and of tries limits this, and both the run and the job must allow it.
 func TestCopies(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -51,8 +51,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCopyEnds: the first success is the job's result, and the other attempt is ended
-// without a charge; a failure leaves the job to the other one.
+// TestCopyEnds checks that the first success is the job's result, and that the other attempt is
+// stopped without a charge. After a failure, the job depends on the other attempt.
 func TestCopyEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -101,7 +101,7 @@ func TestCopyEnds(t *testing.T) {
 	}
 }
 
-// TestQueueBeforeCopies: no job waits for a copy.
+// TestQueueBeforeCopies checks that no job waits because of a copy.
 func TestQueueBeforeCopies(t *testing.T) {
 	s := newStage(t, Config{Copies: 2}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -123,7 +123,8 @@ func TestQueueBeforeCopies(t *testing.T) {
 	}
 }
 
-// TestStragglerBeforeQueue: a straggler gets its second attempt before jobs that wait (D4).
+// TestStragglerBeforeQueue checks that a straggler gets its second attempt before waiting jobs
+// start (D4).
 func TestStragglerBeforeQueue(t *testing.T) {
 	s := newStage(t, Config{Copies: 2}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -138,7 +139,7 @@ func TestStragglerBeforeQueue(t *testing.T) {
 		}
 	}
 	s.wait(10*time.Second, "a", "b")
-	for _, id := range []jobs.ID{13, 14, 15} { // whichever is on b
+	for _, id := range []jobs.ID{13, 14, 15} { // whichever of them runs on b
 		if s.job(id).State == jobs.Running {
 			s.ended("b", fmt.Sprintf("%d.1", id), okay)
 		}
@@ -148,8 +149,9 @@ func TestStragglerBeforeQueue(t *testing.T) {
 	}
 }
 
-// TestSuspectCopiedFirst: the jobs of a host that does not answer go before stragglers,
-// and those before others; the run does not wait for the host when it has all results (D3, D4).
+// TestSuspectCopiedFirst checks the order in which jobs are copied: first the jobs of a host that
+// does not answer, then stragglers, then others. The run does not wait for the host once it has all
+// results (D3, D4).
 func TestSuspectCopiedFirst(t *testing.T) {
 	s := newStage(t, Config{Copies: 2}, box("a", 2), box("b", 2), box("c", 1))
 	s.up("a", "b")
@@ -157,7 +159,7 @@ func TestSuspectCopiedFirst(t *testing.T) {
 	for _, id := range []string{"1.1", "2.1", "3.1", "4.1"} {
 		s.started(s.c.table.Attempt(attemptIDs(id)[0]).Host, id)
 	}
-	gone := s.job(2).Attempts[0].Host // with job 2 and another one
+	gone := s.job(2).Attempts[0].Host // runs job 2 and another one
 	there := map[string]string{"a": "b", "b": "a"}[gone]
 	s.wait(30*time.Second, there)
 	s.up("c")

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// launchedTexts returns what is launched, with its command.
+// launchedTexts returns the launched attempts with their commands.
 func launchedTexts(commands []Command) string {
 	s := ""
 	for _, o := range commands {
@@ -25,8 +25,8 @@ func launchedTexts(commands []Command) string {
 
 func (s *stage) edit(c jobs.Change, ids ...jobs.ID) []Command { return s.step(Edit{ids, c}) }
 
-// TestEdit: a queued job is changed, one that is over gets a new round, one that runs is
-// left alone; the journal gives the same table again.
+// TestEdit checks that an edit changes a queued job, gives an ended job a new round, and leaves a
+// running job alone. Replaying the journal yields the same table.
 func TestEdit(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")
@@ -54,7 +54,7 @@ func TestEdit(t *testing.T) {
 		t.Errorf("the run does not end: %v", s.c.table.Counts)
 	}
 	s.finish = nil
-	s.edit(jobs.Change{Name: new("x")}, 2) // a run that was over continues
+	s.edit(jobs.Change{Name: new("x")}, 2) // a finished run continues
 	s.ended("a", "2.2", okay)
 	if s.finish == nil || s.job(2).Round != 2 {
 		t.Errorf("finish %v", s.finish)
@@ -75,8 +75,8 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestEditMovesClass: what a job asks for now is what counts, also for a place in the
-// queue that it had before: none is launched by the old requirements.
+// TestEditMovesClass checks that a job's current requirements count, even if it was queued before
+// the edit. No job is launched by its old requirements.
 func TestEditMovesClass(t *testing.T) {
 	small, big := box("a", 1), box("b", 4)
 	big.Tags = []string{"big"}
@@ -96,8 +96,8 @@ func TestEditMovesClass(t *testing.T) {
 	contains(t, "a", launchedTexts(s.ended("a", "2.1", okay)), "4.1 true")
 }
 
-// TestEditRetrying: a job that waits for its next try is changed and tried at once, with
-// all its tries; the hosts where the old command failed are almost others.
+// TestEditRetrying checks that an edited job that waits for its next try is started at once, with
+// all of its tries. The hosts where the old command failed are not avoided.
 func TestEditRetrying(t *testing.T) {
 	s := newStage(t, Config{Tries: 2}, box("a", 1))
 	s.up("a")
@@ -108,14 +108,14 @@ func TestEditRetrying(t *testing.T) {
 	}
 	want(t, "at once", launchedTexts(s.edit(jobs.Change{Command: new("b")}, 1)), "1.2 b;")
 	s.ended("a", "1.2", exit1)
-	s.wantState(1, jobs.Queued) // one of two tries
+	s.wantState(1, jobs.Queued) // one of two tries is used up
 	if s.job(1).Failures != 1 {
 		t.Errorf("%d failures", s.job(1).Failures)
 	}
 }
 
-// TestEditLostComesBack: an attempt by the old command that was given up and comes back
-// is ended and never counts (promise 2).
+// TestEditLostComesBack checks that an attempt by the old command that was given up and comes back
+// is killed and never counts (promise 2).
 func TestEditLostComesBack(t *testing.T) {
 	for what, answer := range map[string]func(s *stage){
 		"runs":  func(s *stage) { s.probedAs("a", "1.1", hosts.IsRunning, nil) },
@@ -136,7 +136,8 @@ func TestEditLostComesBack(t *testing.T) {
 	}
 }
 
-// TestEditDependents: a parent and its child, both over, come back in any order.
+// TestEditDependents checks that a parent and its child that have both ended can be edited in any
+// order.
 func TestEditDependents(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")
@@ -146,7 +147,7 @@ func TestEditDependents(t *testing.T) {
 	want(t, "child", launchedTexts(s.ended("a", "2.2", okay)), "1.1 b;")
 }
 
-// TestEditRefused: what cannot be changed stays, and one line says why.
+// TestEditRefused checks that an invalid edit changes nothing and is explained by one event.
 func TestEditRefused(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.plain(3)
@@ -157,7 +158,8 @@ func TestEditRefused(t *testing.T) {
 	contains(t, "why", s.records[0].Reason, "the command is empty")
 }
 
-// TestEditRequest: by a request in parts; twice does nothing more.
+// TestEditRequest checks that a large edit is carried out in several steps, and that repeating its
+// request does nothing.
 func TestEditRequest(t *testing.T) {
 	s := newStage(t, Config{})
 	s.c.hosts = nil
@@ -186,7 +188,7 @@ func TestEditRequest(t *testing.T) {
 	}
 }
 
-// TestPriorityInBounds: a priority stays within what a record can hold (K2).
+// TestPriorityInBounds checks that a priority is limited to the range that a record can hold (K2).
 func TestPriorityInBounds(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.submit(true, &jobs.Options{Priority: 5}, jobs.NoOptions)
@@ -196,8 +198,8 @@ func TestPriorityInBounds(t *testing.T) {
 	}
 }
 
-// TestEditAfterDamage: nothing is changed before the hosts have said what they have, or
-// what they ran by the old command would count for the new one; a request waits for it.
+// TestEditAfterDamage checks that a request to edit waits until the hosts have reported their
+// attempts. Otherwise an attempt that ran the old command would count for the new one.
 func TestEditAfterDamage(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 2))
 	s.step(Request{Name: "r", Do: []Event{Edit{[]jobs.ID{1, 2}, jobs.Change{Command: new("new")}}}})

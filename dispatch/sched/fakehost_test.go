@@ -7,27 +7,27 @@ import (
 	"dcs-tui/jobs"
 )
 
-// fakeHost is a host as the helper and its supervisors make it look.
+// fakeHost simulates a host with its helper and its supervisors.
 type fakeHost struct {
 	w         *world
 	spec      *hosts.Host
 	slots     int
 	up        bool // reachable
 	linked    bool
-	gen       int // of the link: messages of an older one are lost
+	gen       int // generation of the link; messages of older links are lost
 	toHost    time.Duration
-	toUs      time.Duration // when the last message arrives: order is kept
+	toUs      time.Duration // when the last message arrives; messages stay in order
 	limit     int
 	limitSent bool
-	mute      time.Duration // until when it sends no heartbeat
-	confirmed time.Duration // the newest heartbeat that the core has taken note of
-	lease     time.Duration // until when a buffered job may start
+	mute      time.Duration // the host sends no heartbeats until then
+	confirmed time.Duration // uptime of the newest heartbeat that the core has processed
+	lease     time.Duration // when a buffered job may no longer start
 	attempts  map[jobs.AttemptID]*fakeAttempt
 	spool     []*fakeAttempt
 	busy      int
 	zone      int // seconds east of UTC
 	load      float64
-	foreign   time.Duration // until when another run has device 0
+	foreign   time.Duration // another run has device 0 until then
 }
 
 type fakeState int
@@ -48,7 +48,7 @@ type fakeAttempt struct {
 	outcome jobs.Outcome
 }
 
-// send delivers a message to the helper, in order, if the link lasts.
+// send delivers a message to the helper, in order, unless the link breaks first.
 func (h *fakeHost) send(do func()) {
 	gen := h.gen
 	h.toHost = max(h.toHost, h.w.now+h.w.between(time.Millisecond, 40*time.Millisecond))
@@ -59,7 +59,7 @@ func (h *fakeHost) send(do func()) {
 	})
 }
 
-// report delivers an event to the dispatcher, sometimes twice.
+// report delivers an event to the dispatcher, sometimes more than once.
 func (h *fakeHost) report(ev Event) {
 	gen, life := h.gen, h.w.life
 	if !h.linked {
@@ -80,7 +80,7 @@ func (h *fakeHost) cutLink() {
 	h.linked, h.limitSent = false, false
 }
 
-// connect answers a Connect order.
+// connect carries out a Connect command.
 func (h *fakeHost) connect() {
 	life := h.w.life
 	h.w.after(h.w.between(10*time.Millisecond, 2*time.Second), func() {
@@ -99,15 +99,15 @@ func (h *fakeHost) connect() {
 	})
 }
 
-// confirm is the engine's: leases count from here.
+// confirm records the newest heartbeat as the engine does. Leases count from it.
 func (w *world) confirm(name string, uptime time.Duration) {
 	if w.core.Linked(name) {
 		w.hosts[name].confirmed = uptime
 	}
 }
 
-// extend sends a ping, as the agent does: the lease counts from what the core has
-// heard of the host while it was linked.
+// extend sends a ping, as the agent does. The lease counts from the last heartbeat that the core
+// processed while the host was linked.
 func (h *fakeHost) extend() {
 	lease := h.confirmed + h.spec.LostAfterOrDefault()
 	h.send(func() { h.lease = lease; h.fill() })
@@ -171,8 +171,7 @@ func (h *fakeHost) launch(ps []LaunchItem) {
 	h.fill()
 }
 
-// gpuTaken reports whether another run has the device. Another run may also take it at
-// this instant.
+// gpuTaken reports whether another run has the device. Another run may take it during the call.
 func (h *fakeHost) gpuTaken() bool {
 	if h.w.now >= h.foreign && h.w.gpus.IntN(4) == 0 {
 		h.foreign = h.w.now + time.Duration(h.w.gpus.Int64N(int64(2*time.Minute)))
@@ -188,7 +187,7 @@ func (h *fakeHost) locked() []int {
 	return nil
 }
 
-// fill starts what the limit and the lease allow.
+// fill starts the buffered jobs that the limit and the lease allow.
 func (h *fakeHost) fill() {
 	for len(h.spool) > 0 && h.busy+h.spool[0].spec.SlotCount() <= h.limit && h.w.now < h.lease {
 		a := h.spool[0]
@@ -256,7 +255,7 @@ func (h *fakeHost) unspool(a *fakeAttempt) {
 	}
 }
 
-// withdraw takes back what has not started and repeats the news of the rest.
+// withdraw withdraws attempts that have not started and repeats the reports about the others.
 func (h *fakeHost) withdraw(ids []jobs.AttemptID) {
 	var gone []jobs.AttemptID
 	for _, id := range ids {

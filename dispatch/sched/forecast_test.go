@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// ends is when each slot's job ends, and when it began.
+// ends is a heap of the times at which the running jobs end, with their start times.
 type ends []struct{ at, from float64 }
 
 func (e ends) Len() int           { return len(e) }
@@ -27,8 +27,8 @@ func (e *ends) Pop() any {
 	return x
 }
 
-// runAll lets n jobs run in some slots. When so many have ended it makes a forecast, and
-// returns how far off the end was then, and what was said.
+// runAll simulates n jobs on the given number of slots. When the given number of jobs has ended, it
+// makes a forecast. It returns the true remaining time and the forecast.
 func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64) {
 	var st queueStats
 	var e ends
@@ -68,15 +68,15 @@ func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64
 	return truth - asked, eta, spread
 }
 
-// TestForecastCovers: in about two of three cases the end falls within eta ± spread,
-// whatever the jobs are like and however much is left; near the end in
-// more of them when run times have no long tail, which the law allows for.
+// TestForecastCovers checks that in about two of three cases the end falls within eta ± spread,
+// whatever the distribution of run times and however many jobs are left. Near the end the share is
+// higher if run times have no long tail, because the distribution assumes one.
 func TestForecastCovers(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		draw           func(r *rand.Rand) float64
 		slots, n, when int
-		most           float64 // 0: 0.75; more where run times have an end and the law has none
+		most           float64 // 0 means 0.75; higher where run times are bounded, unlike the distribution
 	}{
 		{"uniform, a third done", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 8, 300, 100, 0},
 		{"uniform, few done", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 8, 300, 24, 0},
@@ -109,8 +109,8 @@ func TestForecastCovers(t *testing.T) {
 	}
 }
 
-// TestETA: from the core's own books, in a run that is driven to its end: nothing is said
-// before enough is known, and the end comes about when it was said.
+// TestETA checks the forecast of the core in simulated runs. The core makes no forecast before
+// enough is known. The end is within the spread in about two of three runs.
 func TestETA(t *testing.T) {
 	within, worlds := 0, 60
 	for seed := range uint64(worlds) {
@@ -118,9 +118,9 @@ func TestETA(t *testing.T) {
 		s := newStage(t, Config{}, box("a", 4))
 		s.up("a")
 		s.plain(120)
-		var ends []hosts.StartedJob // At: when it ends
+		var ends []hosts.StartedJob // At is when the job ends
 		running := map[jobs.AttemptID]bool{}
-		begin := func() { // what the helper does: the next one in each free slot
+		begin := func() { // starts the next job in each free slot, as the helper does
 			h := s.c.hosts[0]
 			m := &hosts.Started{}
 			for f := h.head; f != nil && len(running) < 4; f = f.next {
@@ -175,7 +175,7 @@ func TestETA(t *testing.T) {
 	}
 }
 
-// TestETANotKnown: nothing is made up.
+// TestETANotKnown checks that there is no forecast while too little is known.
 func TestETANotKnown(t *testing.T) {
 	ready := func(opts ...*jobs.Options) *stage {
 		s := newStage(t, Config{}, box("a", 1))
@@ -186,7 +186,7 @@ func TestETANotKnown(t *testing.T) {
 		}
 		return s
 	}
-	q := &jobs.Options{Queue: "new", QueuePriority: new(1)} // after the others
+	q := &jobs.Options{Queue: "new", QueuePriority: new(1)} // sorts after the others
 	n := jobs.NoOptions
 	s := ready(n, n, n, n, n, n, n)
 	eta, spread, ok := s.c.ETA(s.now())
@@ -213,7 +213,7 @@ func TestETANotKnown(t *testing.T) {
 	}
 }
 
-// BenchmarkETA is a forecast with 10,000 running jobs.
+// BenchmarkETA measures a forecast with 10,000 running jobs.
 func BenchmarkETA(b *testing.B) {
 	w := &workload{slots: 10_000, queues: []queuedJobs{{newDistribution(100, 30), 1e6, 1e6, 500}}}
 	for i := range 10_000 {
@@ -224,8 +224,8 @@ func BenchmarkETA(b *testing.B) {
 	}
 }
 
-// TestETAOfLimitedJobs: the forecast includes that tokens and --queue-slots let fewer jobs run
-// at a time than there are slots (T7).
+// TestETAOfLimitedJobs checks that the forecast respects tokens and --queue-slots, which let fewer
+// jobs run at a time than there are slots (T7).
 func TestETAOfLimitedJobs(t *testing.T) {
 	for _, o := range []*jobs.Options{{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, {QueueSlots: 1}} {
 		s := newStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, box("a", 10))

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// locked steps a heartbeat of a host on which these devices are locked.
+// locked sends a heartbeat of a host on which the given devices are locked.
 func (s *stage) locked(name string, devices ...int) []Command {
 	return s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[name].open, LockedGPUs: devices}})
 }
@@ -30,10 +30,9 @@ func gpuRefusal(name, attempt string, devices ...int) HostRefused {
 	return HostRefused{name, &hosts.Refused{Attempts: attemptIDs(attempt), Why: "GPU in use", GPUs: devices}}
 }
 
-// TestGPUInUseElsewhere: an attempt that is refused because another run holds its
-// device moves to a free device of the same host and costs no try. The host continues
-// with other jobs. The device is not tried again before a heartbeat shows that it is
-// free.
+// TestGPUInUseElsewhere checks that an attempt that is refused because another run holds its device
+// moves to a free device of the same host and uses up no try. The host continues with other jobs.
+// The device is not tried again before a heartbeat shows that it is free.
 func TestGPUInUseElsewhere(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -62,8 +61,8 @@ func TestGPUInUseElsewhere(t *testing.T) {
 	}
 }
 
-// TestGPURefusalNeedsADevice: a host continues probation if it refuses an attempt because
-// of a device that the attempt was not given.
+// TestGPURefusalNeedsADevice checks that a host is paused if it refuses an attempt because of a
+// device that the attempt was not given.
 func TestGPURefusalNeedsADevice(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -79,7 +78,7 @@ func TestGPURefusalNeedsADevice(t *testing.T) {
 	}
 }
 
-// TestGPURefusalsAddUp: a host that refuses a device and then reports it as free is
+// TestGPURefusalsAddUp checks that a host that refuses a device and then reports it as free is
 // tried less and less often.
 func TestGPURefusalsAddUp(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
@@ -113,8 +112,8 @@ func TestGPURefusalsAddUp(t *testing.T) {
 	}
 }
 
-// TestGPUInUseAtHello: a device that is in use according to a hello is not tried at
-// all, and a device that an attempt of ours has is still ours.
+// TestGPUInUseAtHello checks that a device that is in use according to a hello is not tried at all.
+// A device of one of the run's own attempts stays assigned to that attempt.
 func TestGPUInUseAtHello(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	hello := func() []Command {
@@ -130,13 +129,13 @@ func TestGPUInUseAtHello(t *testing.T) {
 	s.locked("a", 1)
 	s.ended("a", "1.1", okay)
 	s.locked("a")
-	if n := s.c.hosts[0].freeGPUs(1); n != 1 { // the other one has job 2
+	if n := s.c.hosts[0].freeGPUs(1); n != 1 { // the other device runs job 2
 		t.Errorf("%d devices are free", n)
 	}
 }
 
-// TestOwnGPUsAreNotForeign: after a takeover a locked device may belong to an attempt
-// of an earlier dispatcher. It is not reported as used by another run.
+// TestOwnGPUsAreNotForeign checks the state after a takeover, when a locked device may belong to an
+// attempt of an earlier dispatcher. Such a device is not reported as used by another run.
 func TestOwnGPUsAreNotForeign(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -155,8 +154,8 @@ func TestOwnGPUsAreNotForeign(t *testing.T) {
 	want(t, "when it has ended", on(s.locked("a"), "a"), "2.1")
 }
 
-// TestHalfGPUs: two jobs share a device, a third does not, and halves are filled before
-// whole devices are broken (T3).
+// TestHalfGPUs checks that two jobs share a device and a third does not. A half-used device is
+// filled before a free one is split (T3).
 func TestHalfGPUs(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 8))
 	s.up("a") // with two devices
@@ -173,8 +172,9 @@ func TestHalfGPUs(t *testing.T) {
 	}
 }
 
-// TestForeignHalf: a device of which others use half takes a job with half a device and no
-// other, until a heartbeat shows that it is free. A refused half is not tried again.
+// TestForeignHalf checks that a device of which others use half takes only a job with half a
+// device, until a heartbeat shows that the device is free. A refused half is not tried again before
+// that.
 func TestForeignHalf(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 8))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 1, HalfGPUs: []int{0}}})
@@ -193,8 +193,8 @@ func TestForeignHalf(t *testing.T) {
 	want(t, "he has ended", on(beat(nil, []int{0}), "a"), "3.1")
 }
 
-// TestGPUNumbers: the devices are those that the host reports, or those of gpu_ids, and
-// gpus= says how many of them may be used.
+// TestGPUNumbers checks that the devices are those that the host reports or those of gpu_ids, and
+// that gpus= limits how many of them may be used.
 func TestGPUNumbers(t *testing.T) {
 	for _, c := range []struct {
 		ids  []int

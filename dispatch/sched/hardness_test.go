@@ -10,13 +10,13 @@ import (
 	"dcs-tui/jobs"
 )
 
-// hardAs are options of a job that may run for a minute.
+// hardAs returns the options of a job of the given hardness that may run for a minute.
 func hardAs(at ...string) *jobs.Options { return &jobs.Options{Hardness: at, Timeout: time.Minute} }
 
 var timedOut = jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}
 
-// launched returns the ids of the jobs that are launched until nothing is left, each of
-// which succeeds at once.
+// launched completes all jobs successfully until no job is left. It returns their ids in the order
+// in which they were launched.
 func (s *stage) launched(name string, commands []Command) (order []jobs.ID) {
 	for {
 		ids := attemptIDs(on(commands, name))
@@ -37,8 +37,9 @@ func (s *stage) launched(name string, commands []Command) (order []jobs.ID) {
 	}
 }
 
-// Jobs run from the easiest to the hardest: numbers as numbers, equals in file order,
-// priority before hardness, jobs without one first.
+// TestEasiestFirst checks that jobs run from the easiest to the hardest. Numbers are compared as
+// numbers, equal jobs run in file order, priority counts before hardness, and jobs without hardness
+// run first.
 func TestEasiestFirst(t *testing.T) {
 	s := newStage(t, Config{}, box("melon1", 1))
 	urgent := hardAs("99", "99")
@@ -47,12 +48,13 @@ func TestEasiestFirst(t *testing.T) {
 	want(t, "order", fmt.Sprint(s.launched("melon1", s.up("melon1"))), "[5 6 7 3 4 2 1]")
 }
 
-// A timeout stops what runs and is as hard or harder, and skips what waits, whatever it
-// waits for; what is not comparable continues, and so do other batches (E2).
+// TestDomino checks that a timeout stops the running jobs that are as hard or harder, and skips the
+// waiting ones, whatever they wait for. Jobs that are not comparable and jobs of other batches
+// continue (E2).
 func TestDomino(t *testing.T) {
 	s := newStage(t, Config{}, box("melon1", 4))
 	other := hardAs("5", "5")
-	other.Queue, other.QueuePriority = "other", new(1) // its turn comes later
+	other.Queue, other.QueuePriority = "other", new(1) // runs later
 	file := hardAs("5", "5")
 	file.File = "other.txt"
 	after := hardAs("3", "3")
@@ -60,17 +62,17 @@ func TestDomino(t *testing.T) {
 	s.submit(true,
 		hardAs("2", "2"),  // 1: times out
 		hardAs("2", "3"),  // 2: runs, is harder
-		hardAs("1", "9"),  // 3: runs, not comparable
-		hardAs("3", "1"),  // 4: waits, not comparable
-		hardAs("2", "2"),  // 5: handed over, as hard
-		hardAs("9", "9"),  // 6: waits, harder
-		hardAs("10", "1"), // 7: waits, not comparable
-		other, file,       // 8, 9: of other batches
-		hardAs("5", "5", "5"), // 10: of another number of components
+		hardAs("1", "9"),  // 3: runs, is not comparable
+		hardAs("3", "1"),  // 4: waits, is not comparable
+		hardAs("2", "2"),  // 5: is launched, is as hard
+		hardAs("9", "9"),  // 6: waits, is harder
+		hardAs("10", "1"), // 7: waits, is not comparable
+		other, file,       // 8, 9: belong to other batches
+		hardAs("5", "5", "5"), // 10: has another number of components
 		after,                 // 11: waits for job 3
-		hardAs("x", "9"),      // 12: has no place beside 2
-		&jobs.Options{Hardness: []string{"9", "9"}, Timeout: time.Hour}, // 13: has more time
-		&jobs.Options{Hardness: []string{"9", "9"}},                     // 14: has all the time
+		hardAs("x", "9"),      // 12: is not comparable, because x is not a number
+		&jobs.Options{Hardness: []string{"9", "9"}, Timeout: time.Hour}, // 13: has a longer timeout
+		&jobs.Options{Hardness: []string{"9", "9"}},                     // 14: has no timeout
 	)
 	want(t, "launched", on(s.up("melon1"), "melon1"), "3.1 1.1 5.1 2.1")
 	s.started("melon1", "1.1 2.1 3.1")
@@ -101,12 +103,13 @@ func TestDomino(t *testing.T) {
 			t.Errorf("job %d is %s: %s", id, s.job(id).State, s.job(id).Reason)
 		}
 	}
-	// What is submitted later knows of it.
+	// A job that is submitted later is skipped too.
 	s.submit(true, hardAs("4", "4"))
 	s.wantState(15, jobs.Skipped)
 }
 
-// Only a timeout that is final counts (E1, E2): one that is tried again says nothing.
+// TestDominoWaitsForTheLastTry checks that only a final timeout counts (E1, E2). A timeout after
+// which the job is tried again skips nothing.
 func TestDominoWaitsForTheLastTry(t *testing.T) {
 	s := newStage(t, Config{RetryTimeouts: true, Tries: 2}, box("melon1", 1))
 	s.submit(true, hardAs("1"), hardAs("2"))
@@ -126,9 +129,9 @@ func TestDominoWaitsForTheLastTry(t *testing.T) {
 	s.wantState(3, jobs.Skipped)
 }
 
-// A job that is skipped runs when a person gives it more time, or has the one that
-// timed out run again; asked for in any order. Otherwise it is skipped again and says
-// what would help.
+// TestSkippedRunsAgain checks that a skipped job runs again when a user gives it more time, or
+// requeues the job that timed out, in any order. Otherwise it is skipped again, with a reason that
+// says what would help.
 func TestSkippedRunsAgain(t *testing.T) {
 	begin := func(t *testing.T) *stage {
 		s := newStage(t, Config{}, box("melon1", 1))
@@ -182,17 +185,17 @@ func TestSkippedRunsAgain(t *testing.T) {
 		s.up("melon1")
 		s.started("melon1", "1.1 2.1")
 		s.ended("melon1", "1.1", timedOut)
-		s.ended("melon1", "2.1", timedOut) // before it could be stopped
+		s.ended("melon1", "2.1", timedOut) // before it was stopped
 		s.wantState(2, jobs.TimedOut)
 		s.step(Requeue{[]jobs.ID{1, 3}})
 		s.wantState(1, jobs.Running)
-		s.wantState(3, jobs.Skipped) // by job 2 now
+		s.wantState(3, jobs.Skipped) // now because of job 2
 		contains(t, "reason", s.job(3).Reason, "at least as hard as job 2")
 	})
 }
 
-// A dispatcher that begins after the timeout was written continues: what runs is stopped
-// as soon as its host answers, and what waits is skipped (promise 1, E2).
+// TestDominoAfterRestart checks that a dispatcher that starts after the timeout was recorded skips
+// the waiting jobs, and stops the running ones as soon as their host answers (promise 1, E2).
 func TestDominoAfterRestart(t *testing.T) {
 	s := newStage(t, Config{Timeout: time.Minute}, box("melon1", 2))
 	o := func(at string) *jobs.Options { return &jobs.Options{Hardness: []string{at}} }
@@ -207,14 +210,14 @@ func TestDominoAfterRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.Next == jobs.TimedOut {
-				break // the rest was torn off
+				break // the rest of the journal was lost
 			}
 		}
 		n := &stage{t: t, c: New(Config{Timeout: timeout}, table, []*hosts.Host{box("melon1", 2)}), at: s.at}
 		n.step(Submit{Last: true})
 		n.up("melon1")
 		n.probedAs("melon1", "2.1", hosts.IsRunning, nil)
-		if timeout > time.Minute { // all of them have more time now
+		if timeout > time.Minute { // all jobs have more time now
 			n.wantState(3, jobs.Running)
 			want(t, "stopped", said[Kill](n.commands), "")
 			continue
@@ -226,17 +229,18 @@ func TestDominoAfterRestart(t *testing.T) {
 	}
 }
 
-// The run's own timeout may have been raised since a job timed out: a little more is more
-// (docs/hardness.md). Its host's clock, by which it ran, is slewed by less than a thousandth.
+// TestTimeItHad checks how much time a job that timed out had. The run's own timeout may have been
+// raised since then, and even a slightly longer timeout counts as more (docs/hardness.md). The
+// host's clock, which measured the run time, is slewed by less than a thousandth.
 func TestTimeItHad(t *testing.T) {
-	const end = 2 * time.Second // to end it takes a moment
+	const end = 2 * time.Second // it takes a moment to stop a job
 	for _, c := range []struct{ ran, limit, want time.Duration }{
 		{time.Hour + end, time.Hour, time.Hour},
 		{time.Hour + end, 64 * time.Minute, time.Hour + end},
 		{time.Hour + end, time.Hour + time.Minute, time.Hour + end},
 		{time.Hour + end, 30 * time.Minute, 30 * time.Minute},
 		{time.Hour + end, 0, time.Hour + end},
-		{time.Hour - 2*time.Second, time.Hour, time.Hour}, // slewed
+		{time.Hour - 2*time.Second, time.Hour, time.Hour}, // slewed clock
 		{48*time.Hour - time.Minute, 48 * time.Hour, 48 * time.Hour},
 		{time.Second - time.Millisecond, time.Second, time.Second},
 	} {
@@ -247,7 +251,8 @@ func TestTimeItHad(t *testing.T) {
 	}
 }
 
-// Very many are skipped over several steps, and nothing is launched in the meantime.
+// TestDominoOfVeryMany checks that many jobs are skipped over several steps, and that no job is
+// launched in the meantime.
 func TestDominoOfVeryMany(t *testing.T) {
 	const n = 2*maxPerStep + 100
 	s := newStage(t, Config{}, box("melon1", 1))
@@ -257,7 +262,7 @@ func TestDominoOfVeryMany(t *testing.T) {
 	s.up("melon1")
 	s.started("melon1", "1.1")
 	s.ended("melon1", "1.1", timedOut)
-	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(maxPerStep-1)) // the step has looked at job 1 too
+	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(maxPerStep-1)) // the step has also processed job 1
 	want(t, "launched", on(s.commands, "melon1"), "")
 	if all := s.wait(time.Second, "melon1"); on(all, "melon1") != "" {
 		t.Error(on(all, "melon1"))
@@ -265,7 +270,8 @@ func TestDominoOfVeryMany(t *testing.T) {
 	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(n))
 }
 
-// On local slots of a hybrid run the shortest estimate counts for more than hardness (D5).
+// TestHardnessBehindEstimates checks that on local slots of a hybrid run the shortest estimate
+// counts before hardness (D5).
 func TestHardnessBehindEstimates(t *testing.T) {
 	local := box("here", 1)
 	local.Link = "local"

@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestFloors: max_load, min_mem_free and min_disk_free stop new work with a reason
-// that a person understands, from the first moment on.
+// TestFloors checks that max_load, min_mem_free, and min_disk_free prevent launches from the first
+// moment on, with a readable reason.
 func TestFloors(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -45,8 +45,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// TestMemoryNotKnown: a host with min_mem_free whose free memory cannot be read is
-// used, and that is reported once.
+// TestMemoryNotKnown checks that a host with min_mem_free is used even if its free memory cannot be
+// read, and that this is reported once.
 func TestMemoryNotKnown(t *testing.T) {
 	h := box("a", 1)
 	h.MinMemFree = 2 << 30
@@ -60,7 +60,8 @@ func TestMemoryNotKnown(t *testing.T) {
 	want(t, "said", events(s.journal), "a is up\na: free memory cannot be read, so min_mem_free has no effect there")
 }
 
-// TestDiskNotKnownForAWhile: an answer that does not come in time changes nothing.
+// TestDiskNotKnownForAWhile checks that the last known free disk space counts while a new value is
+// late.
 func TestDiskNotKnownForAWhile(t *testing.T) {
 	h := box("a", 1)
 	h.MinDiskFree = 100
@@ -73,8 +74,9 @@ func TestDiskNotKnownForAWhile(t *testing.T) {
 	want(t, "launched", on(s.commands, "a"), "1.1")
 }
 
-// TestEarlyBeat: it opens the floors, and is no proof of a helper that lives: one
-// that ends right after it is not connected to again at once (B1).
+// TestEarlyBeat checks that the early heartbeat provides the first measurement for max_load and
+// similar limits, but does not prove that the helper works. A host whose helper ends right after it
+// is not reconnected at once (B1).
 func TestEarlyBeat(t *testing.T) {
 	h := box("a", 1)
 	h.Yield, h.MaxLoad = true, 9
@@ -89,7 +91,8 @@ func TestEarlyBeat(t *testing.T) {
 	}
 }
 
-// TestHoldsAreTold: once a change, at most once a minute, only while jobs wait.
+// TestHoldsAreTold checks that a hold is reported once per change, at most once a minute, and only
+// while jobs wait.
 func TestHoldsAreTold(t *testing.T) {
 	h := box("melon4", 4)
 	h.Yield, h.MaxLoad = true, 2
@@ -114,8 +117,8 @@ func TestHoldsAreTold(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestInventoryOfOne: the one host of an inventory yields and obeys its floors; only
-// without an inventory one job always runs.
+// TestInventoryOfOne checks that the only host of an inventory yields to other users and obeys its
+// limits. Only without an inventory does one job always run.
 func TestInventoryOfOne(t *testing.T) {
 	for _, tt := range []struct{ file, want string }{{"", "1.1"}, {"hosts.toml", ""}} {
 		h := box("here", 3)
@@ -134,8 +137,8 @@ func TestInventoryOfOne(t *testing.T) {
 	}
 }
 
-// TestHaltTakesBack: the slot of the job whose failure halts the run is not given
-// to another, and what was sent to a host comes back, the limit first (K9).
+// TestHaltTakesBack checks that the slot of the job whose failure halts the run is not reused, and
+// that buffered jobs are withdrawn after the limit is lowered (K9).
 func TestHaltTakesBack(t *testing.T) {
 	s := newStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, box("a", 1))
 	s.up("a")
@@ -154,8 +157,8 @@ func TestHaltTakesBack(t *testing.T) {
 	}
 }
 
-// TestHaltHoldsNothingBack: when one more failure halts the run, hosts have nothing that
-// they could start before it is heard of.
+// TestHaltHoldsNothingBack checks that nothing is buffered when one more failure would halt the
+// run. Otherwise a host could start jobs before it learned of the halt.
 func TestHaltHoldsNothingBack(t *testing.T) {
 	for _, cfg := range []Config{{Halt: Halt{Jobs: 1}}, {Halt: Halt{Jobs: 2}}, {Halt: Halt{Percent: 10}}, {}} {
 		cfg.Tries = 1
@@ -182,8 +185,8 @@ func TestHaltHoldsNothingBack(t *testing.T) {
 	}
 }
 
-// TestLeaseIsTold: an attempt just handed over is given up later than those that
-// run, and both the event and Why say what it waits for.
+// TestLeaseIsTold checks that an attempt that may still start is given up later than running ones,
+// and that both the event and Why explain the delay.
 func TestLeaseIsTold(t *testing.T) {
 	a := box("a", 2)
 	a.LostAfter = 15 * time.Second
@@ -207,7 +210,7 @@ func TestLeaseIsTold(t *testing.T) {
 	}
 }
 
-// TestWords: what people read is a sentence.
+// TestWords checks the wording of states and reasons.
 func TestWords(t *testing.T) {
 	for state, want := range map[jobs.JobState]string{
 		jobs.Succeeded: "has succeeded", jobs.Failed: "has failed", jobs.TimedOut: "has timed out", jobs.Canceled: "was canceled", jobs.Skipped: "was skipped",
@@ -228,7 +231,7 @@ func TestWords(t *testing.T) {
 
 func hm(h, m int) time.Duration { return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute }
 
-// TestQuietLeft holds what a span of quiet hours covers, midnight and all (B7).
+// TestQuietLeft checks how much of the quiet hours is left, also across midnight (B7).
 func TestQuietLeft(t *testing.T) {
 	night := []hosts.Quiet{{From: hm(22, 0), To: hm(6, 0)}}
 	for _, tt := range []struct {
@@ -259,7 +262,7 @@ func TestQuietLeft(t *testing.T) {
 	}
 }
 
-// TestTimeOfDay: the host's zone counts, at most 14 h of it.
+// TestTimeOfDay checks that the host's time zone is used, limited to 14 h.
 func TestTimeOfDay(t *testing.T) {
 	for _, tt := range []struct {
 		at   jobs.Stamp
@@ -283,8 +286,8 @@ func TestTimeOfDay(t *testing.T) {
 	}
 }
 
-// quietStage is a host two hours east whose quiet hours, 00:14 to 06:00 there,
-// begin 40 s after the start, and one without; a runs 1.1 and 2.1 and has more buffered.
+// quietStage returns a stage with the host a, two hours east of UTC. Its quiet hours, from 00:14 to
+// 06:00 there, begin 40 s after the start. It runs 1.1 and 2.1 and has buffered more jobs.
 func quietStage(t *testing.T) *stage {
 	a := box("a", 2)
 	a.Quiet = []hosts.Quiet{{From: hm(0, 14), To: hm(6, 0)}}
@@ -297,9 +300,9 @@ func quietStage(t *testing.T) *stage {
 	return s
 }
 
-// TestQuietHours: when they begin nothing is started any more, what is buffered
-// comes back, what runs continues; when they end work goes on at that instant. Each is
-// said once (B7).
+// TestQuietHours checks that during quiet hours nothing starts, buffered jobs are withdrawn, and
+// running jobs continue. Launching resumes at the instant the quiet hours end. Each change is
+// reported once (B7).
 func TestQuietHours(t *testing.T) {
 	s := quietStage(t)
 	if s.c.hosts[0].buffered() != 2 {
@@ -334,7 +337,7 @@ func TestQuietHours(t *testing.T) {
 	}
 }
 
-// TestQuietOthersGetTheJobs: what is withdrawn from a host that starts nothing goes to another.
+// TestQuietOthersGetTheJobs checks that jobs go to another host while a host has quiet hours.
 func TestQuietOthersGetTheJobs(t *testing.T) {
 	a, b := box("a", 1), box("b", 1)
 	a.Quiet = []hosts.Quiet{{From: 0, To: hm(24, 0)}}
@@ -347,8 +350,8 @@ func TestQuietOthersGetTheJobs(t *testing.T) {
 	contains(t, "events", events(s.journal), "a starts nothing all day (quiet hours)")
 }
 
-// TestQuietAfterALink: a host that comes back in its quiet hours is requested what
-// it still has buffered, and starts nothing; it is not said twice.
+// TestQuietAfterALink checks that a host that reconnects during its quiet hours starts nothing, and
+// that its buffered jobs are withdrawn. The quiet hours are not reported twice.
 func TestQuietAfterALink(t *testing.T) {
 	s := quietStage(t)
 	s.wait(39*time.Second, "a")
@@ -364,7 +367,7 @@ func TestQuietAfterALink(t *testing.T) {
 	want(t, "withdrawn later", said[Withdraw](s.probedAs("a", "3.1 4.1", hosts.Buffered, nil)), "{a [3.1 4.1]}")
 }
 
-// events returns the events, one per line.
+// events returns the texts of the events, one per line.
 func events(records []jobs.Record) string {
 	all := ""
 	for _, r := range records {

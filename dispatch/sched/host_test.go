@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestStoppedIsNotDraining: a host that a person stopped is disabled, one that was drained
-// drains; each says so in words, neither has usable slots, and a stopped one stays stopped
-// when it is drained, too (the states of a host).
+// TestStoppedIsNotDraining checks that a host that a user stopped is disabled, and a drained one is
+// draining. Each has a readable reason and no usable slots. A stopped host stays stopped if it is
+// also drained.
 func TestStoppedIsNotDraining(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 2))
 	s.up("a", "b")
@@ -35,8 +35,8 @@ func TestStoppedIsNotDraining(t *testing.T) {
 	}
 }
 
-// TestStuck: when jobs are ready and no host takes any the reason is reported, what went wrong
-// before what was asked for, and not while a host only has no room (X7).
+// TestStuck checks that the reason is reported when jobs are ready and no host accepts them.
+// Failures are listed before requests by users. A host that is merely busy is no reason (X7).
 func TestStuck(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.plain(3)
@@ -57,7 +57,7 @@ func TestStuck(t *testing.T) {
 	want(t, "paused", s.c.Stuck(), "")
 }
 
-// TestWhyOneHost: one host is not "the 1 hosts" (X7).
+// TestWhyOneHost checks the wording for a single host (X7).
 func TestWhyOneHost(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -67,8 +67,8 @@ func TestWhyOneHost(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: every usable slot of the only host that can run it now is busy.")
 }
 
-// Hosts count attempts: each one that fails, even if its job is retried, and none that
-// a person has canceled.
+// TestHostsCountAttempts checks that a host counts every failed attempt, even if its job is
+// retried, but no attempt that a user canceled.
 func TestHostsCountAttempts(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 3))
 	s.up("a")
@@ -77,7 +77,7 @@ func TestHostsCountAttempts(t *testing.T) {
 		s.started("a", id)
 	}
 	s.ended("a", "1.1", okay)
-	s.ended("a", "2.1", exit1) // is tried again
+	s.ended("a", "2.1", exit1) // it is tried again
 	s.step(Cancel{Jobs: []jobs.ID{3}})
 	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.wantState(3, jobs.Canceled)
@@ -86,9 +86,9 @@ func TestHostsCountAttempts(t *testing.T) {
 	}
 }
 
-// TestWishesSurvive: what people asked of hosts applies to the next dispatcher, which says
-// so, and until they take it back; what still runs on a stopped host is ended and runs
-// elsewhere (D7).
+// TestWishesSurvive checks that requests of users about hosts apply to the next dispatcher, which
+// reports them, until the users revoke them. An attempt that still runs on a stopped host is
+// killed, and its job runs elsewhere (D7).
 func TestWishesSurvive(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -99,7 +99,7 @@ func TestWishesSurvive(t *testing.T) {
 	s.step(DrainHost{Host: "b", On: true, Now: true})
 	s.step(SetSlots{Host: "c", Slots: 2})
 
-	// The end of 2.1 is not reported: the dispatcher dies.
+	// The end of 2.1 is not reported because the dispatcher dies.
 	table := s.c.Table()
 	s.c = New(Config{}, table, []*hosts.Host{box("a", 1), box("b", 1), box("c", 1)})
 	o := s.step(Tick{})
@@ -126,7 +126,8 @@ func TestWishesSurvive(t *testing.T) {
 	}
 }
 
-// TestWishesOnce: what is asked twice is one record, and what changes nothing none.
+// TestWishesOnce checks that a repeated request makes one record, and that a request that changes
+// nothing makes none.
 func TestWishesOnce(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -145,8 +146,8 @@ func TestWishesOnce(t *testing.T) {
 	}
 }
 
-// TestPauseSurvives: a pause applies to the next dispatcher, which reports it, until a
-// person continues. A Hold does not end it, and it does not end a Hold.
+// TestPauseSurvives checks that a pause applies to the next dispatcher, which reports it, until a
+// user continues. A Hold does not end a pause, and the end of a pause does not end a Hold.
 func TestPauseSurvives(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.submit(false)
@@ -176,13 +177,13 @@ func TestPauseSurvives(t *testing.T) {
 	}
 }
 
-// What the owners of the world's hosts wish: quiet hours, a most load.
+// The following functions simulate the settings of the hosts' owners: quiet hours and max_load.
 
-// quietLeeway is how long after the beginning of quiet hours something may still
-// start: a host that is cut off has its lease.
+// quietLeeway is how long after the beginning of quiet hours a job may still start, because a
+// disconnected host has its lease.
 const quietLeeway = hosts.DefaultLostAfter + 15*time.Second
 
-// rests draws a host's own wishes: a most load, quiet hours that fall into the run.
+// rests draws a host's settings: max_load, and quiet hours that overlap the run.
 func (w *world) rests(f *fakeHost) {
 	if w.more.IntN(3) == 0 {
 		f.spec.MaxLoad = 3
@@ -194,7 +195,7 @@ func (w *world) rests(f *fakeHost) {
 	}
 }
 
-// early is the heartbeat right after the hello.
+// early sends the heartbeat that follows the hello.
 func (h *fakeHost) early(gen int) {
 	h.w.after(150*time.Millisecond, func() {
 		if h.gen == gen && h.up && h.w.now >= h.mute {
@@ -204,7 +205,7 @@ func (h *fakeHost) early(gen int) {
 	})
 }
 
-// draw gives a load that changes now and then.
+// draw returns a load that changes occasionally.
 func (h *fakeHost) draw() [3]float64 {
 	if h.w.more.IntN(10) == 0 {
 		h.load = 4 * h.w.more.Float64()

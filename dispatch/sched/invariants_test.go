@@ -16,7 +16,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// check holds what must be true after every step.
+// check verifies the invariants that hold after every step.
 func (w *world) check() {
 	c := w.core
 	if c.Defects != 0 {
@@ -105,7 +105,7 @@ func (w *world) stuck() {
 	w.fatalf("the run does not end")
 }
 
-// atEnd holds what a finished run promises.
+// atEnd checks the promises of a finished run.
 func (w *world) atEnd() {
 	if w.finished.How != AllDone {
 		w.fatalf("finished with %+v", *w.finished)
@@ -127,7 +127,7 @@ func (w *world) atEnd() {
 		if (j.State == jobs.Succeeded) && !ok {
 			w.fatalf("job %d succeeded, but no attempt of it did", i+1)
 		}
-		lost := false // its failure may come late, beside that of the attempt which replaced it
+		lost := false // its failure may be reported late, in addition to that of its replacement
 		for _, a := range j.Attempts {
 			lost = lost || w.givenUp[a.ID]
 		}
@@ -146,9 +146,9 @@ func (w *world) atEnd() {
 	}
 }
 
-// TestPure checks that the core is pure: the files of this package and jobs' Fold start
-// no goroutine, use no channel, lock or clock, and range over no map (its order
-// would be seen). Over the syntax trees, so that no run is needed to notice.
+// TestPure checks that the core is deterministic. The files of this package and the Fold of jobs
+// start no goroutine, use no channel, lock, or clock, and range over no map, whose order is random.
+// The test inspects syntax trees, so no run is needed.
 func TestPure(t *testing.T) {
 	fset := token.NewFileSet()
 	var own []*ast.File
@@ -164,7 +164,7 @@ func TestPure(t *testing.T) {
 	}
 }
 
-// TestPureCatches holds the check itself: each mutation is seen.
+// TestPureCatches checks that impurities detects each kind of violation.
 func TestPureCatches(t *testing.T) {
 	for _, body := range []string{
 		"go f()", "ch := make(chan int); _ = ch", "var ch chan int; ch <- 1", "select {}", "time.Now()", "time.Sleep(1)",
@@ -224,9 +224,9 @@ func parse(t *testing.T, fset *token.FileSet, name string) *ast.File {
 	return f
 }
 
-// sources resolves this module's packages from their files and the standard
-// library from the compiler's export data, where it is at hand: types that stay
-// unknown only make the check see less of foreign maps.
+// sources resolves this module's packages from their source files, and the standard library from
+// the compiler's export data, if available. With unresolved types, the check only misses some maps
+// of other packages.
 type sources struct {
 	fset *token.FileSet
 	std  types.Importer
@@ -267,7 +267,8 @@ var pureImports = map[string]bool{
 	"time": true, "maps": true, "strconv": true, "errors": true, "dcs-tui/jobs": true, "dcs-tui/hosts": true,
 }
 
-// seen in package time: types and constants, and what is a function of its arguments.
+// pureTime lists the allowed identifiers of package time: types, constants, and functions that
+// depend only on their arguments.
 var pureTime = map[string]bool{
 	"Duration": true, "Nanosecond": true, "Microsecond": true, "Millisecond": true, "Second": true, "Minute": true,
 	"Hour": true, "Time": true, "Unix": true,
@@ -281,7 +282,7 @@ func impurities(fset *token.FileSet, files []*ast.File) []string {
 		Importer: &sources{fset, importer.Default(), make(map[string]*types.Package)},
 		Error:    func(error) {},
 	}
-	conf.Check("p", fset, files, info) // what it cannot resolve it leaves unknown
+	conf.Check("p", fset, files, info) // types that it cannot resolve stay unknown
 	var bad []string
 	say := func(n ast.Node, what string) { bad = append(bad, fset.Position(n.Pos()).String()+": "+what) }
 	for _, f := range files {

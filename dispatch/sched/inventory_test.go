@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// upAs lets a machine answer under a host's name.
+// upAs connects a machine under a host's name.
 func (s *stage) upAs(name, machine string) (all []Command) {
 	h := s.c.byName[name].spec
 	all = append(all, s.step(HostUp{Host: name, Hello: &hosts.Hello{Machine: machine, Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
@@ -24,7 +24,7 @@ func at(name string, slots int, address string) *hosts.Host {
 
 func set(list ...*hosts.Host) SetHosts { return SetHosts{Hosts: list} }
 
-// TestSetHosts: hosts come and go while the run continues (B5).
+// TestSetHosts checks that hosts can be added and removed while the run continues (B5).
 func TestSetHosts(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -119,8 +119,8 @@ func hostsOf[T Command](commands []Command) string {
 	return strings.Join(names, " ")
 }
 
-// TestMachineSettlesItsOwn: an attempt is settled only by the machine on which it was
-// launched; what another one under the same name says of it proves nothing.
+// TestMachineSettlesItsOwn checks that only the machine on which an attempt was launched can settle
+// it. Reports of another machine under the same name prove nothing.
 func TestMachineSettlesItsOwn(t *testing.T) {
 	answers := func(a hosts.Answer) Event {
 		return AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: a, Why: "?"}}}}
@@ -147,7 +147,7 @@ func TestMachineSettlesItsOwn(t *testing.T) {
 			if a := s.c.table.Job(1).Attempts[0]; a.State != jobs.AttemptRunning {
 				t.Errorf("1.1 is %v", a.State)
 			}
-			// The machine comes back, and settles what it has.
+			// The machine returns and settles its attempts.
 			s.step(down("a", hosts.Broken, "gone"))
 			o = s.upAs("a", "A")
 			want(t, "asked", said[Probe](o), "{a [1.1]}")
@@ -158,8 +158,9 @@ func TestMachineSettlesItsOwn(t *testing.T) {
 	}
 }
 
-// TestMachineOfTheNextDispatcher: the journal says which machine has an attempt, also to a
-// later dispatcher; without word of it the attempt is given up by the ordinary rule.
+// TestMachineOfTheNextDispatcher checks that a later dispatcher knows from the journal which
+// machine has an attempt. If that machine stays silent, the attempt is given up by the ordinary
+// rule.
 func TestMachineOfTheNextDispatcher(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.upAs("a", "A")
@@ -180,8 +181,8 @@ func TestMachineOfTheNextDispatcher(t *testing.T) {
 	want(t, "launched when the first is given up", on(o, "a"), "1.2")
 }
 
-// TestMachineComesBack: a job waits that was given up on a machine, another machine has had
-// the name in the meantime, and the first one is back. It is asked what it has.
+// TestMachineComesBack checks a host whose name belonged to another machine in the meantime. When
+// the first machine returns, it is asked about a job that was given up on it and now waits.
 func TestMachineComesBack(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.upAs("a", "A")

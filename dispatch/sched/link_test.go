@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestPause is B1: random(0.5, 1) x min(2^n s, cap), short while the host has been
-// away for less than a minute.
+// TestPause checks the delay before a reconnect (B1). It is random(0.5, 1) x min(2^n s, cap), and
+// is short while the host has been away for less than a minute.
 func TestPause(t *testing.T) {
 	c := New(Config{Seed: 3}, &jobs.Table{}, nil)
 	for _, tt := range []struct {
@@ -33,8 +33,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestUsedSoonAfterReturn: a host that refuses connections gets no job, costs no
-// try, and is used again within 10 s of its return after less than a minute away.
+// TestUsedSoonAfterReturn checks a host that refuses connections for less than a minute. It gets no
+// job, costs no try, and is used again within 10 s of its return.
 func TestUsedSoonAfterReturn(t *testing.T) {
 	for seed := range uint64(200) {
 		for _, away := range []time.Duration{2 * time.Second, 20 * time.Second, 45 * time.Second, 59 * time.Second} {
@@ -73,8 +73,8 @@ func TestUsedSoonAfterReturn(t *testing.T) {
 	}
 }
 
-// TestPermanentTrouble: what only a person can fix is tried once a minute, a
-// wrong host key never again; the others work on.
+// TestPermanentTrouble checks that a host with a problem that only a user can fix is tried once a
+// minute, and never again if its host key is wrong. Other hosts continue to work.
 func TestPermanentTrouble(t *testing.T) {
 	for class, tries := range map[hosts.Class]int{hosts.Denied: 5, hosts.Misconfigured: 5, hosts.HostKey: 0} {
 		s := newStage(t, Config{}, box("a", 1), box("b", 1))
@@ -97,8 +97,8 @@ func TestPermanentTrouble(t *testing.T) {
 	}
 }
 
-// TestNoHosts: a run whose every host waits for a person ends at once; otherwise
-// after --give-up without a usable host.
+// TestNoHosts checks that a run ends at once if every host needs a user, and otherwise after
+// --give-up without a usable host.
 func TestNoHosts(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.plain(1)
@@ -129,8 +129,8 @@ func TestNoHosts(t *testing.T) {
 	}
 }
 
-// TestFlappingHost: a link that ends before its first beat counts as a failure, so
-// that a helper which dies at once is not started in a tight loop.
+// TestFlappingHost checks that a link that ends before its first heartbeat counts as a failure.
+// Otherwise a helper that dies at once would be started in a tight loop.
 func TestFlappingHost(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("b")
@@ -151,7 +151,8 @@ func TestFlappingHost(t *testing.T) {
 	}
 }
 
-// TestCwdMissing: a host without the directory gets no job and says --cwd.
+// TestCwdMissing checks that a host without the directory gets no job, and that the reason names
+// --cwd.
 func TestCwdMissing(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("b")
@@ -161,7 +162,7 @@ func TestCwdMissing(t *testing.T) {
 	contains(t, "reason", s.c.Hosts()[0].Reason, "--cwd")
 }
 
-// TestWildBeats: no measurement of a host can break the books (promise 5).
+// TestWildBeats checks that no measurement of a host can break the core's counts (promise 5).
 func TestWildBeats(t *testing.T) {
 	wild := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, -5, math.MaxFloat64}
 	for _, busy := range wild {
@@ -176,7 +177,7 @@ func TestWildBeats(t *testing.T) {
 			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.free() < -maxBuffered || h.occupied > 4 {
 				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.free(), h.occupied)
 			}
-			for range 60 { // long enough for the smoothed values to fade
+			for range 60 { // long enough for the smoothed values to decay
 				s.at += HeartbeatInterval
 				s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 				s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
@@ -188,7 +189,8 @@ func TestWildBeats(t *testing.T) {
 	}
 }
 
-// TestWildHello: a host has no more than the inventory gives it, nor than a machine can have.
+// TestWildHello checks that a hello is limited to what the inventory allows and to what a machine
+// can have.
 func TestWildHello(t *testing.T) {
 	rule := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Less: 1}, Link: "ssh", GPUs: -1}
 	for _, tt := range []struct {
@@ -215,8 +217,8 @@ func TestWildHello(t *testing.T) {
 	}
 }
 
-// TestWildSlot: a slot number that no record can hold costs nothing but itself;
-// the outcome counts and the run ends (promises 1 and 5).
+// TestWildSlot checks that a slot number that no record can hold is dropped. The outcome counts and
+// the run ends (promises 1 and 5).
 func TestWildSlot(t *testing.T) {
 	for _, slot := range []int{-1, 1 << 20, 1 << 40, math.MaxInt, math.MinInt} {
 		id := attemptIDs("1.1")[0]
@@ -241,14 +243,14 @@ func TestWildSlot(t *testing.T) {
 	}
 }
 
-// TestRefusedRecordKeepsTheFlight: an end that the facts refuse leaves the attempt in
-// the books, so that its host is asked again; the run can still end.
+// TestRefusedRecordKeepsTheFlight checks that an attempt stays in flight if the table rejects the
+// record of its end. Its host is asked again, and the run can still end.
 func TestRefusedRecordKeepsTheFlight(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
 	s.plain(1)
 	s.started("a", "1.1")
-	s.c.table.Job(1).Attempts[0].State = jobs.AttemptSuperseded // the facts say otherwise
+	s.c.table.Job(1).Attempts[0].State = jobs.AttemptSuperseded // the table disagrees
 	s.ended("a", "1.1", okay)
 	if s.c.Defects != 1 || len(s.c.inFlight) != 1 || s.c.hosts[0].open != 1 {
 		t.Errorf("%d defects, %d flights, %d on the host", s.c.Defects, len(s.c.inFlight), s.c.hosts[0].open)
@@ -262,7 +264,7 @@ func TestRefusedRecordKeepsTheFlight(t *testing.T) {
 	}
 }
 
-// TestWildPriority: what a record cannot hold is the most that it can.
+// TestWildPriority checks that a priority that a record cannot hold is clamped.
 func TestWildPriority(t *testing.T) {
 	s := newStage(t, Config{})
 	s.plain(1)
@@ -273,8 +275,8 @@ func TestWildPriority(t *testing.T) {
 	}
 }
 
-// TestForeignWords: a host is heard about its own attempts only, and said to have
-// spoken of others once (promises 1, 2 and 5).
+// TestForeignWords checks that a host's reports count only for its own attempts. Reports about
+// other attempts are ignored, and an event says so once (promises 1, 2, and 5).
 func TestForeignWords(t *testing.T) {
 	ids := attemptIDs("2.1")
 	for name, ev := range map[string]Event{
@@ -302,8 +304,8 @@ func TestForeignWords(t *testing.T) {
 	}
 }
 
-// TestManyAnswers: however often a host says that it does not know, it is asked once
-// about each attempt.
+// TestManyAnswers checks that a host that repeatedly answers that it does not know an attempt is
+// asked about it only once.
 func TestManyAnswers(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.up("a")
@@ -317,8 +319,8 @@ func TestManyAnswers(t *testing.T) {
 	want(t, "asked", said[Probe](s.wait(6*time.Second, "a")), "{a [1.1 2.1]}")
 }
 
-// TestWildTimes: an outcome dated by a wrong clock does not make a queue's jobs
-// look endless for long.
+// TestWildTimes checks that an outcome dated by a wrong clock does not distort the run times of a
+// queue for long.
 func TestWildTimes(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -335,8 +337,8 @@ func TestWildTimes(t *testing.T) {
 	}
 }
 
-// TestOldRound: a success of an earlier round is never that of a later one,
-// whatever way its news comes (promise 2).
+// TestOldRound checks that a success of an earlier round never counts for a later one, however it
+// is reported (promise 2).
 func TestOldRound(t *testing.T) {
 	news := map[string]func(s *stage, host, id string){
 		"exits":  func(s *stage, host, id string) { s.ended(host, id, okay) },
@@ -361,7 +363,7 @@ func TestOldRound(t *testing.T) {
 		s.ended("b", "2.1", okay)
 		s.started("b", "1.2")
 		s.up("a")
-		s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is still being ended
+		s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is still being stopped
 		s.step(Requeue{[]jobs.ID{1}})
 		seq := s.c.table.Seq
 		tell(s, "b", "1.2")

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// shared answers with a hello that says that the run directory is seen.
+// upIn connects hosts with a run directory. share is whether they share it with the dispatcher.
 func (s *stage) upIn(dir string, share bool, names ...string) {
 	s.t.Helper()
 	for _, n := range names {
@@ -17,8 +17,8 @@ func (s *stage) upIn(dir string, share bool, names ...string) {
 	}
 }
 
-// looks lets d pass and returns who was asked to look, with what; each is answered
-// by answer unless it is nil.
+// looks lets d pass and returns the Look commands of that time. Each is answered by answer, unless
+// that is nil.
 func (s *stage) looks(d time.Duration, answer func(Look) *hosts.Looked, beating ...string) (asked []Look) {
 	for end := s.at + d; s.at < end; {
 		for _, o := range s.wait(time.Second, beating...) {
@@ -38,8 +38,8 @@ func (s *stage) looks(d time.Duration, answer func(Look) *hosts.Looked, beating 
 	return asked
 }
 
-// TestLookThroughOurMount: the result of a job whose host cannot be reached counts
-// when its sentinel is seen in the run directory (X2), and a person can read why.
+// TestLookThroughOurMount checks that the result of a job whose host cannot be reached counts when
+// its sentinel is visible in the run directory (X2), and that an event explains this.
 func TestLookThroughOurMount(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.upIn("/run", true, "a", "b", "c")
@@ -69,8 +69,8 @@ func TestLookThroughOurMount(t *testing.T) {
 	}
 }
 
-// TestLookThroughAnotherHost: without the run directory in common, a host with the
-// same directory is asked, another one each time; hosts with other directories are not.
+// TestLookThroughAnotherHost checks that, if the run directory is not shared with the dispatcher,
+// hosts with the same directory are asked in turn. Hosts with other directories are not asked.
 func TestLookThroughAnotherHost(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1))
 	s.upIn("/home/x/.dcs-tui/u", false, "a", "b", "d")
@@ -82,12 +82,13 @@ func TestLookThroughAnotherHost(t *testing.T) {
 	if len(asked) < 2 || asked[0].Via != "b" || asked[1].Via != "d" {
 		t.Fatalf("asked: %+v", asked)
 	}
-	// Somebody who was not asked is not heard.
+	// An answer of a host that was not asked is ignored.
 	s.step(HostLooked{"c", &hosts.Looked{Host: "a", Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}}}}})
 	s.wantState(1, jobs.Running)
 }
 
-// TestMountThatHangs: when our own mount gives no answer another host is asked.
+// TestMountThatHangs checks that another host is asked when the dispatcher's own mount does not
+// answer.
 func TestMountThatHangs(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.upIn("/run", true, "a", "b", "c")
@@ -100,8 +101,8 @@ func TestMountThatHangs(t *testing.T) {
 	}
 }
 
-// TestBeatFile: a host that is past lost_after keeps its running jobs while its beat
-// file moves, and loses them when it has stopped.
+// TestBeatFile checks that a host past lost_after keeps its running jobs while its heartbeat file
+// changes, and loses them when the file has stopped changing.
 func TestBeatFile(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.upIn("/run", true, "a", "b", "c")
@@ -123,8 +124,9 @@ func TestBeatFile(t *testing.T) {
 	}
 }
 
-// TestBeatFileBeforeLostAfter: a lost_after shorter than the heartbeat file needs to show
-// itself waits for it, if anybody can look; if nobody answers it does not.
+// TestBeatFileBeforeLostAfter checks a lost_after that is shorter than the time in which a change
+// of the heartbeat file can be noticed. The host is not given up before that time, unless nobody
+// answers a Look.
 func TestBeatFileBeforeLostAfter(t *testing.T) {
 	for _, answered := range []bool{true, false} {
 		a := box("a", 1)
@@ -147,7 +149,8 @@ func TestBeatFileBeforeLostAfter(t *testing.T) {
 	}
 }
 
-// TestBeatFileOfOld: one that stands still proves nothing, however new it looks.
+// TestBeatFileOfOld checks that a heartbeat file that does not change proves nothing, however new
+// it looks.
 func TestBeatFileOfOld(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.upIn("/run", true, "a", "b", "c")
@@ -160,9 +163,8 @@ func TestBeatFileOfOld(t *testing.T) {
 	}
 }
 
-// TestClaimSeen: an attempt whose start was never reported, but whose claim is
-// there, is one that runs: it does not go the way of what was only handed over.
-// A tombstone frees the job at once.
+// TestClaimSeen checks that an attempt whose start was never reported counts as running if its
+// claim exists. It is not treated as a buffered attempt. A tombstone frees the job at once.
 func TestClaimSeen(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1), box("c", 1))
 	s.upIn("/run", true, "a", "b", "c")
@@ -181,8 +183,8 @@ func TestClaimSeen(t *testing.T) {
 	s.wantState(2, jobs.Queued)
 }
 
-// TestHostLeftTheInventory: an attempt on a host that is not in the inventory any
-// more is read through the shared directory, too (X2).
+// TestHostLeftTheInventory checks that an attempt on a host that is no longer in the inventory is
+// also read through the shared directory (X2).
 func TestHostLeftTheInventory(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.upIn("/run", true, "a", "b")

@@ -16,8 +16,8 @@ func down(name string, class hosts.Class, text string) HostDown {
 	return HostDown{name, &hosts.Error{Host: name, Class: class, Err: errors.New(text)}}
 }
 
-// TestSuspect: 15 s without a heartbeat and the host gets nothing more and is
-// connected again (D6).
+// TestSuspect checks that a host without a heartbeat for 15 s gets no more jobs and is reconnected
+// (D6).
 func TestSuspect(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -34,8 +34,9 @@ func TestSuspect(t *testing.T) {
 	want(t, "one for b", on(s.commands, "b"), "1.1")
 }
 
-// TestLost: after 60 s a silent host is given up, its jobs go first, uncharged
-// (D6, E6); what had not started waits for its lease.
+// TestLost checks that a host that is silent for 60 s is given up, and that its jobs are requeued
+// first and are not charged (D6, E6). An attempt that had not started waits for the end of its
+// lease.
 func TestLost(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -59,18 +60,20 @@ func TestLost(t *testing.T) {
 	want(t, "before all others", on(s.ended("b", "2.1", okay), "b"), "1.2")
 }
 
+// TestLostWaitsForTheLease checks that an attempt that may not have started is given up only when
+// its lease is over.
 func TestLostWaitsForTheLease(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
-	s.plain(1) // handed to a, not known to have started
+	s.plain(1) // sent to a, not known to have started
 	s.wait(16*time.Second, "b", "c")
 	s.wait(46*time.Second, "b", "c")
-	s.wantState(1, jobs.Running)                                   // silent for 60 s, cut off for 47
-	want(t, "b", on(s.wait(15*time.Second, "b", "c"), "b"), "1.2") // cut off for 62: the lease is over
+	s.wantState(1, jobs.Running)                                   // silent for 60 s, disconnected for 47
+	want(t, "b", on(s.wait(15*time.Second, "b", "c"), "b"), "1.2") // disconnected for 62 s: the lease is over
 }
 
-// TestGivenUpDoesNotStartLate: what was given up before it started is asked back
-// before its host may start anything again.
+// TestGivenUpDoesNotStartLate checks that an attempt that was given up before it started is
+// withdrawn before its host may start anything again.
 func TestGivenUpDoesNotStartLate(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -91,7 +94,8 @@ func TestGivenUpDoesNotStartLate(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestOnLostWait: a job may ask to wait for its host; a cancel ends the wait.
+// TestOnLostWait checks that a job can request to wait for its host, and that a cancel ends the
+// wait.
 func TestOnLostWait(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -107,9 +111,9 @@ func TestOnLostWait(t *testing.T) {
 	s.wantState(1, jobs.Canceled)
 }
 
-// TestVanishedTogether: when more than half of all hosts go silent together it is
-// our network: wait. A single host is waited for as well. The rest, some time after
-// others are back, is given up.
+// TestVanishedTogether checks that no host is given up when more than half of all hosts go silent
+// together, because then the dispatcher's own network is at fault. A single host is also waited
+// for. Hosts that are still away some time after others have returned are given up.
 func TestVanishedTogether(t *testing.T) {
 	s := newStage(t, Config{GiveUp: time.Hour}, box("a", 1), box("b", 1), box("c", 1), box("d", 1))
 	s.up("a", "b", "c", "d")
@@ -142,7 +146,7 @@ func TestVanishedTogether(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// lostStage has job 1 lost on a while b and c live.
+// lostStage returns a stage in which job 1 was lost on a, while b and c are up.
 func lostStage(t *testing.T, cfg Config) *stage {
 	s := newStage(t, cfg, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -156,8 +160,8 @@ func lostStage(t *testing.T, cfg Config) *stage {
 	return s
 }
 
-// TestLateResult: a lost attempt that finished counts if none was accepted yet;
-// the one that replaces it is ended and changes nothing (promise 2).
+// TestLateResult checks that the result of a lost attempt counts if none was accepted yet. The
+// attempt that replaced it is killed and changes nothing (promise 2).
 func TestLateResult(t *testing.T) {
 	s := lostStage(t, Config{})
 	want(t, "asked on its return", said[Probe](s.up("a")), "{a [1.1]}")
@@ -186,8 +190,8 @@ func TestLateResult(t *testing.T) {
 	}
 }
 
-// TestReturnsRunning: a lost attempt that is alive is kept or stopped, whichever
-// wastes less.
+// TestReturnsRunning checks that, when a lost attempt turns out to be running, the attempt that has
+// run for less time is killed.
 func TestReturnsRunning(t *testing.T) {
 	s := lostStage(t, Config{})
 	s.up("a")
@@ -221,8 +225,8 @@ func TestReturnsRunning(t *testing.T) {
 	want(t, "on", s.job(1).Last().Host, "b")
 }
 
-// TestDeadThreeTimes: a job under which hosts die three times is to blame (B2);
-// death is charged to nobody before that.
+// TestDeadThreeTimes checks that a job fails when hosts have died under it three times (B2). Until
+// then the deaths are not charged.
 func TestDeadThreeTimes(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")
@@ -242,8 +246,9 @@ func TestDeadThreeTimes(t *testing.T) {
 	}
 }
 
-// TestGivenUpThreeTimes: a host that was out of reach and comes back with the attempt is
-// no death; one that stays away may be: a job that takes hosts down does not get them all.
+// TestGivenUpThreeTimes checks that a host that was unreachable and returns with the attempt does
+// not count as dead. A host that stays away does, so that a job that crashes hosts does not crash
+// all of them.
 func TestGivenUpThreeTimes(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1), box("e", 1), box("f", 1), box("g", 1))
@@ -270,8 +275,8 @@ func TestGivenUpThreeTimes(t *testing.T) {
 	}
 }
 
-// TestLostAgainIsADeath: if a host came back with an attempt once, the next loss of
-// that attempt still counts (B2).
+// TestLostAgainIsADeath checks that the next loss of an attempt counts even if its host returned
+// with it once before (B2).
 func TestLostAgainIsADeath(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1), box("e", 1), box("f", 1), box("g", 1))
 	names := []string{"a", "b", "c", "d", "e", "f", "g"}
@@ -284,7 +289,7 @@ func TestLostAgainIsADeath(t *testing.T) {
 		s.step(down(name, hosts.Unreachable, "gone"))
 		s.wait(61*time.Second, names...)
 	}
-	s.c.holds = HoldJournal // so that it is not launched elsewhere meanwhile
+	s.c.holds = HoldJournal // so that it is not launched elsewhere in the meantime
 	silence("1.1")
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
@@ -298,8 +303,8 @@ func TestLostAgainIsADeath(t *testing.T) {
 	}
 }
 
-// TestReturnedAttemptsAreForgotten: the memory used for attempts that came back does
-// not grow with the run.
+// TestReturnedAttemptsAreForgotten checks that the memory for attempts that came back does not grow
+// with the run.
 func TestReturnedAttemptsAreForgotten(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -313,7 +318,7 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 		again := jobs.AttemptID{Job: n + 1, N: 2}.String()
 		s.started(name, again)
 		s.up("a")
-		s.probedAs("a", id, hosts.IsRunning, nil) // younger than the other: it is ended
+		s.probedAs("a", id, hosts.IsRunning, nil) // younger than the other, so it is killed
 		if len(s.c.toKill) != 1 || len(s.c.stillRunning) != 1 {
 			t.Fatalf("job %d came back: %d are being ended, %d were only away", n+1, len(s.c.toKill), len(s.c.stillRunning))
 		}
@@ -324,7 +329,7 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 			s.probedAs("a", id, hosts.Dead, nil)
 		}
 		s.ended(name, again, okay)
-		if n%3 == 2 { // it ends when its job is over
+		if n%3 == 2 { // it ends after its job is over
 			s.ended("a", id, okay)
 		}
 		s.wantState(n+1, jobs.Succeeded)
@@ -334,8 +339,8 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestHostNotInInventory: attempts on a host that left the inventory are given up
-// after lost_after, not at once.
+// TestHostNotInInventory checks that attempts on a host that left the inventory are given up after
+// lost_after, not at once.
 func TestHostNotInInventory(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("a")
@@ -350,7 +355,7 @@ func TestHostNotInInventory(t *testing.T) {
 	contains(t, "reason", s2.job(1).Attempts[0].Reason, "not in the inventory")
 }
 
-// restart gives a new core what the old one's journal says.
+// restart returns a stage with a new core that has replayed the journal of the old one.
 func restart(s *stage, hs ...*hosts.Host) *stage {
 	table := &jobs.Table{Specs: s.c.table.Specs, Damaged: s.c.table.Damaged}
 	for i := range s.journal {
@@ -363,8 +368,8 @@ func restart(s *stage, hs ...*hosts.Host) *stage {
 	return n
 }
 
-// TestLostInASupervisorsHands: an attempt that a supervisor has, and of which no start is
-// known, may still start within its lease, so it is given up only then.
+// TestLostInASupervisorsHands checks that an attempt that a supervisor holds, but whose start is
+// not known, is given up only at the end of its lease, because it may still start until then.
 func TestLostInASupervisorsHands(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// outageStage has four hosts that went silent together, each with a job that ran,
-// and waits so long.
+// outageStage returns a stage in which four hosts, each with a running job, have been silent
+// together for d.
 func outageStage(t *testing.T, d time.Duration) *stage {
 	s := newStage(t, Config{GiveUp: time.Hour}, box("a", 1), box("b", 1), box("c", 1), box("d", 1))
 	s.up("a", "b", "c", "d")
@@ -22,9 +22,9 @@ func outageStage(t *testing.T, d time.Duration) *stage {
 	return s
 }
 
-// TestOutageEndsHostByHost: hosts of a shared outage come back when their dials are
-// due; those still on the way are not given up as soon as half are back, and the
-// one that stays away is, in the end.
+// TestOutageEndsHostByHost checks an outage of all hosts, after which each host returns when its
+// next dial is due. Hosts that are still away are not given up as soon as half of the hosts are
+// back. A host that stays away is given up in the end.
 func TestOutageEndsHostByHost(t *testing.T) {
 	for _, long := range []time.Duration{50 * time.Second, 5 * time.Minute, 55 * time.Minute} {
 		s := outageStage(t, long)
@@ -44,7 +44,8 @@ func TestOutageEndsHostByHost(t *testing.T) {
 	}
 }
 
-// TestOutageShorterThanLost: nor when half are back before any is given up.
+// TestOutageShorterThanLost checks that no host is given up either if half of them return before
+// lost_after.
 func TestOutageShorterThanLost(t *testing.T) {
 	s := outageStage(t, 55*time.Second)
 	s.up("a", "b")
@@ -54,7 +55,8 @@ func TestOutageShorterThanLost(t *testing.T) {
 	}
 }
 
-// TestOutageReturns: a host that was back only for a moment has gone with the others.
+// TestOutageReturns checks that a host that was back for only a moment counts as part of the
+// outage.
 func TestOutageReturns(t *testing.T) {
 	s := outageStage(t, 5*time.Minute)
 	s.up("a")
@@ -66,7 +68,7 @@ func TestOutageReturns(t *testing.T) {
 	}
 }
 
-// TestOutageAtStart: so it is for a dispatcher that starts into an outage.
+// TestOutageAtStart checks that the same rules apply to a dispatcher that starts during an outage.
 func TestOutageAtStart(t *testing.T) {
 	old := outageStage(t, 0)
 	s := restart(old, box("a", 1), box("b", 1), box("c", 1), box("d", 1))
@@ -82,7 +84,8 @@ func TestOutageAtStart(t *testing.T) {
 	}
 }
 
-// TestOneDiesAfterAnOutage: an outage that continues excuses nobody who dies later.
+// TestOneDiesAfterAnOutage checks that a host that goes silent later is given up even if an outage
+// of other hosts continues.
 func TestOneDiesAfterAnOutage(t *testing.T) {
 	s := newStage(t, Config{GiveUp: time.Hour}, box("a", 1), box("b", 1), box("c", 1), box("d", 1), box("e", 1))
 	names := []string{"a", "b", "c", "d", "e"}
@@ -101,7 +104,7 @@ func TestOneDiesAfterAnOutage(t *testing.T) {
 	}
 }
 
-// told counts the events whose text contains part.
+// told returns the number of events whose text contains part.
 func (s *stage) told(part string) int {
 	n := 0
 	for _, r := range s.journal {
@@ -112,7 +115,7 @@ func (s *stage) told(part string) int {
 	return n
 }
 
-// lostNow counts the attempts given up so far.
+// lostNow returns the number of attempts that have been given up so far.
 func (s *stage) lostNow() int {
 	n := 0
 	for _, r := range s.journal {
@@ -123,9 +126,8 @@ func (s *stage) lostNow() int {
 	return n
 }
 
-// TestStall: hosts are not blamed for what their dispatcher slept through, whatever
-// the first thing is that it sees then; their silence counts
-// again from there.
+// TestStall checks that hosts are not charged for silence while the dispatcher was suspended,
+// whichever event it processes first afterward. Their silence is counted again from there.
 func TestStall(t *testing.T) {
 	for _, first := range []Event{Tick{}, HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Running: 1}}} {
 		for _, gap := range []time.Duration{14 * time.Second, 70 * time.Second, 3 * time.Hour} {
@@ -152,11 +154,12 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestStallKeepsTheLease: a lease is not taken for over because we slept.
+// TestStallKeepsTheLease checks that a lease does not count as over because the dispatcher was
+// suspended.
 func TestStallKeepsTheLease(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
-	s.plain(1) // handed to a, not known to have started
+	s.plain(1) // sent to a, not known to have started
 	s.step(down("a", hosts.Unreachable, "gone"))
 	s.wait(30*time.Second, "b", "c")
 	s.at += time.Hour
@@ -180,8 +183,8 @@ func TestStallKeepsTheLease(t *testing.T) {
 	want(t, "then elsewhere", s.job(1).Last().Host, "b")
 }
 
-// TestStallsAllTheTime: a dispatcher whose every commit takes long still notices a
-// host that is dead, and does not fill the journal with its complaints.
+// TestStallsAllTheTime checks that a dispatcher whose every commit takes long still notices a dead
+// host, and does not fill the journal with events about it.
 func TestStallsAllTheTime(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -201,7 +204,8 @@ func TestStallsAllTheTime(t *testing.T) {
 	}
 }
 
-// TestStallIsNotNoHost: --give-up counts only the time that we looked.
+// TestStallIsNotNoHost checks that --give-up does not count the time during which the dispatcher
+// was suspended.
 func TestStallIsNotNoHost(t *testing.T) {
 	s := newStage(t, Config{GiveUp: 10 * time.Minute}, box("a", 1))
 	s.plain(1)
@@ -217,7 +221,7 @@ func TestStallIsNotNoHost(t *testing.T) {
 	}
 }
 
-// TestNoStallBetweenTicks: whoever keeps to Next is never told that he slept.
+// TestNoStallBetweenTicks checks that no suspension is reported to a caller that follows Next.
 func TestNoStallBetweenTicks(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.wait(5 * time.Minute)
@@ -225,7 +229,7 @@ func TestNoStallBetweenTicks(t *testing.T) {
 	s.wait(5*time.Minute, "a")
 	s.plain(1)
 	s.ended("a", "1.1", okay)
-	s.wait(5*time.Minute, "a") // finished, more may come
+	s.wait(5*time.Minute, "a") // finished, but more jobs may come
 	if n := s.told("was suspended for"); n != 0 {
 		t.Errorf("told %d times", n)
 	}
@@ -234,7 +238,7 @@ func TestNoStallBetweenTicks(t *testing.T) {
 	}
 }
 
-// hello lets d pass; whenever a is to be connected its helper says hello and no more.
+// hello lets d pass. Whenever a is to be connected, its helper sends a hello and nothing else.
 func (s *stage) hello(d time.Duration, beating ...string) (all []Command) {
 	for end := s.at + d; s.at < end; {
 		o := s.wait(time.Second, beating...)
@@ -246,9 +250,9 @@ func (s *stage) hello(d time.Duration, beating ...string) (all []Command) {
 	return all
 }
 
-// TestMuteHelper: a helper that says hello and sends no heartbeat is tried again. If
-// that continues, its host is declared lost like any silent one, with what waits there. The host
-// gets nothing until it sends a heartbeat (promise 1, D6).
+// TestMuteHelper checks that a helper that sends a hello but no heartbeat is restarted. If that
+// continues, its host is declared lost like any silent host, with its buffered jobs. The host gets
+// no jobs until it sends a heartbeat (promise 1, D6).
 func TestMuteHelper(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -282,7 +286,7 @@ func TestMuteHelper(t *testing.T) {
 	}
 }
 
-// TestMuteAlone: a run whose only host is mute ends for lack of hosts.
+// TestMuteAlone checks that a run ends for lack of hosts if its only host never sends heartbeats.
 func TestMuteAlone(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.plain(1)
@@ -293,7 +297,7 @@ func TestMuteAlone(t *testing.T) {
 	}
 }
 
-// meddle lets people give commands now and then.
+// meddle schedules random requests of users.
 func (w *world) meddle() {
 	if w.meddling == 0 {
 		return
@@ -324,8 +328,8 @@ func (w *world) meddle() {
 	})
 }
 
-// takeBack takes back a request of a person, with the next dispatcher if there is none
-// now: the request outlives a dispatcher.
+// takeBack revokes a request of a user. If no dispatcher runs now, it revokes the request with the
+// next one, because the request outlives a dispatcher.
 func (w *world) takeBack(ev Event) {
 	if w.dead {
 		w.after(time.Second, func() { w.takeBack(ev) })
@@ -352,7 +356,7 @@ func (w *world) unrest() {
 	}
 	w.after(w.between(0, 40*time.Second), func() {
 		w.faults--
-		if w.now >= w.stall && w.chance(5) { // the disk hangs, or somebody pressed Ctrl-Z
+		if w.now >= w.stall && w.chance(5) { // the disk hangs, or the process was suspended
 			w.stall = w.now + w.between(time.Second, 2*time.Minute)
 			w.logf("the dispatcher stands still until %v", w.stall)
 		}
@@ -361,7 +365,7 @@ func (w *world) unrest() {
 	})
 }
 
-// suffer lets one fault happen to a host.
+// suffer injects one fault into a host.
 func (h *fakeHost) suffer() {
 	w := h.w
 	if !h.up {
@@ -381,19 +385,19 @@ func (h *fakeHost) suffer() {
 			})
 		}
 		return
-	case 1: // silence: the network is gone, the jobs go on
+	case 1: // silence: the network is down, but the jobs continue
 		w.logf("%s: silent for %v", h.spec.Name, away)
 		h.up = false
 		h.gen++
-	case 2: // the helper hangs: linked, no word any more
+	case 2: // the helper hangs: linked, but silent
 		w.logf("%s: hangs", h.spec.Name)
 		h.gen++
 		return
-	case 4: // every helper started there says hello and gives no beat
+	case 4: // every helper that starts on the host sends a hello but no heartbeats
 		w.logf("%s: mute for %v", h.spec.Name, away)
 		h.mute = w.now + away
 		return
-	case 5: // our network is gone; the hosts can be reached again one by one
+	case 5: // the dispatcher's network is down; then the hosts become reachable one by one
 		w.logf("outage for %v", away)
 		for _, o := range w.order {
 			if o.up {
@@ -403,7 +407,7 @@ func (h *fakeHost) suffer() {
 			}
 		}
 		return
-	case 3: // the machine dies
+	case 3: // the machine crashes
 		w.logf("%s: dies for %v", h.spec.Name, away)
 		h.up = false
 		h.gen++

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestMostFreeSlots: the host with the most free slots, weighted, is next; among
-// equals the first of the inventory.
+// TestMostFreeSlots checks that the host with the most free slots, weighted, gets the next job.
+// Among equals, the first host of the inventory does.
 func TestMostFreeSlots(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 4), box("c", 2))
 	s.plain(4)
@@ -34,7 +34,7 @@ func TestMostFreeSlots(t *testing.T) {
 	want(t, "the faster one", on(s.commands, "b"), "1.1 2.1")
 }
 
-// TestRequirements: tags, GPUs (device numbers) and memory (K10).
+// TestRequirements checks tags, GPUs with their device numbers, and memory (K10).
 func TestRequirements(t *testing.T) {
 	big := box("b", 4)
 	big.Tags = []string{"big"}
@@ -66,8 +66,8 @@ func TestRequirements(t *testing.T) {
 	want(t, "next memory job", on(s.ended("a", "4.1", okay), "a"), "6.1")
 }
 
-// TestRetryElsewhere: the next try prefers another host (D2), waits for one that
-// is there, but not for ever, and not at all when there is no other.
+// TestRetryElsewhere checks that the next try prefers another host (D2). It waits for a limited
+// time for a host that is up, and does not wait if there is no other host.
 func TestRetryElsewhere(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a", "b")
@@ -80,7 +80,7 @@ func TestRetryElsewhere(t *testing.T) {
 	contains(t, "why", s.c.Why(s.now(), 1), "waits for another host")
 	want(t, "after ten seconds", on(s.wait(7*time.Second, "a", "b"), "a"), "1.2")
 
-	// A job that fails soon does not wait for long, unless a delay was asked for.
+	// A job that fails early does not wait for long, unless the user set a delay.
 	for _, tt := range []struct {
 		delay       *time.Duration
 		kept, until time.Duration
@@ -115,7 +115,7 @@ func TestRetryElsewhere(t *testing.T) {
 	want(t, "the only host", on(s.wait(3*time.Second, "a"), "a"), "1.2")
 }
 
-// TestPatienceIsEachJobsOwn: a job that waits for another host does not delay the jobs
+// TestPatienceIsEachJobsOwn checks that a job that waits for another host does not delay the jobs
 // behind it whose wait is over.
 func TestPatienceIsEachJobsOwn(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1))
@@ -130,8 +130,9 @@ func TestPatienceIsEachJobsOwn(t *testing.T) {
 	want(t, "so does job 1, later", on(s.wait(5*time.Second, "a", "b"), "a"), "1.2")
 }
 
-// TestKeptSlots: slots that are kept for a job of several are not free for jobs behind
-// it, which say so (X7); jobs before it that were buffered on that host still go first.
+// TestKeptSlots checks that slots reserved for a job with several slots are not free for jobs
+// behind it, and that Why explains this (X7). Jobs before it that were buffered on that host still
+// start first.
 func TestKeptSlots(t *testing.T) {
 	s := newStage(t, Config{Buffer: time.Hour}, box("a", 2))
 	s.up("a")
@@ -159,8 +160,8 @@ func TestKeptSlots(t *testing.T) {
 	want(t, "its turn", on(s.ended("a", "1.1", okay), "a"), "5.1")
 }
 
-// TestSeveralSlots: a job of several slots occupies them, and is not starved by
-// single-slot jobs: a host is kept for it.
+// TestSeveralSlots checks that a job with several slots occupies them, and that a reservation keeps
+// single-slot jobs from starving it.
 func TestSeveralSlots(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -194,7 +195,7 @@ func TestSeveralSlots(t *testing.T) {
 	}
 }
 
-// TestSeveralGPUsAtOnce: jobs of one GPU do not keep one of two waiting for ever.
+// TestSeveralGPUsAtOnce checks that jobs with one GPU do not starve a job with two.
 func TestSeveralGPUsAtOnce(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 8))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 8, Slots: 8, MemBytes: 16 << 30, GPUs: 2}})
@@ -209,9 +210,9 @@ func TestSeveralGPUsAtOnce(t *testing.T) {
 	s.wantState(3, jobs.Running)
 }
 
-// TestHybrid holds D5: local slots take the shortest estimated job first, remote ones the
-// first in the file, so that short jobs are over while remote hosts are connected to;
-// priorities go before, and only a run with both kinds of hosts does so.
+// TestHybrid checks that local slots run the job with the shortest estimate first and remote slots
+// the first job of the file (D5), so that short jobs are done while remote hosts are being
+// connected. Priorities count first, and only a run with both kinds of hosts does this.
 func TestHybrid(t *testing.T) {
 	local := func() *hosts.Host { h := box("here", 1); h.Link = "local"; return h }
 	est := func(d time.Duration) *jobs.Options { return &jobs.Options{Estimate: d} }
@@ -219,7 +220,7 @@ func TestHybrid(t *testing.T) {
 		{Estimate: 3 * time.Hour, Priority: -1}, est(10 * time.Minute)}
 
 	s := newStage(t, Config{}, local(), box("there", 1))
-	minute := func() jobs.Outcome { // long enough for hosts to be handed nothing ahead
+	minute := func() jobs.Outcome { // long enough for the hosts to buffer nothing
 		return jobs.Outcome{Started: s.now().Wall - jobs.Stamp(time.Minute), Ended: s.now().Wall}
 	}
 	s.up("here")
@@ -238,7 +239,8 @@ func TestHybrid(t *testing.T) {
 	want(t, "without remote hosts the common order", s.throughSlot("here", 7), "6.1 1.1 2.1 3.1 4.1 5.1 7.1")
 }
 
-// TestHybridByQueue: where the user has no estimate, the run times of the queue count.
+// TestHybridByQueue checks that the run times of the queue count if there is no estimate by the
+// user.
 func TestHybridByQueue(t *testing.T) {
 	h := box("here", 1)
 	h.Link = "local"
@@ -267,9 +269,9 @@ func (s *stage) deadlineLines() (lines []string) {
 	return lines
 }
 
-// TestDeadline holds B6: among equal priorities the earliest deadline goes first; one
-// that cannot be met is said once, by the user's estimate or the queue's run times, and
-// Why says it as well.
+// TestDeadline checks that the earliest deadline goes first among equal priorities (B6). A deadline
+// that cannot be met, by the user's estimate or the queue's run times, is reported once, and Why
+// explains it.
 func TestDeadline(t *testing.T) {
 	in := func(d time.Duration) time.Time { return wallStart.Time().Add(d) }
 	s := newStage(t, Config{}, box("a", 1))
@@ -297,8 +299,8 @@ func TestDeadline(t *testing.T) {
 	want(t, "order", s.throughSlot("a", 6), "3.1 5.1 2.1 1.1 4.1 6.1")
 }
 
-// TestDeadlineByQueue: without an estimate of the user's the queue's run times count; the
-// next dispatcher does not tell of it again, a new round is told of again.
+// TestDeadlineByQueue checks that the queue's run times count without an estimate by the user. The
+// next dispatcher does not report a missed deadline again, but a new round is reported again.
 func TestDeadlineByQueue(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")

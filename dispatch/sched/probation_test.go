@@ -12,15 +12,15 @@ import (
 
 var fastFail = jobs.Outcome{Exit: 1, Started: wallStart, Ended: wallStart + 1e7}
 
-// TestBlackHole: a host on which jobs fail fast in a row while jobs succeed
-// elsewhere is put on probation. Its failures are not charged any more, and it is tried with one
-// job at a time until one succeeds (B2).
+// TestBlackHole checks that a host on which jobs fail fast in a row, while jobs succeed elsewhere,
+// is put on probation. Its failures are no longer charged, and it is tried with one job at a time
+// until one succeeds (B2).
 func TestBlackHole(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 8), box("b", 2))
 	s.up("a", "b")
 	s.plain(100)
 	s.ended("a", "1.1", fastFail) // the streak begins
-	for range 15 {                // the jobs on b succeed meanwhile
+	for range 15 {                // the jobs on b succeed in the meantime
 		s.ended("b", s.c.hosts[1].head.id.String(), okay)
 	}
 	var rest []Command
@@ -55,8 +55,8 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// TestBadJobsAreNoBlackHole: where jobs fail just as often elsewhere, by chance
-// (D11's p = 0.5) or for a stretch, no host is blamed.
+// TestBadJobsAreNoBlackHole checks that no host is put on probation if jobs fail just as often
+// elsewhere, randomly (D11's p = 0.5) or for a stretch of jobs.
 func TestBadJobsAreNoBlackHole(t *testing.T) {
 	rests := 0
 	for seed := range uint64(20) {
@@ -75,7 +75,7 @@ func TestBadJobsAreNoBlackHole(t *testing.T) {
 					o = fastFail
 				}
 				s.ended(h.spec.Name, h.head.id.String(), o)
-				if h.probation.paused && h.probation.times > 0 { // a pause of its first jobs blames nobody
+				if h.probation.paused && h.probation.times > 0 { // the pause after failed first jobs does not count
 					rests++
 				}
 			}
@@ -89,7 +89,8 @@ func TestBadJobsAreNoBlackHole(t *testing.T) {
 	}
 }
 
-// TestOwnFault: a job that fails on three hosts is its own fault and clears them (B2).
+// TestOwnFault checks that a job that fails on three hosts is itself at fault, which clears the
+// hosts (B2).
 func TestOwnFault(t *testing.T) {
 	s := newStage(t, Config{Tries: 5}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -110,8 +111,8 @@ func TestOwnFault(t *testing.T) {
 	}
 }
 
-// TestBrake: a host whose first jobs fail at once gets no more before it is seen how
-// jobs fare elsewhere (B2: after few losses).
+// TestBrake checks that a host whose first jobs fail at once gets no more jobs until the core knows
+// how jobs fare elsewhere (B2: after few losses).
 func TestBrake(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a", "b")
@@ -131,7 +132,7 @@ func TestBrake(t *testing.T) {
 	if s.wait(2*time.Second, "a", "b"); s.c.hosts[0].head == nil {
 		t.Error("it is not tried again")
 	}
-	// Jobs that fail on the other host as well put no blame on this one.
+	// If jobs also fail on the other host, this host is not at fault.
 	for range 3 {
 		s.ended("b", s.c.hosts[1].head.id.String(), fastFail)
 	}
@@ -143,8 +144,8 @@ func TestBrake(t *testing.T) {
 	}
 }
 
-// TestDiskFull: a job that fails while its disk is full keeps its tries, its host
-// pauses and says why; that happens a limited number of times (promise 3).
+// TestDiskFull checks that a job that fails while the disk is full keeps its tries, and that its
+// host pauses with a reason. This is limited to a number of times (promise 3).
 func TestDiskFull(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")
@@ -167,8 +168,8 @@ func TestDiskFull(t *testing.T) {
 	s.wantState(1, jobs.Failed)
 }
 
-// TestWedge: a host whose file system hangs is not dead: it starts nothing, says so on
-// one line, and takes jobs again when it answers.
+// TestWedge checks that a host whose file system hangs does not count as dead. It starts no jobs,
+// one event says so, and it accepts jobs again when the file system answers.
 func TestWedge(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -196,7 +197,8 @@ func TestWedge(t *testing.T) {
 	want(t, "again", said[SetLimit](beat(time.Millisecond)), "{a 1}")
 }
 
-// TestWedgeUnderTheLastJobs: it is told also when nothing is left to launch.
+// TestWedgeUnderTheLastJobs checks that a hung file system is also reported when no job is left to
+// launch.
 func TestWedgeUnderTheLastJobs(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -211,8 +213,8 @@ func TestWedgeUnderTheLastJobs(t *testing.T) {
 	}
 }
 
-// TestVictimsAreForgiven: those that failed on a black hole before it was known to
-// be one get their try back, if they are not over (B2).
+// TestVictimsAreForgiven checks that jobs that failed on a host before it was put on probation get
+// their try back if they have not ended (B2).
 func TestVictimsAreForgiven(t *testing.T) {
 	s := newStage(t, Config{Tries: 2}, box("a", 8), box("b", 2))
 	s.up("a", "b")
@@ -238,11 +240,11 @@ func TestVictimsAreForgiven(t *testing.T) {
 	if !slices.ContainsFunc(s.journal, func(r jobs.Record) bool { return r.Kind == jobs.KindForgiven }) {
 		t.Error("nothing was forgiven")
 	}
-	restart(s, box("a", 8), box("b", 2)) // the records fold
+	restart(s, box("a", 8), box("b", 2)) // the records can be replayed
 }
 
-// TestDecisionsAreTold: what happens to an attempt that comes back is an event that
-// a person can read, once.
+// TestDecisionsAreTold checks that one readable event explains what happens to an attempt that
+// comes back.
 func TestDecisionsAreTold(t *testing.T) {
 	s := lostStage(t, Config{})
 	s.ended("b", "2.1", okay)
@@ -264,13 +266,13 @@ func TestDecisionsAreTold(t *testing.T) {
 	}
 }
 
-// TestForgivenWhileItWaits: a job that gets its try back asks for less memory again, also
-// while it waits.
+// TestForgivenWhileItWaits checks that a waiting job that gets its try back also requests less
+// memory again.
 func TestForgivenWhileItWaits(t *testing.T) {
 	s := newStage(t, Config{MemGrowth: 2}, box("a", 8), box("b", 2))
 	s.up("a", "b")
 	s.submit(true, slices.Repeat([]*jobs.Options{{MemBytes: 1 << 30}}, 100)...)
-	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 9}) // the last in the line
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 9}) // last in the queue
 	s.ended("a", "1.1", fastFail)
 	for range 15 {
 		s.ended("b", s.c.hosts[1].head.id.String(), okay)

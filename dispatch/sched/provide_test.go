@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// cloud is a provider of instances with two slots that take a minute to start.
+// cloud returns a provider of instances with two slots that take a minute to start.
 func cloud() *hosts.Provider {
 	return &hosts.Provider{Name: "cloud", Max: 3, Startup: time.Minute, Idle: 2 * time.Minute,
 		Host: hosts.Host{GPUs: -1, Link: "ssh", Slots: hosts.SlotRule{Fixed: 2}, Tags: []string{"cloud"}}}
@@ -22,12 +22,12 @@ func provided(cfg Config, p *hosts.Provider) Config {
 	return cfg
 }
 
-// list answers a ListInstances; there may be none to answer.
+// list answers a ListInstances command, even if there was none.
 func (s *stage) list(names ...string) []Command {
 	return s.step(InstancesListed{Provider: "cloud", Names: names})
 }
 
-// listUntil lets time pass until the core asks for a list, and answers it.
+// listUntil lets time pass until the core requests a list, and answers it.
 func (s *stage) listUntil(names ...string) []Command {
 	s.t.Helper()
 	for range 100 {
@@ -40,7 +40,7 @@ func (s *stage) listUntil(names ...string) []Command {
 	return nil
 }
 
-// instanceRecords returns what the journal says of an instance.
+// instanceRecords returns the states that the journal records for an instance.
 func (s *stage) instanceRecords(name string) string {
 	var all []string
 	for _, r := range s.journal {
@@ -51,13 +51,14 @@ func (s *stage) instanceRecords(name string) string {
 	return strings.Join(all, " ")
 }
 
-// An instance is created only when the queue cannot be consumed, at the present rate,
-// within the time that a new one needs to start, and no more of them than there are jobs for.
+// TestCreateInstances checks that an instance is created only if, at the current rate, the queue
+// cannot be emptied within the time that a new instance needs to start. No more instances are
+// created than the jobs can use.
 func TestCreateInstances(t *testing.T) {
 	few := cloud()
 	few.Max = 1
 	ten := func(n int) func(s *stage) {
-		return func(s *stage) { // five jobs have taken 10 s each, two run, n wait
+		return func(s *stage) { // five jobs took 10 s each, two are running, n are waiting
 			s.up("a")
 			s.plain(7 + n)
 			for i := range 5 {
@@ -129,7 +130,8 @@ func TestCreateInstances(t *testing.T) {
 	}
 }
 
-// served is a stage with one instance that is up and shares the run directory or does not.
+// served returns a stage with one instance that is up. shared is whether the instance shares the
+// run directory.
 func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
 	s := newStage(t, provided(Config{}, cloud()))
 	s.submit(last, slices.Repeat([]*jobs.Options{jobs.NoOptions}, jobsToDo)...)
@@ -142,8 +144,9 @@ func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
 	return s
 }
 
-// An instance is terminated at once when the run has no more work for it, after idle while
-// more jobs may come, and never with open attempts or outputs that only it has.
+// TestTerminateInstances checks that an instance is terminated at once when the run has no more
+// work for it, and after idle if more jobs may come. It is never terminated while it has open
+// attempts or outputs that exist only there.
 func TestTerminateInstances(t *testing.T) {
 	ok := jobs.Outcome{Started: 1, Ended: 2}
 	t.Run("no more work", func(t *testing.T) {
@@ -223,8 +226,8 @@ func TestTerminateInstances(t *testing.T) {
 	})
 }
 
-// Creations that fail are tried again after delays that grow; what a failed command left
-// behind is terminated.
+// TestCreationFails checks that failed creations are retried with growing delays, and that an
+// instance that a failed command left behind is terminated.
 func TestCreationFails(t *testing.T) {
 	s := newStage(t, provided(Config{GiveUp: time.Hour}, cloud()))
 	s.plain(1)
@@ -246,13 +249,13 @@ func TestCreationFails(t *testing.T) {
 		t.Errorf("the delays are %v, want them to grow from seconds to minutes", gaps)
 	}
 	want(t, "what never was", s.instanceRecords("dcs-r-1"), "creating gone")
-	s.listUntil("dcs-r-8") // it may have been asked for before the command ended
+	s.listUntil("dcs-r-8") // the list may have been requested before the command ended
 	s.listUntil("dcs-r-8")
 	contains(t, "termination", said[TerminateInstance](s.wait(10*time.Second)), "{cloud dcs-r-8}")
 }
 
-// An instance that never answers is terminated after a limit, and what is seen of others
-// changes the estimate.
+// TestInstanceNeverAnswers checks that an instance that never answers is terminated after a limit,
+// and that observed startup times change the estimate.
 func TestInstanceNeverAnswers(t *testing.T) {
 	s := newStage(t, provided(Config{}, cloud()))
 	s.plain(1)
@@ -275,8 +278,8 @@ func TestInstanceNeverAnswers(t *testing.T) {
 	}
 }
 
-// A list that fails proves nothing; one that shrinks twice means that an instance is gone,
-// unless the instance answers.
+// TestInstanceListShrinks checks that a failed list proves nothing. An instance that is missing
+// from two lists is gone, unless it answers.
 func TestInstanceListShrinks(t *testing.T) {
 	s := served(t, true, 2, true)
 	s.started("dcs-r-1", "1.1 2.1")
@@ -295,8 +298,8 @@ func TestInstanceListShrinks(t *testing.T) {
 	want(t, "after a list without it", s.instanceRecords("dcs-r-1"), "creating up gone")
 }
 
-// The next dispatcher adopts instances, terminates those that nobody needs, and asks the
-// list before it believes that one is gone.
+// TestAdoptInstances checks that the next dispatcher adopts instances and terminates those that are
+// not needed. It requests the list before it treats an instance as gone.
 func TestAdoptInstances(t *testing.T) {
 	table := func(n int, records ...jobs.Record) *jobs.Table {
 		tb := &jobs.Table{}
@@ -332,13 +335,13 @@ func TestAdoptInstances(t *testing.T) {
 	})
 	t.Run("terminated again", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "terminating")))
-		want(t, "records", s.instanceRecords("dcs-r-1"), "terminating") // of this dispatcher
+		want(t, "records", s.instanceRecords("dcs-r-1"), "terminating") // recorded by this dispatcher
 	})
 	t.Run("with an open attempt", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),
 			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Host: "dcs-r-1"}))
 		s.wait(10 * time.Minute)
-		s.wantState(1, jobs.Running) // not given up before the list tells where it is
+		s.wantState(1, jobs.Running) // not given up before the list shows where it is
 		want(t, "terminated", said[TerminateInstance](s.list("dcs-r-1")), "")
 	})
 	t.Run("unknown and late ones", func(t *testing.T) {
@@ -376,8 +379,8 @@ func TestAdoptInstances(t *testing.T) {
 	})
 }
 
-// A changed provider counts at once: one that is new creates instances, one that is gone
-// creates no more and terminates those that it has.
+// TestSetProviders checks that a changed provider takes effect at once. A new provider creates
+// instances. A removed provider creates no more and terminates its instances.
 func TestSetProviders(t *testing.T) {
 	s := newStage(t, Config{InstancePrefix: "dcs-r"}, box("a", 1))
 	s.up("a")

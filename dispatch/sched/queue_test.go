@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestOrder: priority, then deadline, then id.
+// TestOrder checks that jobs are sorted by priority, then deadline, then id.
 func TestOrder(t *testing.T) {
 	day := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newStage(t, Config{}, box("a", 1))
@@ -21,7 +21,8 @@ func TestOrder(t *testing.T) {
 	want(t, "order", got, "3.1 5.1 4.1 1.1 6.1 2.1")
 }
 
-// throughSlot runs n jobs on a host, ending them in the order of their launches.
+// throughSlot runs n jobs on a host and ends them in the order of their launches. It returns their
+// attempts.
 func (s *stage) throughSlot(name string, n int) string {
 	all := on(s.up(name), name)
 	for i := range n {
@@ -30,7 +31,7 @@ func (s *stage) throughSlot(name string, n int) string {
 	return all
 }
 
-// TestSetPriority reorders a queued job and records it (K2).
+// TestSetPriority checks that a queued job is moved and its priority recorded (K2).
 func TestSetPriority(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.plain(4)
@@ -40,8 +41,8 @@ func TestSetPriority(t *testing.T) {
 	want(t, "order", got, "3.1 2.1 4.1 1.1")
 }
 
-// TestQueueAgainstModel compares the queue with a sorted list over random
-// arrivals, priorities, cancels and departures.
+// TestQueueAgainstModel compares the queue with a sorted list over random arrivals, priorities,
+// cancels, and removals.
 func TestQueueAgainstModel(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -98,8 +99,8 @@ func TestQueueAgainstModel(t *testing.T) {
 	}
 }
 
-// TestNever: a job that no host can ever satisfy fails at once and names the
-// requirement; while a host that might has never connected, it waits (issue point 6).
+// TestNever checks that a job that no host can ever run fails at once with a reason that names the
+// requirement. While a host that might run it has never connected, the job waits (issue point 6).
 func TestNever(t *testing.T) {
 	tagged := box("b", 4)
 	tagged.Tags = []string{"big", "x"}
@@ -109,7 +110,7 @@ func TestNever(t *testing.T) {
 		opts  *jobs.Options
 		hosts []*hosts.Host
 		up    []string
-		want  string // "": waits or runs
+		want  string // "" if the job waits or runs
 	}{
 		{"tag", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{box("a", 1), tagged}, nil, "no host has tag gpu"},
 		{"tag, one host", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{box("a", 1)}, nil, "host a has no tag gpu"},
@@ -142,7 +143,8 @@ func TestNever(t *testing.T) {
 	}
 }
 
-// TestAfter: dependencies wait, skip, and are refused when they can never be met.
+// TestAfter checks that a job waits for its dependencies, is skipped if one fails, and fails if
+// they can never be met.
 func TestAfter(t *testing.T) {
 	after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids, Tries: 1} }
 	s := newStage(t, Config{Tries: 1}, box("a", 8))
@@ -161,7 +163,7 @@ func TestAfter(t *testing.T) {
 	want(t, "forward", on(s.ended("a", "11.1", okay), "a"), "9.1")
 	want(t, "forward", on(s.ended("a", "9.1", okay), "a"), "6.1")
 
-	// A job that is canceled and requeued waits afresh, and not half.
+	// A job that is canceled and requeued waits for all of its dependencies again.
 	s = newStage(t, Config{}, box("a", 8))
 	s.up("a")
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, after(1, 2))
@@ -188,8 +190,8 @@ func noGPUs(name string) *hosts.Host {
 	return h
 }
 
-// A job whose stored specification is damaged is never launched: it fails with
-// that reason, and what comes after it is skipped (promise 5).
+// TestDamagedSpec checks that a job whose stored specification is damaged is never launched. It
+// fails with that reason, and its dependents are skipped (promise 5).
 func TestDamagedSpec(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 8))
 	s.up("a")
@@ -201,8 +203,8 @@ func TestDamagedSpec(t *testing.T) {
 	s.wantState(3, jobs.Skipped)
 }
 
-// TestAfterConditions: a job comes after another one that succeeds, ends, or fails, as it
-// says, and is skipped when that cannot be any more.
+// TestAfterConditions checks that a job waits until another job succeeds, ends, or fails, as its
+// condition requires. It is skipped when the condition can no longer be met.
 func TestAfterConditions(t *testing.T) {
 	for _, tt := range []struct {
 		parent          jobs.Outcome

@@ -9,13 +9,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// damaged starts a core with a table from which records are missing.
+// damaged starts a core with a table in which records are missing.
 func damaged(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
 	return continued(t, &jobs.Table{Damaged: true}, cfg, n, hs...)
 }
 
-// continued starts a core with a table of n jobs, none of which was launched according
-// to the table.
+// continued starts a core with a table of n jobs, none of which the table shows as launched.
 func continued(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.Host) *stage {
 	for i := range n {
 		table.Specs = append(table.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
@@ -43,8 +42,8 @@ func (s *stage) lists(name, attempts string, a hosts.Answer, o *jobs.Outcome, la
 	return s.step(HostListed{name, m})
 }
 
-// TestReconcile: after damage nothing is launched before every host has said what it
-// has; what it has is adopted and counted, and runs once (promises 1 and 2).
+// TestReconcile checks that after damage nothing is launched before every host has listed its
+// attempts. These attempts are adopted and counted, and each job runs once (promises 1 and 2).
 func TestReconcile(t *testing.T) {
 	s := damaged(t, Config{}, 4, box("a", 2), box("b", 2))
 	o := s.up("a", "b")
@@ -63,14 +62,15 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("job 3: %+v", a)
 	}
 	s.wantState(4, jobs.Running)
-	// A second life sees the same, and asks again: the damage is still there.
+	// The next dispatcher sees the same state, and lists again because the table is still marked as
+	// damaged.
 	r := restart(s, box("a", 2), box("b", 2))
 	r.wantState(2, jobs.Succeeded)
 	r.wantState(1, jobs.Running)
 }
 
-// TestReconcileWithoutOneHost: a host that stays away is waited for 90 s, and the
-// numbers of attempts it may have are left free.
+// TestReconcileWithoutOneHost checks that launching waits 90 s for a host that stays away, and that
+// the attempt numbers that it may have used are left free.
 func TestReconcileWithoutOneHost(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 1), box("b", 1))
 	s.up("a")
@@ -78,13 +78,13 @@ func TestReconcileWithoutOneHost(t *testing.T) {
 	want(t, "too early", on(s.wait(80*time.Second, "a"), "a"), "")
 	want(t, "with a gap", on(s.wait(12*time.Second, "a"), "a"), "1.11")
 	s.started("a", "1.11")
-	s.up("b") // it had 1.1, which runs since later: the one that has run longer stays
+	s.up("b") // b had 1.1, which started later; the attempt that has run longer is kept
 	want(t, "ended", said[Kill](s.lists("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] a newer attempt has run longer}")
 	s.wantState(1, jobs.Running)
 }
 
-// TestReconcileFromFiles: what claims and sentinels in the run directory tell is
-// known before any host has answered (X1).
+// TestReconcileFromFiles checks that claims and sentinels in the run directory are known before any
+// host has answered (X1).
 func TestReconcileFromFiles(t *testing.T) {
 	s := damaged(t, Config{Found: []Found{
 		{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &okay}},
@@ -103,8 +103,8 @@ func TestReconcileFromFiles(t *testing.T) {
 	s.wantState(3, jobs.Queued)
 }
 
-// TestFoundThatNobodyWaitsFor: an attempt without a record whose job has its result
-// is ended.
+// TestFoundThatNobodyWaitsFor checks that an unrecorded attempt of a job that has a result is
+// killed.
 func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	s := damaged(t, Config{}, 1, box("a", 1))
 	s.up("a")
@@ -113,7 +113,7 @@ func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	want(t, "ended", said[Kill](s.lists("a", "1.2", hosts.IsRunning, nil, true)), "{a [1.2] its job has a result or another attempt}")
 }
 
-// TestListNotWhole: a list that could not be made in whole is requested again.
+// TestListNotWhole checks that an incomplete list is requested again.
 func TestListNotWhole(t *testing.T) {
 	s := damaged(t, Config{}, 1, box("a", 1))
 	s.up("a")
@@ -123,8 +123,8 @@ func TestListNotWhole(t *testing.T) {
 	want(t, "then", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
 }
 
-// TestCancelOutlivesDamage: a job that a person wanted ended, and whose launching is
-// lost, does not run after all (K9).
+// TestCancelOutlivesDamage checks that a job does not run if a user canceled it and the record of
+// its launch was lost (K9).
 func TestCancelOutlivesDamage(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 1))
 	wish := jobs.Record{Kind: jobs.KindCanceling, Job: 1, Reason: "asked"}
@@ -136,8 +136,8 @@ func TestCancelOutlivesDamage(t *testing.T) {
 	s.wantState(1, jobs.Canceled)
 }
 
-// TestReconcileNumbers: the number of an attempt that was found and is ended, because its
-// job has a result or a better attempt, is not given to another (promise 2).
+// TestReconcileNumbers checks that the number of an unrecorded attempt that is killed, because its
+// job has a result or a better attempt, is not used again (promise 2).
 func TestReconcileNumbers(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -151,8 +151,8 @@ func TestReconcileNumbers(t *testing.T) {
 	r.wantState(1, jobs.Running)
 }
 
-// TestReconcileBuffered: an attempt that turns up late, has not started and whose job
-// has another one by then is taken back (promise 2).
+// TestReconcileBuffered checks that an attempt that is found late, has not started, and whose job
+// has another attempt by then is withdrawn (promise 2).
 func TestReconcileBuffered(t *testing.T) {
 	s := damaged(t, Config{}, 1, box("a", 1), box("b", 1))
 	s.up("a")
@@ -164,8 +164,9 @@ func TestReconcileBuffered(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestResultNumbersAfterDamage: a consumer may have results whose records are lost, so
-// the numbers of new ones begin beyond them, and then continue without gaps (promise 1).
+// TestResultNumbersAfterDamage checks that new result numbers start beyond all that a consumer may
+// have, because records of earlier results may be lost. From there they continue without gaps
+// (promise 1).
 func TestResultNumbersAfterDamage(t *testing.T) {
 	s := damaged(t, Config{}, 3, box("a", 1))
 	s.step(Cancel{Jobs: []jobs.ID{1}})
@@ -175,8 +176,9 @@ func TestResultNumbersAfterDamage(t *testing.T) {
 	}
 }
 
-// What is decided as soon as the journal is read, before any host is asked, gets such a
-// number too: here a job that no host can run (promise 1).
+// TestFirstResultNumberAfterDamage checks that a result that is decided as soon as the journal is
+// read, before any host is asked, also gets such a number. The example is a job that no host can
+// run (promise 1).
 func TestFirstResultNumberAfterDamage(t *testing.T) {
 	gpu := &jobs.Options{Tags: []string{"gpu"}}
 	table := &jobs.Table{Damaged: true, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: gpu}}}
@@ -191,8 +193,9 @@ func TestFirstResultNumberAfterDamage(t *testing.T) {
 	}
 }
 
-// A journal that is damaged again loses also the numbers that a dispatcher gave after the
-// first damage: the next one, which begins with the same table, gives others (promise 1).
+// TestResultNumbersOfEachEpoch checks a journal that is damaged again, so that the numbers used
+// after the first damage are lost too. The next dispatcher, which starts with the same table, uses
+// different numbers (promise 1).
 func TestResultNumbersOfEachEpoch(t *testing.T) {
 	given := map[int64]int{}
 	for epoch := range 4 {
@@ -212,9 +215,9 @@ func TestResultNumbersOfEachEpoch(t *testing.T) {
 	}
 }
 
-// Promises 1 and 2: a dispatcher that continues a run launches nothing before the hosts
-// that are up have listed their attempts. It does not wait for a host that has failed
-// to answer, and waits only some seconds for one whose first connection takes long.
+// TestHostsListFirst checks that a dispatcher that resumes a run launches nothing before the hosts
+// that are up have listed their attempts (promises 1 and 2). It does not wait for a host that has
+// failed to answer, and waits only a few seconds for a first connection.
 func TestHostsListFirst(t *testing.T) {
 	begin := func(t *testing.T) *stage {
 		s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
@@ -252,8 +255,8 @@ func TestHostsListFirst(t *testing.T) {
 	}
 }
 
-// An attempt without a record shows that records are missing. All hosts are requested
-// everything, also a host that comes up after launching has begun, and later
+// TestUnrecordedAttempt checks that an attempt without a record counts as damage. All hosts must
+// then list everything, including a host that comes up after launching has begun, and later
 // dispatchers know of the damage.
 func TestUnrecordedAttempt(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
@@ -284,8 +287,8 @@ func TestUnrecordedAttempt(t *testing.T) {
 	}
 }
 
-// Promises 1 and 2: hosts that all come up late are awaited like others, and one that
-// comes and goes without a list is awaited once.
+// TestHostsThatListLate checks that launching also waits for hosts that all come up late, and that
+// it waits only once for a host that comes and goes without a list (promises 1 and 2).
 func TestHostsThatListLate(t *testing.T) {
 	begin := func(t *testing.T) *stage {
 		return continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
@@ -297,7 +300,7 @@ func TestHostsThatListLate(t *testing.T) {
 		want(t, "before the other is up", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
 		want(t, "before the other's list", on(s.up("b"), "a"), "")
 		s.lists("b", "1.1", hosts.HasExited, &okay, true)
-		s.lists("b", "1.1", hosts.HasExited, &okay, true) // of all jobs
+		s.lists("b", "1.1", hosts.HasExited, &okay, true) // lists all jobs
 		want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "2.1")
 		s.wantState(1, jobs.Succeeded)
 	})
@@ -324,8 +327,8 @@ func TestHostsThatListLate(t *testing.T) {
 	})
 }
 
-// Promise 2: an attempt of which the record names another host shows that its number was
-// given again, also if its job has finished in the meantime.
+// TestNumberGivenAgain checks that an attempt that is recorded for another host shows that its
+// number was used twice, even if its job has finished in the meantime (promise 2).
 func TestNumberGivenAgain(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1), box("b", 1))
 	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
@@ -338,8 +341,8 @@ func TestNumberGivenAgain(t *testing.T) {
 	want(t, "ended", said[Kill](s.lists("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] its job has a result or another attempt}")
 }
 
-// A piece of a list that has an attempt which cannot be read makes the list less than
-// whole; that is reported once.
+// TestUnclearAttempt checks that a list is incomplete if a part of it has an attempt that cannot be
+// read, and that this is reported once.
 func TestUnclearAttempt(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1))
 	s.up("a")
@@ -359,8 +362,9 @@ func TestUnclearAttempt(t *testing.T) {
 	}
 }
 
-// After an unrecorded attempt only a list of everything counts, whole or not: one that was
-// under way does not. A host that is down is asked when it comes up.
+// TestListUnderWay checks that after an unrecorded attempt only a list of everything counts,
+// complete or not. A list that was already under way does not count. A host that is down is asked
+// when it comes up.
 func TestListUnderWay(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 2, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -375,8 +379,8 @@ func TestListUnderWay(t *testing.T) {
 	want(t, "after all", on(s.lists("a", "1.1", hosts.HasExited, &okay, true), "a"), "2.1")
 }
 
-// A list of unfinished jobs is enough where nothing is missing, is requested once, and may
-// have attempts with records that cannot be read.
+// TestListOfUnfinishedJobs checks that a list of the unfinished jobs suffices if no record is
+// missing. It is requested once, and may contain recorded attempts that cannot be read.
 func TestListOfUnfinishedJobs(t *testing.T) {
 	table := &jobs.Table{Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}, {ID: 2, Command: "true", Options: jobs.NoOptions}}}
 	for _, r := range []jobs.Record{
@@ -396,7 +400,8 @@ func TestListOfUnfinishedJobs(t *testing.T) {
 	want(t, "asked again", said[List](s.up("a")), "")
 }
 
-// The jobs to list are few ranges, also if most jobs have finished; after damage all are.
+// TestUnfinished checks that the jobs to list are few ranges even if most jobs have finished, and
+// that after damage all jobs are listed.
 func TestUnfinished(t *testing.T) {
 	table := &jobs.Table{Jobs: make([]jobs.Job, 1000)}
 	for i := range table.Jobs {
@@ -412,8 +417,8 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// Jobs that a dispatcher stored and died before it accepted them are part of the run, and a
-// claim of one without a record is damage.
+// TestStoredJobs checks that jobs that a dispatcher stored, but did not accept before it died,
+// belong to the run. An unrecorded claim of such a job counts as damage.
 func TestStoredJobs(t *testing.T) {
 	for name, found := range map[string][]Found{
 		"nothing": nil,

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestRecovery: start-up is recovery. A new core asks each host about every open
-// attempt in one Probe and goes on from the answers.
+// TestRecovery checks that a new core asks each host about all of its open attempts in one Probe
+// and continues from the answers.
 func TestRecovery(t *testing.T) {
 	old := newStage(t, Config{}, box("a", 6))
 	old.up("a")
@@ -43,7 +43,7 @@ func TestRecovery(t *testing.T) {
 	want(t, "asked again", said[Probe](s.wait(6*time.Second, "a")), "{a [6.1]}")
 }
 
-// TestRecoveryConnectsAtOnce: the first step asks for every connection.
+// TestRecoveryConnectsAtOnce checks that the first step requests every connection.
 func TestRecoveryConnectsAtOnce(t *testing.T) {
 	c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("a", 1), box("b", 1)})
 	if at, ok := c.Next(); !ok || at != 0 {
@@ -53,7 +53,7 @@ func TestRecoveryConnectsAtOnce(t *testing.T) {
 	want(t, "connect", said[Connect](o), "{a} {b}")
 }
 
-// TestRecoveryKills: an attempt that is alive though its job has a result is ended.
+// TestRecoveryKills checks that an attempt is killed if it is alive although its job has a result.
 func TestRecoveryKills(t *testing.T) {
 	old := lostStage(t, Config{})
 	old.ended("b", "2.1", okay)
@@ -64,12 +64,13 @@ func TestRecoveryKills(t *testing.T) {
 	s.up("b")
 	contains(t, "kill", said[Kill](s.probedAs("b", "1.2", hosts.IsRunning, nil)), "{b [1.2]")
 
-	old = lostStage(t, Config{}) // killed while 1.1 was given up
+	old = lostStage(t, Config{}) // the dispatcher died while 1.1 was given up
 	s = restart(old, box("a", 1), box("b", 1), box("c", 1))
 	want(t, "lost ones are asked about", said[Probe](s.up("a")), "{a [1.1]}")
 }
 
-// TestRecoveryGPUs: devices of attempts taken over are not known, so none is given twice.
+// TestRecoveryGPUs checks that no device is assigned twice, although the devices of adopted
+// attempts are not known.
 func TestRecoveryGPUs(t *testing.T) {
 	old := newStage(t, Config{}, box("a", 4))
 	old.up("a")
@@ -82,8 +83,8 @@ func TestRecoveryGPUs(t *testing.T) {
 	want(t, "when both are over", on(s.ended("a", "2.1", okay), "a"), "3.1")
 }
 
-// TestLostReport: a host that says for long that it has fewer attempts than we
-// think is asked about them; a report that never came does not keep a run open.
+// TestLostReport checks that a host that keeps reporting fewer attempts than the core knows is
+// asked about them, so that a lost report does not keep the run open.
 func TestLostReport(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.up("a")
@@ -100,7 +101,7 @@ func TestLostReport(t *testing.T) {
 	s.wantState(2, jobs.Succeeded)
 }
 
-// TestWhy: one plain sentence for each way to wait (X7).
+// TestWhy checks that Why returns one plain sentence for each reason to wait (X7).
 func TestWhy(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1, 2}}, &jobs.Options{Tags: []string{"x"}})
@@ -124,8 +125,9 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestInheritedLease: an earlier dispatcher that was taken over may keep extending a
-// host's lease for OwnerFor; its successor waits for so much longer (promise 2).
+// TestInheritedLease checks that a dispatcher waits longer by OwnerFor for a lease of its
+// predecessor, which may have kept extending the lease for that long after the takeover (promise
+// 2).
 func TestInheritedLease(t *testing.T) {
 	old := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	old.up("a")
@@ -139,10 +141,10 @@ func TestInheritedLease(t *testing.T) {
 	want(t, "its lease is over", s.job(1).Attempts[0].State.String(), "lost")
 }
 
-// What repeated damage once broke (promise 2).
+// The following tests check defects that repeated damage once caused (promise 2).
 
-// TestListedUnknown: a host that has something of an attempt and cannot say what holds its
-// job up: the attempt may be alive, and its number is taken.
+// TestListedUnknown checks that a host with an attempt of unknown state blocks its job, because the
+// attempt may be alive and its number is used.
 func TestListedUnknown(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -157,8 +159,8 @@ func TestListedUnknown(t *testing.T) {
 	}
 }
 
-// TestReconcileWaitsForLeases: a host that does not answer may start what it was handed
-// until its lease has run out; nothing is launched before.
+// TestReconcileWaitsForLeases checks that nothing is launched until the lease of a host that does
+// not answer has run out, because the host may start buffered jobs until then.
 func TestReconcileWaitsForLeases(t *testing.T) {
 	patient := box("b", 1)
 	patient.LostAfter = 5 * time.Minute
@@ -174,8 +176,8 @@ func TestReconcileWaitsForLeases(t *testing.T) {
 	}
 }
 
-// TestStrangerIsWaitedFor: a host that had attempts and has left the inventory cannot be
-// asked; launching waits for it as for one that does not answer, and says its name.
+// TestStrangerIsWaitedFor checks that launching waits for a host that had attempts and has left the
+// inventory, as for one that does not answer, and that an event names it.
 func TestStrangerIsWaitedFor(t *testing.T) {
 	ended := Found{"gone", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.HasExited, Outcome: &jobs.Outcome{Started: 1, Ended: 2}}}
 	s := damaged(t, Config{Found: []Found{ended}}, 2, box("a", 1))
@@ -190,9 +192,9 @@ func TestStrangerIsWaitedFor(t *testing.T) {
 	want(t, "launched", on(s.wait(4*time.Second, "a"), "a"), "2.11")
 }
 
-// TestNumbersOfEachEpoch: what a dispatcher has launched beside a host that did not answer
-// may be lost with damage, too: the next one, which begins with the same table, gives other
-// numbers, whatever their clocks say.
+// TestNumbersOfEachEpoch checks the attempt numbers after repeated damage. What a dispatcher
+// launched while a host did not answer may also be lost, so the next dispatcher, which starts with
+// the same table, uses other numbers, whatever the clocks say.
 func TestNumbersOfEachEpoch(t *testing.T) {
 	for epoch, first := range map[int]string{1: "1.11", 2: "1.21", 7: "1.71"} {
 		s := damaged(t, Config{}, 1, box("a", 1), box("b", 1))
@@ -203,8 +205,9 @@ func TestNumbersOfEachEpoch(t *testing.T) {
 	}
 }
 
-// TestFreeNumbersFitIntoMemory: each number that is left free stands in the table, and a run
-// of a million jobs that was resumed often must fit there.
+// TestFreeNumbersFitIntoMemory checks that fewer numbers are left free in runs with more jobs. Each
+// free number occupies an entry of the table, and a run of a million jobs that was resumed often
+// must fit into memory.
 func TestFreeNumbersFitIntoMemory(t *testing.T) {
 	for n, first := range map[int]int{1_000: 501, 400_000: 26, 1_000_000: 11} {
 		c := &Core{table: &jobs.Table{Jobs: make([]jobs.Job, n), Epoch: 50}}
@@ -215,9 +218,9 @@ func TestFreeNumbersFitIntoMemory(t *testing.T) {
 	}
 }
 
-// TestClaimIsNoLife: a claim in the run directory says that an attempt has started, not that
-// it runs: the live one of its job is not ended because of it, and while that lives no other
-// is launched.
+// TestClaimIsNoLife checks that a claim in the run directory proves that an attempt started, but
+// not that it runs. The live attempt of the job is not killed because of it, and while that attempt
+// lives no other one is launched.
 func TestClaimIsNoLife(t *testing.T) {
 	claimed := func(n int, at jobs.Stamp) Found {
 		return Found{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: n}, Answer: hosts.IsRunning, Started: at}}
@@ -232,8 +235,8 @@ func TestClaimIsNoLife(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestEndedIsWaitedFor: an attempt without a record that is ended, because another of its
-// job has run longer, is open until its host says that it has ended.
+// TestEndedIsWaitedFor checks that an unrecorded attempt that is killed, because another attempt of
+// its job has run longer, stays open until its host reports its end.
 func TestEndedIsWaitedFor(t *testing.T) {
 	s := damaged(t, Config{Found: []Found{{"a", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: 5}}}}, 1, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -243,8 +246,8 @@ func TestEndedIsWaitedFor(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestRecoveryMemory: memory that has grown with the failures of a job is not given to another
-// job after a takeover.
+// TestRecoveryMemory checks that the memory of a job, which has grown with its failures, is not
+// assigned to another job after a takeover.
 func TestRecoveryMemory(t *testing.T) {
 	table := &jobs.Table{}
 	cfg := Config{MemGrowth: 2}

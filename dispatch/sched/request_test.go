@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// asks are the KindRequest records of the last step.
+// asks returns the KindRequest records of the last step.
 func (s *stage) asks() string {
 	text := ""
 	for i, r := range s.records {
@@ -23,8 +23,8 @@ func (s *stage) asks() string {
 	return text
 }
 
-// TestRequest: what people asked for is done once, whatever is repeated, and the
-// record that says so is the last of its step (K9, promise 1).
+// TestRequest checks that a request is carried out once, however often it is repeated, and that the
+// record of its completion is the last of its step (K9, promise 1).
 func TestRequest(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 2))
 	s.up("a")
@@ -59,11 +59,12 @@ func TestRequest(t *testing.T) {
 		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.drain)
 	}
 	s.step(Request{Name: "all", Do: []Event{Cancel{All: true}}})
-	want(t, "all", s.asks(), "all: 6 done, 0 left") // those in a new round as well
+	want(t, "all", s.asks(), "all: 6 done, 0 left") // including the jobs in a new round
 }
 
-// TestControlRequest: what is not about jobs is carried out in the same Step, also while a
-// request of many jobs is under way, and what changes nothing is refused with the reason.
+// TestControlRequest checks that a request that is not about jobs is carried out in the same Step,
+// even while a request for many jobs is under way. A request that changes nothing is refused with a
+// reason.
 func TestControlRequest(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("alpha", 2), box("beta", 2))
 	s.up("alpha", "beta")
@@ -73,7 +74,7 @@ func TestControlRequest(t *testing.T) {
 		name  string
 		epoch int
 		do    Event
-		why   string // refused; "": carried out
+		why   string // reason for a refusal; "" if carried out
 		kind  jobs.Kind
 	}{
 		{"pause", 0, Pause{On: true}, "", jobs.KindPause},
@@ -97,7 +98,7 @@ func TestControlRequest(t *testing.T) {
 		{"stop", 3, Stop{Why: "x"}, "", ""},
 		{"stop again", 3, Stop{Why: "x"}, "the dispatcher is being stopped already", ""},
 	} {
-		for range 2 { // given again, it does nothing
+		for range 2 { // the second time it does nothing
 			s.step(Request{Name: c.name, Text: "asked", Do: []Event{c.do}, Epoch: c.epoch})
 		}
 		if len(s.records) > 0 {
@@ -122,8 +123,9 @@ func TestControlRequest(t *testing.T) {
 	}
 }
 
-// TestRequestNamesWhatItCauses: the records of a request carry its name, also the end of
-// an attempt that comes later and the jobs that are skipped because of it, and no others.
+// TestRequestNamesWhatItCauses checks that the records that a request causes carry its name, and
+// that no others do. These include the later end of an attempt and the jobs that are skipped
+// because of it.
 func TestRequestNamesWhatItCauses(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 2))
 	s.up("a")
@@ -143,13 +145,13 @@ func TestRequestNamesWhatItCauses(t *testing.T) {
 	}
 }
 
-// TestRequestSpares: what happened to a job after somebody had looked and before what he asked
-// for is carried out may be all that he wanted. One that has succeeded in the meantime is not run
-// again, one that runs is not ended (promise 1).
+// TestRequestSpares checks that a request spares jobs whose state has changed since its user
+// looked, because the change may already be what the user wanted. A job that has succeeded in the
+// meantime is not run again, and a running job is not killed (promise 1).
 func TestRequestSpares(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 4))
 	s.up("a")
-	s.plain(6) // 1 succeeds, 2 fails, 3 runs, 4 is handed over, the others wait
+	s.plain(6) // 1 succeeds, 2 fails, 3 runs, 4 is launched, 5 and 6 wait
 	s.started("a", "1.1 2.1 3.1")
 	s.step(Pause{On: true})
 	s.ended("a", "1.1", okay)
@@ -173,8 +175,8 @@ func TestRequestSpares(t *testing.T) {
 	}
 }
 
-// TestRequestTorn: a crash that tore the journal off before the last record of a
-// request leaves a state in which the same request comes to the same end.
+// TestRequestTorn checks that, if a crash truncated the journal before the last record of a
+// request, repeating the request leads to the same result.
 func TestRequestTorn(t *testing.T) {
 	build := func() *stage {
 		s := newStage(t, Config{Tries: 1}, box("a", 1))
@@ -214,8 +216,9 @@ func TestRequestTorn(t *testing.T) {
 	}
 }
 
-// TestRequestOfMany takes several bounded steps, launches nothing in the meantime, does
-// not end the run before it is through, and is noted as done only then.
+// TestRequestOfMany checks that a request for many jobs is carried out in several bounded steps. In
+// the meantime nothing is launched and the run does not end. The request is recorded as done only
+// at the end.
 func TestRequestOfMany(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -267,9 +270,9 @@ func TestRequestOfMany(t *testing.T) {
 	}
 }
 
-// TestRequeueWhileCanceled: a job that is requeued while it is being canceled begins its next
-// round when it has ended, also under the next dispatcher, and even if only the record of its
-// end was durable (K9, X1).
+// TestRequeueWhileCanceled checks that a job that is requeued while it is being canceled starts its
+// next round when it has ended. This also holds under the next dispatcher, and if only the record
+// of its end was durable (K9, X1).
 func TestRequeueWhileCanceled(t *testing.T) {
 	stopped := jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	for _, endIsDurable := range []bool{false, true} {
@@ -302,7 +305,8 @@ func TestRequeueWhileCanceled(t *testing.T) {
 	}
 }
 
-// TestRequeueCarriesItsName: the records of a request that changes a batch of jobs name it.
+// TestRequeueCarriesItsName checks that the records of a request that changes a batch of jobs carry
+// its name.
 func TestRequeueCarriesItsName(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")

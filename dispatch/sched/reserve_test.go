@@ -19,14 +19,14 @@ func in(queue string, o jobs.Options) *jobs.Options {
 	return &o
 }
 
-// TestKept holds K10: a host, slots of it, or GPUs of it are kept for a queue.
+// TestKept checks that a host, or slots or GPUs of it, can be reserved for a queue (K10).
 func TestKept(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		kept     hosts.Kept
-		jobs     []*jobs.Options // job 1 is of no queue
-		launched string          // on the host that keeps something
-		why      string          // job 1 waits; "": it does not
+		jobs     []*jobs.Options // job 1 belongs to no queue
+		launched string          // on the host with the reservation
+		why      string          // why job 1 waits; "" if it does not
 	}{
 		{"the host", hosts.Kept{Queue: "urgent"}, []*jobs.Options{jobs.NoOptions, in("urgent", jobs.Options{})}, "2.1", "a is kept for queue urgent"},
 		{"slots", hosts.Kept{Queue: "urgent", Slots: 3}, []*jobs.Options{{Slots: 2}, jobs.NoOptions, jobs.NoOptions}, "2.1", "a is kept for queue urgent slots=3"},
@@ -38,7 +38,7 @@ func TestKept(t *testing.T) {
 			other := box("b", 4)
 			s := newStage(t, Config{}, keeps(box("a", 4), tt.kept), other)
 			s.up("b", "a")
-			s.submit(false, in("", jobs.Options{Slots: 4, GPUs: 2})) // takes all of b
+			s.submit(false, in("", jobs.Options{Slots: 4, GPUs: 2})) // occupies all of b
 			want(t, "the first", on(s.commands, "b"), "1.1")
 			s.started("b", "1.1")
 			for i, o := range tt.jobs {
@@ -46,7 +46,7 @@ func TestKept(t *testing.T) {
 			}
 			s.submit(false, tt.jobs...)
 			got := strings.Fields(on(s.commands, "a"))
-			for i, id := range got { // the first job has number 1 there
+			for i, id := range got { // number the first of tt.jobs 1
 				got[i] = string(id[0]-1) + id[1:]
 			}
 			want(t, "launched", strings.Join(got, " "), tt.launched)
@@ -55,7 +55,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestKeptFromAll holds that a job for which every host is kept fails with a reason.
+// TestKeptFromAll checks that a job fails with a reason if every host is reserved for other queues.
 func TestKeptFromAll(t *testing.T) {
 	for _, tt := range []struct {
 		hosts []*hosts.Host
@@ -75,8 +75,8 @@ func TestKeptFromAll(t *testing.T) {
 	}
 }
 
-// TestKeptLive holds that a change of the inventory counts at once: a host that is kept from
-// now on gets no more jobs of other queues, and those that wait on it are asked back.
+// TestKeptLive checks that a change of the inventory takes effect at once. A host that becomes
+// reserved gets no more jobs of other queues, and its buffered jobs of other queues are withdrawn.
 func TestKeptLive(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -89,8 +89,8 @@ func TestKeptLive(t *testing.T) {
 	want(t, "as before", on(s.commands, "a"), "3.1")
 }
 
-// TestKeptFromAWideJob holds that a host that is being emptied for a job of several slots
-// still takes jobs into the slots that it keeps for their queue.
+// TestKeptFromAWideJob checks that a host that is being emptied for a job with several slots still
+// accepts jobs into the slots that it reserves for their queue.
 func TestKeptFromAWideJob(t *testing.T) {
 	s := newStage(t, Config{}, keeps(box("a", 4), hosts.Kept{Queue: "urgent", Slots: 2}))
 	s.up("a")
@@ -109,8 +109,8 @@ func holds(text string) *jobs.Options {
 	return &jobs.Options{Tokens: []jobs.Token{{Name: name, Count: int(n[0] - '0')}}}
 }
 
-// TestTokens holds T7: jobs hold no more tokens than there are, a waiting job says so, and
-// one that needs more than there are fails at once.
+// TestTokens checks that jobs hold no more tokens than exist. Why explains a wait for tokens, and a
+// job that needs more than exist fails at once (T7).
 func TestTokens(t *testing.T) {
 	s := newStage(t, Config{Tokens: []jobs.Token{{Name: "matlab", Count: 3}}}, box("a", 4), box("b", 4))
 	s.up("a", "b")
@@ -125,7 +125,8 @@ func TestTokens(t *testing.T) {
 	want(t, "a holder ends", on(s.ended("b", "2.1", okay), "b"), "3.1")
 }
 
-// TestTokensAreHeldUntilTheFateIsKnown holds T7 on a lost host and in the next dispatcher.
+// TestTokensAreHeldUntilTheFateIsKnown checks that an attempt on an unreachable host keeps its
+// tokens until it is given up, even under the next dispatcher (T7).
 func TestTokensAreHeldUntilTheFateIsKnown(t *testing.T) {
 	cfg := Config{Tokens: []jobs.Token{{Name: "matlab", Count: 1}}}
 	s := newStage(t, cfg, box("a", 1), box("b", 1))
@@ -143,8 +144,8 @@ func TestTokensAreHeldUntilTheFateIsKnown(t *testing.T) {
 	want(t, "given up", on(next.wait(2*time.Minute, "b"), "b"), "1.2")
 }
 
-// TestQueueSlots holds T7: the jobs of a queue occupy no more slots than it may have over
-// all hosts, and the newest job of a queue counts.
+// TestQueueSlots checks that the jobs of a queue occupy no more slots, over all hosts, than
+// --queue-slots allows, and that the value of the queue's newest job counts (T7).
 func TestQueueSlots(t *testing.T) {
 	q := func(o jobs.Options) *jobs.Options { o.Queue = "downloads"; return &o }
 	s := newStage(t, Config{}, box("a", 4), box("b", 4))
@@ -157,8 +158,8 @@ func TestQueueSlots(t *testing.T) {
 	want(t, "more are allowed", on(s.commands, "b"), "3.1 6.1")
 }
 
-// TestSetTokens holds that [tokens] may change while the run continues. A job that would need
-// more than there are waits for the next change.
+// TestSetTokens checks that [tokens] may change while the run continues. A job that would need more
+// tokens than exist waits for the next change.
 func TestSetTokens(t *testing.T) {
 	s := newStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, box("a", 4))
 	s.up("a")
@@ -173,8 +174,8 @@ func TestSetTokens(t *testing.T) {
 	s.wantState(1, jobs.Failed)
 }
 
-// TestManyTokensAreKept holds that a job which needs several tokens is not starved by jobs
-// which need one, of its own queue or of another, and that what it waits for is said.
+// TestManyTokensAreKept checks that a job that needs several tokens is not starved by jobs that
+// need one, of its own queue or of another, and that Why explains what they wait for.
 func TestManyTokensAreKept(t *testing.T) {
 	for _, queue := range []string{"", "other"} {
 		s := newStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 3}}, Tries: 1}, box("a", 8))
@@ -192,7 +193,7 @@ func TestManyTokensAreKept(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptInVain holds that tokens are not kept for a job whose hosts take none.
+// TestNothingIsKeptInVain checks that no tokens are kept for a job whose hosts accept no jobs.
 func TestNothingIsKeptInVain(t *testing.T) {
 	big := box("b", 2)
 	big.Tags = []string{"big"}

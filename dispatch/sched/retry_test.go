@@ -10,7 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestTries: K tries in all (D2); the wait is random(0.5, 1) x 2^(n-1) s.
+// TestTries checks the number of tries (D2). The delay after failure n is random(0.5, 1) x 2^(n-1)
+// s.
 func TestTries(t *testing.T) {
 	for _, tt := range []struct{ run, job, want int }{{0, 0, 3}, {1, 0, 1}, {0, 5, 5}, {4, 2, 2}} {
 		s := newStage(t, Config{Tries: tt.run, Seed: uint64(tt.want)}, box("a", 1))
@@ -20,7 +21,7 @@ func TestTries(t *testing.T) {
 		for s.job(1).State != jobs.Failed {
 			a := jobs.AttemptID{Job: 1, N: n}
 			s.ended("a", a.String(), exit1)
-			s.ended("a", a.String(), exit1) // a repeat changes nothing
+			s.ended("a", a.String(), exit1) // a repeated report changes nothing
 			if s.job(1).State == jobs.Failed {
 				break
 			}
@@ -41,9 +42,8 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// TestRetryDelay: the delay after a failure depends on the run time of the attempt, so
-// that waiting never takes much longer than trying. A delay that was asked for is used
-// as it is.
+// TestRetryDelay checks that the delay after a failure depends on the run time of the attempt, so
+// that waiting never takes much longer than trying. A delay that the user set is used unchanged.
 func TestRetryDelay(t *testing.T) {
 	ran := func(d time.Duration) jobs.Outcome {
 		return jobs.Outcome{Exit: 1, Started: wallStart, Ended: wallStart + jobs.Stamp(d)}
@@ -82,8 +82,8 @@ func TestRetryDelay(t *testing.T) {
 	}
 }
 
-// TestRetryElsewhereIsNotDelayed: a job that failed goes to another host at once. It
-// returns to the same host only after a delay (D2).
+// TestRetryElsewhereIsNotDelayed checks that a failed job goes to another host at once, and returns
+// to the same host only after a delay (D2).
 func TestRetryElsewhereIsNotDelayed(t *testing.T) {
 	s := newStage(t, Config{Tries: 5, RetryDelay: new(2 * time.Minute)}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -97,7 +97,7 @@ func TestRetryElsewhereIsNotDelayed(t *testing.T) {
 	want(t, "after the delay", launchesOf(s, 2*time.Second, "a", "b"), "1.3")
 }
 
-// TestRetryWaitsForTheFirstDial: short jobs do not use up their tries on the first host
+// TestRetryWaitsForTheFirstDial checks that short jobs do not use up their tries on the first host
 // that is up while others are being dialed (D2).
 func TestRetryWaitsForTheFirstDial(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
@@ -109,7 +109,7 @@ func TestRetryWaitsForTheFirstDial(t *testing.T) {
 	want(t, "when b is up", on(s.wait(time.Second, "a", "b"), "b"), "1.2")
 }
 
-// launchesOf lets time pass and returns what was launched in the meantime.
+// launchesOf lets time pass and returns the attempts that were launched in the meantime.
 func launchesOf(s *stage, d time.Duration, beating ...string) string {
 	o := s.wait(d, beating...)
 	var got string
@@ -119,7 +119,7 @@ func launchesOf(s *stage, d time.Duration, beating ...string) string {
 	return got
 }
 
-// TestADelayLeavesNoSlotIdle: while a job waits for its next try, other jobs run.
+// TestADelayLeavesNoSlotIdle checks that other jobs run while a job waits for its next try.
 func TestADelayLeavesNoSlotIdle(t *testing.T) {
 	s := newStage(t, Config{RetryDelay: new(time.Minute)}, box("a", 1))
 	s.up("a")
@@ -127,8 +127,9 @@ func TestADelayLeavesNoSlotIdle(t *testing.T) {
 	want(t, "the next job", on(s.ended("a", "1.1", exit1), "a"), "2.1")
 }
 
-// TestRetriesOfShortJobs: very short jobs that fail half of the time, with four tries
-// each, take little longer than their attempts: 1.9 times as long as with a single try.
+// TestRetriesOfShortJobs checks the delays of very short jobs that fail half of the time. With four
+// tries each, they take 1.9 times as long as with a single try, which is little more than their
+// attempts need.
 func TestRetriesOfShortJobs(t *testing.T) {
 	const run = 3 * time.Millisecond
 	took := func(tries int) time.Duration {
@@ -159,7 +160,7 @@ func TestRetriesOfShortJobs(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what each way to end makes of a job with tries left.
+// TestOutcomes checks the state of a job with tries left after each kind of outcome.
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -190,7 +191,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestTimeoutOfTheRun reaches the host unless the job has its own (E1).
+// TestTimeoutOfTheRun checks that the run's timeout applies to a job without its own (E1).
 func TestTimeoutOfTheRun(t *testing.T) {
 	s := newStage(t, Config{Timeout: time.Minute}, box("a", 2))
 	s.up("a")
@@ -201,8 +202,8 @@ func TestTimeoutOfTheRun(t *testing.T) {
 	}
 }
 
-// TestRefused: attempts a host does not take go elsewhere uncharged, and the host
-// rests a little, longer each time.
+// TestRefused checks that attempts that a host refuses go elsewhere uncharged, and that the host
+// pauses, longer each time.
 func TestRefused(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a", "b")
@@ -220,16 +221,15 @@ func TestRefused(t *testing.T) {
 		t.Errorf("host is %s", v.State)
 	}
 	contains(t, "reason", v.Reason, "spool full")
-	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}}) // a repeat
+	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}}) // a repeated report
 	if n := s.c.hosts[0].probation.refusals; n != 1 {
 		t.Errorf("%d refusals in a row", n)
 	}
 	want(t, "after the rest", said[SetLimit](s.wait(3*time.Second, "a", "b")), "{a 2}")
 }
 
-// TestRefusalsAddUp: a host whose disk is full is tried again after longer and longer
-// pauses, though its supervisors hold attempts for a moment before they refuse
-// them.
+// TestRefusalsAddUp checks that a host with a full disk is retried after longer and longer pauses,
+// although its supervisors hold attempts for a moment before they refuse them.
 func TestRefusalsAddUp(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.up("a")
@@ -237,7 +237,7 @@ func TestRefusalsAddUp(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		one, two := fmt.Sprintf("1.%d", n), fmt.Sprintf("2.%d", n)
 		s.probedAs("a", two, hosts.IsRunning, nil) // withdrawn too late
-		for _, id := range []string{one, two} {    // each supervisor for itself: they count once
+		for _, id := range []string{one, two} {    // each supervisor reports separately, but both refusals count once
 			s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs(id), Why: "no space left on device"}})
 		}
 		if got := s.c.hosts[0].probation.refusals; got != n {
@@ -251,7 +251,7 @@ func TestRefusalsAddUp(t *testing.T) {
 	}
 }
 
-// TestFenced: a host that knows a newer dispatcher ends this one.
+// TestFenced checks that a dispatcher ends when a host knows a newer one.
 func TestFenced(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, FencedBy: 7}})
@@ -262,8 +262,8 @@ func TestFenced(t *testing.T) {
 	want(t, "launched", on(s.commands, "a"), "")
 }
 
-// TestPostponed: exit code 75 uses up no try and waits, longer each time, until the job
-// has asked often enough; then it is a failure (T2).
+// TestPostponed checks that exit code 75 uses up no try and postpones the job, longer each time.
+// After the allowed number of times, it is a failure (T2).
 func TestPostponed(t *testing.T) {
 	later := jobs.Outcome{Exit: 75}
 	s := newStage(t, Config{Tries: 1, MaxPostpone: 3}, box("a", 1))
@@ -284,8 +284,8 @@ func TestPostponed(t *testing.T) {
 	s.wantState(1, jobs.Failed)
 }
 
-// TestFinal: what the run calls final is not tried again, unless the host is to blame or
-// another attempt may still succeed (T2).
+// TestFinal checks that an outcome that the run declares final is not retried, unless the host is
+// at fault or another attempt may still succeed (T2).
 func TestFinal(t *testing.T) {
 	s := newStage(t, Config{Tries: 3, Final: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, box("a", 2))
 	s.up("a")
@@ -296,8 +296,8 @@ func TestFinal(t *testing.T) {
 	s.wantState(2, jobs.Queued)
 }
 
-// TestMemoryLimitIsRetriedWithMore: a job that exceeded its memory limit says so, and is
-// launched again with more (T3).
+// TestMemoryLimitIsRetriedWithMore checks that a job that exceeded its memory limit is launched
+// again with more memory, and that its reason names the limit (T3).
 func TestMemoryLimitIsRetriedWithMore(t *testing.T) {
 	s := newStage(t, Config{Tries: 2, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, box("a", 1))
 	s.up("a")
@@ -316,8 +316,8 @@ func TestMemoryLimitIsRetriedWithMore(t *testing.T) {
 	}
 }
 
-// TestGrowth: timeout and memory grow with each failure, the memory to what the largest
-// host has (T2).
+// TestGrowth checks that timeout and memory grow with each failure, the memory up to that of the
+// largest host (T2).
 func TestGrowth(t *testing.T) {
 	s := newStage(t, Config{Tries: 4, RetryTimeouts: true, TimeoutGrowth: 2, MemGrowth: 1.5, RetryDelay: new(time.Duration(0))}, box("a", 1))
 	s.up("a") // with 16 GiB
@@ -339,8 +339,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestGrownMemoryMeetsALargerHost: memory that has grown to what the largest host has grows
-// further when a larger one comes up, also for a job that waits (T2).
+// TestGrownMemoryMeetsALargerHost checks that memory that has grown to that of the largest host
+// grows further when a larger host comes up, even for a waiting job (T2).
 func TestGrownMemoryMeetsALargerHost(t *testing.T) {
 	s := newStage(t, Config{Tries: 3, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, box("a", 1), box("b", 1))
 	s.up("a") // with 16 GiB

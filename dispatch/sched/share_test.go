@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// slotTime runs jobs of several queues on hosts of so many slots for a while and returns
-// the slot seconds that each queue had. A queue's jobs take as long as takes says; each has
-// as many queued as it needs. from: not before that.
+// slotTime runs jobs of several queues on a host with the given number of slots. It returns the
+// slot seconds that each queue has used. Each queue always has enough jobs queued; its jobs take
+// lane.takes each and start to arrive at lane.from.
 func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []float64 {
 	t.Helper()
 	s := newStage(t, Config{HalfLife: time.Hour}, box("a", slots))
@@ -84,6 +84,8 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 	return used
 }
 
+// lane is a queue of slotTime: its share, its priority, the run time of its jobs, and when they
+// start to arrive.
 type lane struct {
 	share    int
 	priority *int
@@ -91,15 +93,15 @@ type lane struct {
 	from     time.Duration
 }
 
-// TestShares holds B4: queues get slot time in proportion to their shares, however long
-// their jobs take, within a few percent.
+// TestShares checks that queues get slot time in proportion to their shares, within a few percent,
+// however long their jobs take (B4).
 func TestShares(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		name  string
 		slots int
 		lanes []lane
-		want  []float64 // of slot time
+		want  []float64 // shares of the slot time
 		tol   float64
 	}{
 		{"1:2", 6, []lane{{share: 1, takes: 60 * s}, {share: 2, takes: 60 * s}}, []float64{1. / 3, 2. / 3}, 0.03},
@@ -128,8 +130,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestQueueHeedsTheNewest holds K3: what the newest job says of its queue counts, also a
-// priority of 0 after another one, and who says nothing changes nothing.
+// TestQueueHeedsTheNewest checks that the settings of the newest job apply to its queue, including
+// a priority of 0 after another one (K3). A job without settings changes nothing.
 func TestQueueHeedsTheNewest(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	for _, c := range []struct {
@@ -151,8 +153,8 @@ func TestQueueHeedsTheNewest(t *testing.T) {
 	}
 }
 
-// TestShareNotSavedForEver holds B4: a queue that had nothing to do for long goes first
-// when it comes, for a half-life at most, and one with nothing queued gives its slots away.
+// TestShareNotSavedForEver checks that a queue that was idle for a long time goes first for at most
+// about a half-life, and that an empty queue leaves its slots to others (B4).
 func TestShareNotSavedForEver(t *testing.T) {
 	lanes := []lane{{takes: 60 * time.Second}, {takes: 60 * time.Second, from: 6 * time.Hour}}
 	before := slotTime(t, 4, 6*time.Hour, lanes)
@@ -169,8 +171,8 @@ func TestShareNotSavedForEver(t *testing.T) {
 	}
 }
 
-// TestUseIsRebuilt holds B4 and X1: a new dispatcher goes on with the use that the last
-// one has seen.
+// TestUseIsRebuilt checks that a new dispatcher continues with the usage that the previous one
+// measured (B4, X1).
 func TestUseIsRebuilt(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -189,8 +191,8 @@ func TestUseIsRebuilt(t *testing.T) {
 	}
 }
 
-// TestCharge holds B4: an attempt is charged its CPU time, and at least the time of its
-// slots, while it runs, at its end, and when a lost one comes back.
+// TestCharge checks that an attempt is charged its CPU time, and at least the time of its slots. It
+// is charged while it runs and at its end (B4).
 func TestCharge(t *testing.T) {
 	const s = time.Second
 	type beat struct {
@@ -201,7 +203,7 @@ func TestCharge(t *testing.T) {
 		name   string
 		slots  int
 		beats  []beat
-		during float64 // after a minute
+		during float64 // charged after a minute
 		took   time.Duration
 		cpu    time.Duration
 		after  float64
@@ -238,8 +240,8 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// TestChargeOfALostAttempt holds B4: a lost attempt is charged for as long as it was taken to
-// run, and once when its host comes back with it or with its outcome.
+// TestChargeOfALostAttempt checks that a lost attempt is charged for its run time until it is given
+// up. The rest is charged once, when its host returns with it or with its outcome (B4).
 func TestChargeOfALostAttempt(t *testing.T) {
 	for _, runs := range []bool{true, false} {
 		a := box("a", 1)

@@ -11,9 +11,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestUsableSlots holds the formula, and K6's experiment: of three
-// 4-core hosts the one with two foreign jobs does half the work of the others
-// when all cores are slots.
+// TestUsableSlots checks the formula, and the experiment of K6: of three 4-core hosts, the one with
+// two foreign jobs does half the work of the others when all cores are slots.
 func TestUsableSlots(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -35,6 +34,8 @@ func TestUsableSlots(t *testing.T) {
 	}
 }
 
+// TestWholeSlotsHoldsStill checks that small changes of the usable slots do not change the number
+// of whole slots.
 func TestWholeSlotsHoldsStill(t *testing.T) {
 	last := 4
 	for _, u := range []float64{3.6, 3.4, 3.55, 3.36, 4.6, 4} {
@@ -47,8 +48,8 @@ func TestWholeSlotsHoldsStill(t *testing.T) {
 	}
 }
 
-// TestOthersAreSmoothed: a burst of a colleague's takes no slot at once, work that
-// lasts does, and the helper hears of it once.
+// TestOthersAreSmoothed checks that a short load of other users takes no slot, that a lasting load
+// does, and that the helper is told once per change.
 func TestOthersAreSmoothed(t *testing.T) {
 	h := box("melon1", 4)
 	h.Yield = true
@@ -71,8 +72,8 @@ func TestOthersAreSmoothed(t *testing.T) {
 	want(t, "when it is over", all, "{melon1 3}{melon1 4}")
 }
 
-// TestOwnJobsAreNotOthers: our jobs' CPU is subtracted, one core per slot is theirs,
-// and what they use beyond counts (K6).
+// TestOwnJobsAreNotOthers checks that the CPU use of the run's own jobs is subtracted. Each slot
+// includes one core, and use beyond that counts (K6).
 func TestOwnJobsAreNotOthers(t *testing.T) {
 	h := box("melon1", 4)
 	h.Yield = true
@@ -98,8 +99,8 @@ func TestOwnJobsAreNotOthers(t *testing.T) {
 	}
 }
 
-// TestAloneOneJobRuns: on this machine without an inventory at least one job
-// always runs, whatever others do.
+// TestAloneOneJobRuns checks that without an inventory at least one job always runs on this
+// machine, whatever the load of others.
 func TestAloneOneJobRuns(t *testing.T) {
 	h := box("here", 3)
 	h.Link, h.Yield = "local", true
@@ -113,6 +114,8 @@ func TestAloneOneJobRuns(t *testing.T) {
 	want(t, "launched", on(s.commands, "here"), "1.1")
 }
 
+// TestAloneAWideJobRuns checks that without an inventory a job with several slots keeps its slots,
+// whatever the load of others.
 func TestAloneAWideJobRuns(t *testing.T) {
 	h := box("here", 4)
 	h.Link, h.Yield = "local", true
@@ -128,7 +131,7 @@ func TestAloneAWideJobRuns(t *testing.T) {
 	}
 }
 
-// TestDelay: two starts are at least the delay apart, over all hosts.
+// TestDelay checks that two starts are at least the delay apart, over all hosts.
 func TestDelay(t *testing.T) {
 	s := newStage(t, Config{Delay: 2 * time.Second}, box("a", 4), box("b", 4))
 	s.up("a", "b")
@@ -146,7 +149,7 @@ func TestDelay(t *testing.T) {
 	want(t, "after 2 s", on(o, "a")+on(o, "b"), "2.1")
 }
 
-// TestMaxSlots bounds what is busy over all hosts, buffers included.
+// TestMaxSlots checks that --max-slots limits the occupied slots over all hosts, buffers included.
 func TestMaxSlots(t *testing.T) {
 	s := newStage(t, Config{MaxSlots: 3}, box("a", 4), box("b", 4))
 	s.up("a", "b")
@@ -162,8 +165,8 @@ func TestMaxSlots(t *testing.T) {
 	want(t, "launched", on(one.commands, "a"), "1.1 2.1")
 }
 
-// TestSetSlots: a host gets more slots than its rule gives, and fewer, at once; what runs
-// continues; 0 gives it back to its rule (D7).
+// TestSetSlots checks that a host gets more or fewer slots than its rule allows, at once, while
+// running jobs continue. 0 restores the rule (D7).
 func TestSetSlots(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -188,8 +191,8 @@ func TestSetSlots(t *testing.T) {
 	}
 }
 
-// TestFewerSlotsThanAJob: a job that waits on a host for more slots than the host has by now
-// is asked back, and starts elsewhere (D7, B3).
+// TestFewerSlotsThanAJob checks that a job that is buffered on a host, and needs more slots than
+// the host now has, is withdrawn and starts elsewhere (D7, B3).
 func TestFewerSlotsThanAJob(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4), box("b", 4))
 	s.up("a")
@@ -202,7 +205,7 @@ func TestFewerSlotsThanAJob(t *testing.T) {
 	want(t, "elsewhere", on(o, "b"), "2.2")
 }
 
-// TestSetSlotsBounds: whatever is asked, for whatever host.
+// TestSetSlotsBounds checks SetSlots with extreme values and unknown hosts.
 func TestSetSlotsBounds(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), &hosts.Host{Name: "b", Slots: hosts.SlotRule{Less: 1}})
 	s.step(SetSlots{Host: "x", Slots: 3})
@@ -215,11 +218,12 @@ func TestSetSlotsBounds(t *testing.T) {
 	if a, b := s.c.hosts[0].slots(), s.c.hosts[1].slots(); a != jobs.MaxSlots || b != 5 {
 		t.Errorf("%d, %d slots", a, b)
 	}
-	s.step(SetSlots{Host: "b", Slots: 0}) // not known yet
+	s.step(SetSlots{Host: "b", Slots: 0}) // the slots of b are not known yet
 	want(t, "limit", said[SetLimit](s.up("a")), "{a 4096}")
 }
 
-// TestSetSlotsReconnect: it holds when the host comes back, and --max-slots holds still.
+// TestSetSlotsReconnect checks that SetSlots still applies after a reconnect, and that --max-slots
+// still limits it.
 func TestSetSlotsReconnect(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -232,8 +236,8 @@ func TestSetSlotsReconnect(t *testing.T) {
 	want(t, "limit", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "{a 2}")
 }
 
-// TestSetSlotsFewer: a job that needs more slots than the host was left with waits; one
-// that needs more than the rule gives can run while the host has them.
+// TestSetSlotsFewer checks that a job that needs more slots than the host currently has waits. A
+// job that needs more than the rule allows can run while the host has them.
 func TestSetSlotsFewer(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -252,8 +256,9 @@ func TestSetSlotsFewer(t *testing.T) {
 	}
 }
 
-// What other runs and users have of a host bounds its slots (K11), and is not taken off
-// again as load of others. What we want is told, and told again when it changes.
+// TestSlotsAreShared checks that the slots that other runs and users hold limit the host's slots
+// (K11), and are not subtracted again as load of others. The wanted share is sent to the helper,
+// and again when it changes.
 func TestSlotsAreShared(t *testing.T) {
 	h := box("a", 4)
 	h.Yield = true
@@ -266,7 +271,7 @@ func TestSlotsAreShared(t *testing.T) {
 	want(t, "limit", said[SetLimit](o), "{a 4}")
 	want(t, "share", said[SetShare](o), "{a {4 0 2}}")
 	others := &hosts.Sharing{Slots: 1, Held: 3, Users: []hosts.SharedUser{{Name: "bob", Slots: 3}}}
-	for range 5 { // the jobs of others use a core each
+	for range 5 { // the jobs of others use one core each
 		o = append(o, beat(others, 3)...)
 	}
 	want(t, "bound by others", said[SetLimit](o), "{a 4} {a 1}")
@@ -288,7 +293,8 @@ func TestSlotsAreShared(t *testing.T) {
 	want(t, "off", said[SetLimit](off.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Sharing: others}})), "")
 }
 
-// Memory that jobs of other runs may use is not given away; jobs that reserve none continue.
+// TestMemoryIsShared checks that memory that jobs of other runs may use is not assigned, and that
+// jobs without a memory reservation continue.
 func TestMemoryIsShared(t *testing.T) {
 	s := newStage(t, Config{RunShare: 1}, box("a", 4))
 	s.up("a")
@@ -300,13 +306,13 @@ func TestMemoryIsShared(t *testing.T) {
 	beat(10 << 30)
 	s.submit(true, &jobs.Options{MemBytes: 8 << 30}, jobs.NoOptions)
 	s.wantState(2, jobs.Running)
-	s.wantState(1, jobs.Queued) // others have the memory that it reserves
+	s.wantState(1, jobs.Queued) // others hold the memory that it needs
 	contains(t, "why", s.c.Why(s.now(), 1), "memory")
 	want(t, "the others have less", on(beat(8<<30), "a"), "1.1")
 }
 
-// TestOwner: on a host whose owner is there nothing is started. Jobs that are suspended do not
-// become stragglers, and the time is not theirs (B7, T4, D4).
+// TestOwner checks that nothing starts on a host whose owner is present. Suspended jobs do not
+// become stragglers, and the time of the suspension is not counted (B7, T4, D4).
 func TestOwner(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.up("a")
@@ -342,7 +348,7 @@ func TestOwner(t *testing.T) {
 		"job 6 is a straggler: it has run for 21 s on a, and jobs of its queue take 10 s at most, as a rule")
 }
 
-// TestOwnerAtFirst: nothing is started before the first beat either.
+// TestOwnerAtFirst checks that nothing starts before the first heartbeat either.
 func TestOwnerAtFirst(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.plain(1)

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestCancel: queued jobs are over at once, running ones when their attempts are;
-// asking twice changes nothing (K9).
+// TestCancel checks that queued jobs end at once and running jobs when their attempts do. Repeating
+// the cancel changes nothing (K9).
 func TestCancel(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.up("a")
@@ -29,7 +29,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("attempt %+v", a)
 	}
 	s.step(Cancel{All: true})
-	s.ended("a", "2.1", okay) // it was quicker
+	s.ended("a", "2.1", okay) // it ended before the cancel took effect
 	s.wantState(2, jobs.Succeeded)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("4.1")}})
 	s.wantState(4, jobs.Canceled)
@@ -38,8 +38,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelMany: a cancel of very many jobs takes several steps, each bounded, and
-// nothing is launched in the meantime.
+// TestCancelMany checks that a cancel of many jobs takes several bounded steps, and that nothing is
+// launched in the meantime.
 func TestCancelMany(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.plain(3*maxPerStep + 5)
@@ -63,7 +63,7 @@ func TestCancelMany(t *testing.T) {
 	}
 }
 
-// TestCancelUnreachable: a cancel is kept until the host returns or is given up.
+// TestCancelUnreachable checks that a cancel waits until the host returns or is given up.
 func TestCancelUnreachable(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")
@@ -84,8 +84,8 @@ func TestCancelUnreachable(t *testing.T) {
 	contains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "1.1 on a")
 }
 
-// TestCancelBuffered: one that is found buffered on the host's return goes too, and
-// so does what a drain had asked back when the link broke.
+// TestCancelBuffered checks that a canceled attempt that is found buffered when its host returns is
+// killed. Attempts that a drain had withdrawn when the link broke are withdrawn again.
 func TestCancelBuffered(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a")
@@ -100,7 +100,8 @@ func TestCancelBuffered(t *testing.T) {
 	contains(t, "asked again", said[Withdraw](s.probedAs("a", "2.1", hosts.Buffered, nil)), "{a [2.1]}")
 }
 
-// TestRequeue opens a new round: tries count afresh, the run is not over any more.
+// TestRequeue checks that a requeue starts a new round with all tries, and that a finished run
+// continues.
 func TestRequeue(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")
@@ -121,14 +122,14 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// TestRequeueWaitsForOldAttempt: a new round starts nothing while an attempt of
-// the old one may be alive (promise 2).
+// TestRequeueWaitsForOldAttempt checks that a new round starts nothing while an attempt of the old
+// round may be alive (promise 2).
 func TestRequeueWaitsForOldAttempt(t *testing.T) {
 	s := lostStage(t, Config{})
 	s.ended("b", "2.1", okay)
 	s.started("b", "1.2")
 	s.up("a")
-	s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is being ended
+	s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is being stopped
 	s.step(Requeue{[]jobs.ID{1}})
 	s.wantState(1, jobs.Queued)
 	contains(t, "why", s.c.Why(s.now(), 1), "earlier round")
@@ -138,7 +139,8 @@ func TestRequeueWaitsForOldAttempt(t *testing.T) {
 	}
 }
 
-// TestPauseRun: nothing new starts, also not from the buffers; then it continues.
+// TestPauseRun checks that during a pause nothing starts, not even from the buffers, and that the
+// run continues afterward.
 func TestPauseRun(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -151,7 +153,7 @@ func TestPauseRun(t *testing.T) {
 	contains(t, "on", on(o, "a"), "2.1")
 }
 
-// TestDrain withdraws what is buffered and finishes when nothing runs.
+// TestDrain checks that a drain withdraws buffered jobs and finishes when nothing runs.
 func TestDrain(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -171,8 +173,8 @@ func TestDrain(t *testing.T) {
 	s.wantState(3, jobs.Queued)
 }
 
-// TestEndDrain: launching continues as before the drain. A drain for another reason
-// does not end, nor does one that has finished.
+// TestEndDrain checks that launching continues as before the drain. It does not end a drain with
+// another reason, nor one that has finished.
 func TestEndDrain(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -195,7 +197,7 @@ func TestEndDrain(t *testing.T) {
 	}
 }
 
-// TestEndDrainOfHalt: failures from before the end of a drain do not count again.
+// TestEndDrainOfHalt checks that failures from before the end of a drain are not counted again.
 func TestEndDrainOfHalt(t *testing.T) {
 	s := newStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1}, box("a", 2))
 	s.up("a")
@@ -216,7 +218,7 @@ func TestEndDrainOfHalt(t *testing.T) {
 	}
 }
 
-// TestStop finishes at once; what runs is still open.
+// TestStop checks that a stop finishes at once and leaves running jobs open.
 func TestStop(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -229,7 +231,8 @@ func TestStop(t *testing.T) {
 	want(t, "nothing more", on(s.ended("a", "1.1", okay), "a"), "")
 }
 
-// TestDrainHost: a drained host gets nothing; with Now its jobs move, uncharged (D7).
+// TestDrainHost checks that a drained host gets no jobs, and that with Now its jobs move elsewhere,
+// uncharged (D7).
 func TestDrainHost(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -250,7 +253,8 @@ func TestDrainHost(t *testing.T) {
 	want(t, "used again", on(s.step(DrainHost{Host: "a"}), "a"), "3.1")
 }
 
-// TestHaltNow ends the running attempts, too, and charges their jobs nothing.
+// TestHaltNow checks that a halt with Now also kills the running attempts, without charging their
+// jobs.
 func TestHaltNow(t *testing.T) {
 	s := newStage(t, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, box("a", 3))
 	s.up("a")
@@ -271,12 +275,13 @@ func TestHaltNow(t *testing.T) {
 	}
 }
 
-// TestHalt stops launching after so many failures, or after such a share of them.
+// TestHalt checks that launching stops after the given number or share of failures, successes, or
+// ends.
 func TestHalt(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  Config
 		fail func(i int) bool
-		want int // jobs ended when it drains; 0: never
+		want int // jobs ended when it drains; 0 means never
 	}{
 		{Config{Halt: Halt{Jobs: 3}}, func(i int) bool { return i%2 == 1 }, 5},
 		{Config{Halt: Halt{Percent: 50}}, func(i int) bool { return i < 6 }, 10},
@@ -323,7 +328,7 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestAcked records what the consumer has, never more than there is, never less.
+// TestAcked checks that an acknowledgment is recorded once, and only for results that exist.
 func TestAcked(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -343,7 +348,7 @@ func TestAcked(t *testing.T) {
 	}
 }
 
-// TestSubmitGap: ids that do not follow are a defect that is said, not a crash.
+// TestSubmitGap checks that ids with a gap are reported as a defect and do not cause a crash.
 func TestSubmitGap(t *testing.T) {
 	c := New(Config{}, &jobs.Table{}, nil)
 	c.Step(Time{}, Submit{Specs: []*jobs.Spec{{ID: 7, Options: jobs.NoOptions}}})
@@ -352,7 +357,7 @@ func TestSubmitGap(t *testing.T) {
 	}
 }
 
-// TestUnknownNames: events about hosts, jobs and attempts that are not there.
+// TestUnknownNames checks events about unknown hosts, jobs, and attempts.
 func TestUnknownNames(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.step(HostUp{Host: "x", Hello: &hosts.Hello{}})
@@ -371,8 +376,8 @@ func TestUnknownNames(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), 5), "There is no job 5.")
 }
 
-// TestWarnedBeforeStop: what runs on a host that is stopped is warned, and ended when the
-// warning has had its time; a host that is used again in the meantime keeps it (T2).
+// TestWarnedBeforeStop checks that the jobs of a stopped host are warned, and are killed after the
+// warning time. A host that is used again in the meantime keeps its jobs (T2).
 func TestWarnedBeforeStop(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		s := newStage(t, Config{Warn: time.Minute}, box("a", 1))
@@ -405,8 +410,8 @@ func TestWarnedBeforeStop(t *testing.T) {
 	}
 }
 
-// TestWithdrawnTooLate: a job that started although it was withdrawn is ended with its host's
-// other jobs, and runs for all other purposes.
+// TestWithdrawnTooLate checks that a job that started although it was withdrawn counts as running,
+// and is killed with the other jobs of its host.
 func TestWithdrawnTooLate(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")

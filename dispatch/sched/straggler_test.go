@@ -12,12 +12,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// ranFor ends an attempt after so long, as its host says.
+// ranFor ends an attempt with the given run time.
 func (s *stage) ranFor(name, attempt string, d time.Duration) {
 	s.ended(name, attempt, jobs.Outcome{Started: s.now().Wall - jobs.Stamp(d), Ended: s.now().Wall})
 }
 
-// stragglerEvents are the lines about stragglers so far.
+// stragglerEvents returns the texts of the events about stragglers so far.
 func (s *stage) stragglerEvents() (lines []string) {
 	for _, r := range s.journal {
 		if r.Kind == jobs.KindEvent && strings.Contains(r.Reason, "straggler") {
@@ -27,17 +27,17 @@ func (s *stage) stragglerEvents() (lines []string) {
 	return lines
 }
 
-// TestStraggler: a job that runs for more than twice the mean and two standard
-// deviations of its queue is flagged, once, when at least five have finished (D4).
+// TestStraggler checks that a job that runs longer than twice the mean plus two standard deviations
+// of its queue is flagged, once, if at least five jobs have finished (D4).
 func TestStraggler(t *testing.T) {
 	for _, tt := range []struct {
-		finished []int // seconds
-		want     int   // the second in which the next one becomes a straggler; 0: never
+		finished []int // run times in seconds
+		want     int   // the second in which the next job becomes a straggler; 0 means never
 	}{
 		{[]int{10, 10, 10, 10}, 0},
 		{[]int{10, 10, 10, 10, 10}, 20},
-		{[]int{8, 9, 10, 11, 12}, 26}, // 10 + 2 x 1.58, twice
-		{[]int{1, 1, 1, 1, 1}, 5},     // not before
+		{[]int{8, 9, 10, 11, 12}, 26}, // 2 x (10 + 2 x 1.58)
+		{[]int{1, 1, 1, 1, 1}, 5},     // the minimum
 	} {
 		s := newStage(t, Config{}, box("a", 1))
 		s.up("a")
@@ -67,8 +67,8 @@ func TestStraggler(t *testing.T) {
 	}
 }
 
-// TestStragglerOwnEstimate: the user's estimate counts instead, from the first job on,
-// and queues do not learn from each other (D4).
+// TestStragglerOwnEstimate checks that an estimate by the user counts instead, from the first job
+// on, and that queues are independent (D4).
 func TestStragglerOwnEstimate(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -99,9 +99,9 @@ func TestStragglerOwnEstimate(t *testing.T) {
 	}
 }
 
-// TestStragglersCensored: running jobs are never taken for short ones. When most of what
-// runs is long, the queue has jobs of two kinds and nobody is late; a single long one
-// does not hide behind its own age (D4).
+// TestStragglersCensored checks that running jobs never count as short ones. If most running jobs
+// are long, the queue has jobs of two kinds and none is late. A single long job is not hidden by
+// its own age (D4).
 func TestStragglersCensored(t *testing.T) {
 	for _, tt := range []struct {
 		finished, long int
@@ -126,8 +126,9 @@ func TestStragglersCensored(t *testing.T) {
 	}
 }
 
-// TestStragglerRecovered: a new dispatcher has learnt from the results that there are,
-// and knows since when what it took over has run; what is out of reach is not judged.
+// TestStragglerRecovered checks that a new dispatcher learns the run times from the existing
+// results, and knows how long the adopted attempts have run. Attempts on unreachable hosts are not
+// judged.
 func TestStragglerRecovered(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")
@@ -135,7 +136,7 @@ func TestStragglerRecovered(t *testing.T) {
 	for i := range 5 {
 		s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
 	}
-	s.wait(2*time.Minute, "a") // so that launch and start lie apart
+	s.wait(2*time.Minute, "a") // so that launch and start differ
 	s.started("a", "6.1")
 	s.wait(3*time.Second, "a")
 	s.c = New(Config{}, s.c.table, []*hosts.Host{box("a", 1)})
@@ -154,8 +155,8 @@ func TestStragglerRecovered(t *testing.T) {
 	}
 }
 
-// TestMoments compares the sums with the definition, with censored ages and without one
-// of them.
+// TestMoments compares the moments with their definition, with censored ages and without one of
+// them.
 func TestMoments(t *testing.T) {
 	var st queueStats
 	all := []float64{3, 5, 8, 13, 21, 4}
@@ -189,7 +190,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestWaitingCounts: what each queue has waiting is counted right whatever happens.
+// TestWaitingCounts checks that the counts of each queue's waiting jobs and slots stay correct.
 func TestWaitingCounts(t *testing.T) {
 	s := newStage(t, Config{Tries: 2}, box("a", 2))
 	check := func(what string) {
@@ -225,7 +226,7 @@ func TestWaitingCounts(t *testing.T) {
 	check("recovered")
 }
 
-// BenchmarkJudge is a look at 10,000 running jobs.
+// BenchmarkJudge measures a check of 10,000 running jobs for stragglers.
 func BenchmarkJudge(b *testing.B) {
 	const n = 10_000
 	specs := make([]*jobs.Spec, n)

@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// stage drives a core by hand: events at chosen instants, commands to look at.
+// stage drives a core manually: a test sends events at chosen instants and inspects the commands.
 type stage struct {
 	t        *testing.T
 	c        *Core
@@ -20,9 +20,9 @@ type stage struct {
 	records  []jobs.Record // of the last step
 	journal  []jobs.Record
 	finish   *Finish
-	hosts    []*hosts.Host // besides instances
-	beat     time.Duration // when the next beats are due
-	nodes    []string      // of an instance; nil: it is one host
+	hosts    []*hosts.Host // without instances
+	beat     time.Duration // when the next heartbeats are due
+	nodes    []string      // of an instance; nil if it is a single host
 }
 
 func box(name string, slots int) *hosts.Host {
@@ -69,7 +69,7 @@ func (s *stage) step(ev Event) []Command {
 	return s.commands
 }
 
-// wait lets d pass, stepping wherever the core asked for it; hosts named give heartbeats.
+// wait lets d pass and steps whenever the core requested it. The named hosts send heartbeats.
 func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 	end := s.at + d
 	for {
@@ -85,7 +85,7 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 		if len(beating) > 0 && s.at >= s.beat {
 			for _, h := range beating {
 				if s.c.byName[h] == nil {
-					continue // it has left
+					continue // the host has left
 				}
 				all = append(all, s.step(HostBeat{h, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].open}})...)
 			}
@@ -120,7 +120,7 @@ func (s *stage) up(names ...string) (all []Command) {
 	return all
 }
 
-// on returns the attempts launched on a host by some commands.
+// on returns the attempts that commands launch on a host.
 func on(commands []Command, name string) string {
 	var ids []string
 	for _, o := range commands {
@@ -133,7 +133,7 @@ func on(commands []Command, name string) string {
 	return strings.Join(ids, " ")
 }
 
-// said gives the commands of one kind as text, for comparing.
+// said formats the commands of one kind for comparison.
 func said[T Command](commands []Command) string {
 	var all []string
 	for _, o := range commands {
@@ -163,7 +163,7 @@ func (s *stage) started(name, attempts string) []Command {
 	return s.step(AttemptsStarted{name, m})
 }
 
-// took is how long the jobs of ended ran.
+// took is the run time that ended assigns to jobs.
 const took = 2 * time.Second
 
 func (s *stage) ended(name, attempts string, o jobs.Outcome) []Command {

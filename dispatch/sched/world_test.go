@@ -13,15 +13,15 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The world is a deterministic model of hosts, links and the engine around the
-// core: one seed, one schedule. fakehost_test.go holds the host's side. It checks
-// what must never happen after each step, and that every run ends.
+// world is a deterministic model of the hosts, links, and engine around the core. One seed yields
+// one schedule. fakehost_test.go holds the host's side. The model checks the invariants after each
+// step, and that every run ends.
 type world struct {
 	t     testing.TB
 	seed  uint64
 	rng   *rand.Rand
-	more  *rand.Rand // of load and quiet hours: the schedules that rng draws stay as they are
-	gpus  *rand.Rand // of other runs that use GPUs
+	more  *rand.Rand // for load and quiet hours, so that they do not change the schedules drawn from rng
+	gpus  *rand.Rand // for other runs that use GPUs
 	cfg   Config
 	specs []*jobs.Spec
 	inv   []*hosts.Host
@@ -30,32 +30,34 @@ type world struct {
 	journal []jobs.Record
 	now     time.Duration
 	queue   happenings
-	n       int // of happenings ever, for a stable order
+	n       int // number of happenings so far, for a stable order
 	hosts   map[string]*fakeHost
 	order   []*fakeHost
-	life    int // of the dispatcher: messages to an earlier one are lost
+	life    int // generation of the dispatcher; messages to an earlier one are lost
 	wake    time.Duration
 
 	launched map[jobs.AttemptID]bool
 	recorded map[jobs.AttemptID]bool
 	givenUp  map[jobs.AttemptID]bool
 	finished *Finish
-	crashes  int // still to come
-	faults   int // still to come
-	meddling int // commands of people still to come
+	crashes  int // number left
+	faults   int // number left
+	meddling int // number of user requests left
 	steps    int
-	dead     bool          // no dispatcher now
-	stall    time.Duration // until when the dispatcher stands still
-	perFail  int           // one in so many jobs fails; 0: none
+	dead     bool          // no dispatcher runs
+	stall    time.Duration // the dispatcher is suspended until then
+	perFail  int           // one in perFail jobs fails; 0 means none
 	log      []string
 }
 
+// happening is a function to call at a time. n makes the order of simultaneous ones stable.
 type happening struct {
 	at time.Duration
 	n  int
 	do func()
 }
 
+// happenings is a heap, ordered by time.
 type happenings []happening
 
 func (h happenings) Len() int { return len(h) }
@@ -99,7 +101,7 @@ func (w *world) logf(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%12v ", w.now)+fmt.Sprintf(format, args...))
 }
 
-// newWorld draws a world from a seed.
+// newWorld generates a world from a seed.
 func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), more: rand.New(rand.NewPCG(seed, 2)), gpus: rand.New(rand.NewPCG(seed, 3)), hosts: make(map[string]*fakeHost),
 		launched: make(map[jobs.AttemptID]bool), recorded: make(map[jobs.AttemptID]bool), givenUp: make(map[jobs.AttemptID]bool), perFail: 6}
@@ -130,7 +132,7 @@ func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
 	return w
 }
 
-// start begins a life of the dispatcher from the journal.
+// start starts a dispatcher from the journal.
 func (w *world) start() {
 	w.life++
 	w.dead, w.stall = false, 0
@@ -157,8 +159,8 @@ func (w *world) start() {
 	}
 }
 
-// step gives the core an event as the engine does: records first, then commands.
-// The dispatcher may be killed in between.
+// step passes an event to the core as the engine does: records first, then commands. The dispatcher
+// may be killed between the two.
 func (w *world) step(ev Event) {
 	life := w.life
 	if w.now < w.stall {
@@ -183,13 +185,13 @@ func (w *world) step(ev Event) {
 	if w.crashes > 0 && w.chance(300) {
 		w.crashes--
 		if w.chance(2) {
-			w.keep(records) // durable, but no order left the machine
+			w.keep(records) // durable, but no command was sent
 		}
 		w.logf("dispatcher killed")
 		for _, h := range w.order {
 			h.cutLink()
 		}
-		w.life++ // nobody listens
+		w.life++ // no dispatcher receives messages now
 		w.dead = true
 		w.after(w.between(time.Second, 2*time.Minute), w.start)
 		return
@@ -280,7 +282,7 @@ func (w *world) carryOut(o Command) {
 	}
 }
 
-// run lets the world go on until the core has finished, a day at most.
+// run runs the world until the core has finished, for at most a day.
 func (w *world) run() {
 	w.start()
 	for w.finished == nil {
@@ -296,7 +298,7 @@ func (w *world) run() {
 
 var errRefused = &hosts.Error{Host: "melon", Class: hosts.Unreachable, Err: errors.New("connection refused")}
 
-// worldOf draws a whole world, with its faults and its people, from a seed.
+// worldOf generates a world with faults and user requests from a seed.
 func worldOf(t testing.TB, seed uint64) *world {
 	w := newWorld(t, seed, 1+int(seed%5), 10+int(seed%40))
 	if seed%3 > 0 {
@@ -313,11 +315,11 @@ func worldOf(t testing.TB, seed uint64) *world {
 	return w
 }
 
-// TestWorld runs some hundred seeded schedules with hosts that die, links that break or go
-// silent, reports that come twice, refusals, people who change their minds, and a
-// dispatcher that is killed (promises 1, 2 and 4; D6, E6, B1, P2, K8, K9).
+// TestWorld runs several hundred seeded schedules with crashing hosts, broken or silent links,
+// duplicate reports, refusals, users who change their minds, and a dispatcher that is killed
+// (promises 1, 2, and 4; D6, E6, B1, P2, K8, K9).
 func TestWorld(t *testing.T) {
-	seeds := 500 // dispatch/sim does the thousands
+	seeds := 500 // dispatch/sim runs thousands
 	if testing.Short() {
 		seeds = 300
 	}
@@ -326,7 +328,7 @@ func TestWorld(t *testing.T) {
 	}
 }
 
-// TestSameSeedSameRun: the core sees nothing but its events and its seed.
+// TestSameSeedSameRun checks that the core depends only on its events and its seed.
 func TestSameSeedSameRun(t *testing.T) {
 	for seed := range uint64(60) {
 		a, b := worldOf(t, seed), worldOf(t, seed)
