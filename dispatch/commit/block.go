@@ -8,11 +8,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// While the journal cannot be written, or the run directory is not there, nothing is
-// launched and no end given out; what starts nothing continues.
+// While the journal cannot be written, or the run directory is missing, nothing is launched and no
+// end of the run is released. Commands that start nothing continue.
 
-// Obstruct records that there is another reason to launch nothing (err), or none any
-// more (nil). Only a new reason is reported.
+// Obstruct sets or clears (nil) another reason to launch nothing. Only the first reason and the end
+// of all reasons are reported.
 func (r *Loop) Obstruct(now sched.Time, err error) {
 	if r.fenced {
 		return
@@ -28,13 +28,14 @@ func (r *Loop) Obstruct(now sched.Time, err error) {
 	r.block(now, was)
 }
 
-// Paused reports whether a person has paused launching.
+// Paused reports whether a user has paused launching.
 func (r *Loop) Paused() bool { return r.core.Table().Paused }
 
 func (r *Loop) blocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
 
-// block lets the core launch nothing while the journal cannot be written; what it
-// had decided to launch goes back to the queue: it was never sent.
+// block tells the core when blocked has changed; was is its previous value. While blocked, the core
+// launches nothing. Jobs that it had decided to launch return to the queue, because their launches
+// were never sent.
 func (r *Loop) block(now sched.Time, was bool) {
 	switch is := r.blocked(); {
 	case is && !was:
@@ -49,8 +50,8 @@ func (r *Loop) block(now sched.Time, was bool) {
 	}
 }
 
-// takeBack withdraws the launches among these commands, which have not left this
-// place, and returns the others. What follows from it is added to held.
+// takeBack withdraws the launches among these commands, which have not been released yet, and
+// returns the other commands. The core's resulting commands are added to held.
 func (r *Loop) takeBack(now sched.Time, commands []sched.Command) []sched.Command {
 	var kept []sched.Command
 	for _, o := range commands {
@@ -69,9 +70,9 @@ func (r *Loop) takeBack(now sched.Time, commands []sched.Command) []sched.Comman
 	return kept
 }
 
-// harmless releases the commands that start nothing and end nothing. A launch and the end
-// of the run wait until the journal has their records. A stop by a person claims
-// nothing about jobs, so it does not wait for the journal.
+// harmless releases the commands that neither start nor end anything. A launch and the end of the
+// run wait until their records are durable. A stop by a user asserts nothing about jobs, so it does
+// not wait for the journal.
 func (r *Loop) harmless() Out {
 	r.out = r.out[:0]
 	for _, list := range []*[]sched.Command{&r.waiting, &r.held} {
@@ -84,8 +85,8 @@ func (r *Loop) harmless() Out {
 					kept = append(kept, o)
 					continue
 				}
-				// The stop also replaces an end that had to be recorded first: the next
-				// dispatcher reaches that end again.
+				// The stop also replaces an end that had to be recorded first. The next dispatcher
+				// reaches that end again.
 				o, r.ended = sched.Finish{How: sched.Stopped, Why: why}, nil
 			case sched.Launch, sched.CreateInstance, sched.TerminateInstance:
 				kept = append(kept, o)
@@ -99,7 +100,7 @@ func (r *Loop) harmless() Out {
 	return Out{Commands: r.out}
 }
 
-// tell says it now and, when that can be written, in the journal.
+// tell reports text at once, and also adds it to the journal, which may become writable only later.
 func (r *Loop) tell(now sched.Time, text string) {
 	r.Note(jobs.Record{Kind: jobs.KindEvent, At: now.Wall, Reason: text})
 	if r.Tell != nil {
@@ -107,7 +108,7 @@ func (r *Loop) tell(now sched.Time, text string) {
 	}
 }
 
-// Problem returns the reason why nothing is launched; nil: there is none.
+// Problem returns the reason why nothing is launched, or nil if there is none.
 func (r *Loop) Problem(now sched.Time) error {
 	switch {
 	case r.failure != nil:

@@ -1,9 +1,9 @@
-// Package commit is one turn of the commit loop: an event goes into the core, its
-// records go into the journal, and only when they are durable may what follows
-// from them leave: launches, results, the end of the run.
+// Package commit implements the commit loop. An event goes into the core, its records go into the
+// journal, and its effects are released only when the records are durable. These effects are
+// launches, results, and the end of the run.
 //
-// It has no goroutine, no clock and no lock: the dispatcher's engine drives it with
-// real time, hosts and disks, dispatch/sim with simulated ones, so that the code
-// which promises "no start before its durable record" is the code that is simulated.
-// It decides nothing about jobs (dispatch/sched does) and carries nothing out.
+// The package has no goroutine, no clock, and no lock. The dispatcher's engine drives it with real
+// time, hosts, and disks; dispatch/sim drives it with simulated ones. Thus the code that guarantees
+// "no start before its durable record" is the code that is simulated. The package makes no
+// decisions about jobs, which dispatch/sched does, and carries out no commands.
 package commit

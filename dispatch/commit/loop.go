@@ -9,62 +9,62 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Journal is where facts become durable; jobs/journal implements it.
+// Journal makes records durable. jobs/journal implements it.
 type Journal interface {
-	// Append takes records; they are durable when the next Sync returns nil.
-	// After an error the records stay pending and the next Sync tries again. An
-	// error with a method FencedBy() int says that another dispatcher owns the run.
+	// Append adds records, which are durable when the next Sync returns nil. After an error the
+	// records stay pending and the next Sync tries again. An error with a method FencedBy() int
+	// means that another dispatcher owns the run.
 	Append([]jobs.Record) error
 	Sync() error
 }
 
 const (
-	// RetryEvery is how often a journal that failed is tried again.
+	// RetryEvery is how often a failed write of the journal is retried.
 	RetryEvery = time.Second
-	// HungAfter is how long a journal may take before nothing more waits for it.
+	// HungAfter is how long a write of the journal may take before it counts as hung.
 	HungAfter = 5 * time.Second
-	// GatherTime is how long records wait for more that share their fsync, from the batch
-	// before on: the first records after a pause do not wait, and nothing does while a slot
-	// stands idle. It is short beside the work that hosts are given ahead of need.
+	// GatherTime is how long records wait, counted from the previous batch, for others that share
+	// their fsync. The first records after a pause do not wait, and nothing waits while a slot is
+	// idle. The time is short compared with the work that hosts have buffered.
 	GatherTime = 20 * time.Millisecond
 )
 
-// maxKept is how many records there is always room for. What a larger batch took is freed.
+// maxKept is the capacity, in records, up to which a buffer is reused. A larger one is freed.
 const maxKept = 4096
 
-// Loop is the state between the turns. It is not safe for concurrent use.
+// Loop is the state of the commit loop between turns. It is not safe for concurrent use.
 type Loop struct {
-	// See, if set, is shown each record right after it was folded, before anything
-	// else happens to its job; the record is not durable yet.
+	// See, if set, is called with each record right after it was folded, before anything else
+	// happens to its job. The record is not durable yet.
 	See func(*jobs.Record)
-	// Tell, if set, is given a line for people about the journal.
+	// Tell, if set, is called with messages for users about the journal.
 	Tell func(text string)
 
 	core    *sched.Core
 	journal Journal
 
-	// The batch that the journal has now, and what waits for it.
+	// The batch that is being written, and the commands that wait for it.
 	flying  bool
-	since   time.Duration // Time.Mono when the newest batch was given out
+	since   time.Duration // Time.Mono when the newest batch was returned by Flush
 	batch   []jobs.Record
 	waiting []sched.Command
 
-	// What has come since.
+	// Records and commands since then.
 	pending []jobs.Record
 	held    []sched.Command
-	urgent  bool // they are not to wait for GatherTime
+	urgent  bool // pending and held do not wait for GatherTime
 
-	out      []sched.Command // of the last turn, used again
-	ended    *jobs.Record    // that the run is over; End writes it
-	failure  error           // why the journal cannot be written, nil if it can
-	retryAt  time.Duration   // Time.Mono: when to try it again
+	out      []sched.Command // commands of the last turn; its memory is reused
+	ended    *jobs.Record    // the record of the run's end, which End writes
+	failure  error           // why the journal cannot be written; nil if it can
+	retryAt  time.Duration   // Time.Mono when to retry
 	hung     bool            // the journal has not answered for HungAfter
 	obstacle error           // another reason to launch nothing
 	fenced   bool
 }
 
-// New makes a commit loop around a core that belongs to it alone. The journal is for
-// Commit; who uses Flush may give nil.
+// New returns a commit loop that owns core. The journal is used by Commit; a caller that uses Flush
+// may pass nil.
 func New(core *sched.Core, j Journal) *Loop {
 	r := &Loop{core: core, journal: j}
 	core.See = func(rec *jobs.Record) {
@@ -75,9 +75,9 @@ func New(core *sched.Core, j Journal) *Loop {
 	return r
 }
 
-// Step gives the core events that have come together and keeps what it decided.
+// Step passes events that arrived together to the core, and keeps its records and commands.
 func (r *Loop) Step(now sched.Time, evs ...sched.Event) {
-	if r.fenced { // nothing that this dispatcher decides counts any more
+	if r.fenced { // decisions of a fenced dispatcher do not count
 		return
 	}
 	r.step(now, evs...)
@@ -87,7 +87,7 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 	records, commands := r.core.Step(now, evs...)
 	for i := range records {
 		rec := &records[i]
-		if rec.Kind == jobs.KindEnded { // written when the hosts have been left clean
+		if rec.Kind == jobs.KindEnded { // written by End, after all hosts were cleaned up
 			ended := *rec
 			r.ended = &ended
 			continue
@@ -103,30 +103,30 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 			r.urgent = true
 		}
 	}
-	// Whoever gets the result of a job may have another one for the slot.
+	// The reader of a job's result may have another job for the slot.
 	r.urgent = r.urgent || len(records) > 0 && r.core.Idle()
 }
 
-// Note adds an event for people to the journal.
+// Note adds an event for users to the journal.
 func (r *Loop) Note(rec jobs.Record) {
 	if !r.fenced {
 		r.pending = append(r.pending, rec)
 	}
 }
 
-// Out is what a turn lets go.
+// Out is what a turn releases.
 type Out struct {
 	Commands []sched.Command // to carry out now, in this order; valid until the next turn
-	Durable  bool            // the records of all Steps up to the last Flush are: their results may be shown
-	// FencedBy is the epoch of another dispatcher that the journal has found: what was
-	// written may not count, nothing goes out any more. 0: there is none.
+	Durable  bool            // the records of all Steps up to the last Flush are durable, so their results may be shown
+	// FencedBy is the epoch of another dispatcher that the journal has found, or 0. The last
+	// records may not count, and nothing more is released.
 	FencedBy int
 }
 
-// Flush gives out the records to make durable next, with one Append and one Sync,
-// wherever that is done; false when there is nothing to do, when a batch is under way, or
-// when the records wait for others to join them. The answer goes to Flushed. No records
-// means that only Sync is to be tried.
+// Flush returns the records to make durable next. The caller writes them with one Append and one
+// Sync and passes the result to Flushed. Flush returns false if there is nothing to do, if a batch
+// is under way, or if the records wait for others. An empty batch means that only Sync is to be
+// retried.
 func (r *Loop) Flush(now sched.Time) ([]jobs.Record, bool) {
 	if r.gathers() && now.Mono < r.since+GatherTime {
 		return nil, false
@@ -134,7 +134,7 @@ func (r *Loop) Flush(now sched.Time) ([]jobs.Record, bool) {
 	return r.flush(now)
 }
 
-// gathers reports whether the records that wait may wait for others.
+// gathers reports whether the pending records may wait for others.
 func (r *Loop) gathers() bool {
 	return !r.flying && !r.urgent && r.failure == nil && r.since > 0 && len(r.pending) > 0
 }
@@ -154,7 +154,7 @@ func (r *Loop) flush(now sched.Time) ([]jobs.Record, bool) {
 	return r.batch, true
 }
 
-// Flushed takes the result of writing the batch and returns what may go now.
+// Flushed takes the result of writing the batch and returns what is released.
 func (r *Loop) Flushed(now sched.Time, err error) Out {
 	if r.fenced {
 		return Out{}
@@ -171,7 +171,7 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 	switch {
 	case err != nil:
 		r.retryAt = now.Mono + RetryEvery
-		if before == nil && r.obstacle == nil { // else it was said
+		if before == nil && r.obstacle == nil { // otherwise a reason was already reported
 			r.tell(now, fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
 		}
 	case r.obstacle != nil:
@@ -184,13 +184,13 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 	if err != nil {
 		return r.harmless()
 	}
-	clear(r.out) // a large batch is not kept in memory
+	clear(r.out) // do not keep a large batch in memory
 	r.out, r.waiting = r.waiting, r.out[:0]
 	return Out{Commands: r.out, Durable: true}
 }
 
-// Idle returns what may go though no batch came back: everything when no record
-// waits; only what starts nothing while the journal cannot be written.
+// Idle returns what can be released without a written batch. That is everything if no record is
+// pending, and only commands that start nothing while the journal cannot be written.
 func (r *Loop) Idle(now sched.Time) Out {
 	if r.fenced {
 		return Out{}
@@ -198,7 +198,7 @@ func (r *Loop) Idle(now sched.Time) Out {
 	if r.flying && !r.hung && now.Mono-r.since >= HungAfter {
 		was := r.blocked()
 		r.hung = true
-		if r.obstacle == nil { // else it was said
+		if r.obstacle == nil { // otherwise a reason was already reported
 			r.tell(now, fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
 		}
 		r.block(now, was)
@@ -214,10 +214,9 @@ func (r *Loop) Idle(now sched.Time) Out {
 	return Out{Commands: r.out, Durable: true}
 }
 
-// Commit ends a turn in one go: everything recorded becomes durable, with one fsync
-// as a rule, and then the commands may go. While the journal cannot be written nothing is
-// launched and no end is given out; everything else continues (asking, withdrawing,
-// ending), and the records wait.
+// Commit writes all pending records, usually with one fsync, and returns the released commands.
+// While the journal cannot be written, launches and the end of the run are held back and the
+// records wait. Other commands, such as Probe, Withdraw, and Kill, are released.
 func (r *Loop) Commit(now sched.Time) Out {
 	var all Out
 	for {
@@ -246,7 +245,7 @@ func (r *Loop) Commit(now sched.Time) Out {
 	return all
 }
 
-// Next returns when Flush, Idle or a Tick is wanted even if nothing happens.
+// Next returns when Flush, Idle, or a Tick is due even if nothing happens.
 func (r *Loop) Next() (at time.Duration, ok bool) {
 	if r.fenced {
 		return 0, false
@@ -268,23 +267,22 @@ func (r *Loop) Next() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// Flying reports whether a batch is with the journal.
+// Flying reports whether a batch is being written.
 func (r *Loop) Flying() bool { return r.flying }
 
-// Fence ends it: another dispatcher owns the run. Nothing more is written, and no
-// order goes out.
+// Fence ends the loop because another dispatcher owns the run. Nothing more is written, and no
+// command is released.
 func (r *Loop) Fence() {
 	r.fenced, r.flying = true, false
 	r.pending, r.waiting, r.held, r.ended = nil, nil, nil, nil
 }
 
-// Ended reports whether the core has decided that the run is over, and that no new work
-// has come since; the record waits for End.
+// Ended reports whether the core has decided that the run is over and no new work has arrived
+// since. The record waits for End.
 func (r *Loop) Ended() bool { return r.ended != nil && r.core.Table().Ended }
 
-// End gives the journal its last chance to be written. When the hosts were left clean
-// and the run is over, it adds the record that says so. The last record is how the
-// dispatcher ended. No batch may be under way.
+// End writes the journal a last time. If the hosts were left clean and the run is over, it adds the
+// record of that. The last record says how the dispatcher ended. No batch may be under way.
 func (r *Loop) End(now sched.Time, clean bool, f sched.Finish) (Out, error) {
 	if r.Ended() && clean {
 		r.ended.At = now.Wall

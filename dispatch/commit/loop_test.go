@@ -34,7 +34,7 @@ func (p *paper) Sync() error {
 	return nil
 }
 
-// desk is a commit loop with one host of two slots.
+// desk holds a commit loop with one host of two slots.
 type desk struct {
 	t     *testing.T
 	r     *Loop
@@ -62,7 +62,7 @@ func (d *desk) step(evs ...sched.Event) {
 
 func (d *desk) commit() string { return words(d.r.Commit(d.now()).Commands) }
 
-// ready brings the host up and submits jobs, without a commit.
+// ready connects the host and submits jobs, without a commit.
 func (d *desk) ready(n int) {
 	d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}},
 		sched.HostBeat{Host: "a", Beat: &hosts.Beat{MemFree: -1, DiskFree: -1}})
@@ -96,7 +96,8 @@ func (p *paper) has(k jobs.Kind) bool {
 	return false
 }
 
-// all that was stepped shares one fsync, and its commands come after it.
+// TestOneSyncATurn checks that all records of a turn share one fsync and that their commands follow
+// it.
 func TestOneSyncATurn(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -109,7 +110,8 @@ func TestOneSyncATurn(t *testing.T) {
 	}
 }
 
-// The launches of a large batch do not stay in memory: the next turn forgets them.
+// TestOrdersAreForgotten checks that the launches of a large batch do not stay in memory after the
+// next turn.
 func TestOrdersAreForgotten(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -130,9 +132,9 @@ func TestOrdersAreForgotten(t *testing.T) {
 	}
 }
 
-// while the journal cannot be written nothing is launched,
-// what is harmless continues, and what was to be launched is withdrawn: it runs when
-// the disk is well again, under the next number.
+// TestNoLaunchWithoutItsRecord checks that nothing is launched while the journal cannot be written,
+// and that other commands are released. The pending launch is withdrawn. When the journal can be
+// written again, the job is launched with the next attempt number.
 func TestNoLaunchWithoutItsRecord(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -159,7 +161,8 @@ func TestNoLaunchWithoutItsRecord(t *testing.T) {
 	}
 }
 
-// A batch under way holds back what was decided after it, in order.
+// TestOrdersFollowTheirRecords checks that a batch under way holds back the commands that were
+// decided after it, in order.
 func TestOrdersFollowTheirRecords(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -187,7 +190,8 @@ func TestOrdersFollowTheirRecords(t *testing.T) {
 	}
 }
 
-// a journal that does not answer for 5 s is treated as one that fails.
+// TestAJournalThatHangs checks that a journal that does not answer for 5 s is treated like one that
+// fails.
 func TestAJournalThatHangs(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -216,7 +220,7 @@ func TestAJournalThatHangs(t *testing.T) {
 	}
 }
 
-// X1: a dispatcher that was fenced off writes nothing more and sends nothing.
+// TestFence checks that a fenced dispatcher writes and sends nothing more (X1).
 func TestFence(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -237,8 +241,8 @@ type taken struct{}
 func (taken) Error() string { return "another dispatcher has taken the run over" }
 func (taken) FencedBy() int { return 3 }
 
-// X1, promise 1: when the journal finds another dispatcher after the write, nothing of
-// the batch goes out: the other one may not have counted it.
+// TestFencedByTheJournal checks that no command of a batch is released if the journal finds another
+// dispatcher after the write, because that dispatcher may not have read the batch (X1, promise 1).
 func TestFencedByTheJournal(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -255,8 +259,8 @@ func TestFencedByTheJournal(t *testing.T) {
 	}
 }
 
-// The end of a run is written only if nothing came after it: a requeue takes it
-// back (promise 1).
+// TestEndIsTakenBack checks that the end of a run is written only if nothing follows it. A requeue
+// revokes it (promise 1).
 func TestEndIsTakenBack(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -277,8 +281,8 @@ func TestEndIsTakenBack(t *testing.T) {
 	}
 }
 
-// Promise 1: what is shown of a record is how the record left its job, also when the
-// same step opens the next round.
+// TestSeeBeforeTheNextRound checks that See observes the job as the record left it, even if the
+// same step starts the next round (promise 1).
 func TestSeeBeforeTheNextRound(t *testing.T) {
 	d := newDesk(t)
 	d.ready(1)
@@ -297,7 +301,8 @@ func TestSeeBeforeTheNextRound(t *testing.T) {
 	}
 }
 
-// A missing run directory is reported once, and its return once, although the journal fails as well.
+// TestOneTroubleOneLine checks that a missing run directory is reported once, and its return once,
+// even if the journal fails as well.
 func TestOneTroubleOneLine(t *testing.T) {
 	d := newDesk(t)
 	d.step(sched.Tick{})
@@ -318,8 +323,8 @@ func TestOneTroubleOneLine(t *testing.T) {
 	}
 }
 
-// A journal that cannot be written does not delay a stop by a person. It does delay an
-// end that claims something about jobs.
+// TestAStopNeedsNoJournal checks that a journal that cannot be written does not delay a stop by a
+// user. It does delay an end that asserts something about jobs.
 func TestAStopNeedsNoJournal(t *testing.T) {
 	for _, c := range []struct {
 		ev         sched.Event
@@ -330,7 +335,7 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 		d.commit()
 		d.paper.err = errors.New("no such file or directory")
 		d.step(c.ev)
-		if c.over { // the core has concluded by then
+		if c.over { // the core has decided on the end before the stop
 			d.step(sched.Stop{Why: "SIGTERM"})
 		}
 		if got := d.commit(); strings.Contains(got, "Finish") != c.goes {
@@ -339,8 +344,9 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 	}
 }
 
-// Records that no idle slot waits for gather for GatherTime after the batch before, so
-// that they share an fsync. A launch for an idle slot takes everything along at once.
+// TestRecordsGather checks that records wait for GatherTime after the previous batch, so that they
+// share an fsync, unless an idle slot needs them. A launch for an idle slot flushes all records at
+// once.
 func TestRecordsGather(t *testing.T) {
 	d := newDesk(t)
 	d.at = time.Second
