@@ -9,9 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// A run that was drained or stopped before all its jobs were submitted has jobs
-// left
-// is stopped, whatever became of those that were.
+// TestUnsubmittedJobsAreLeft checks a run that was drained or stopped before all of its jobs were
+// submitted. It counts as stopped, with jobs left, whatever the states of the submitted jobs are.
 func TestUnsubmittedJobsAreLeft(t *testing.T) {
 	var specs []*jobs.Spec
 	for id := jobs.ID(1); id <= 5; id++ {
@@ -42,7 +41,8 @@ func TestUnsubmittedJobsAreLeft(t *testing.T) {
 	}
 }
 
-// Efficiency counts the slots that were there, from when they were there.
+// TestSlotTime checks that the efficiency counts only slots of hosts that were up, from the time
+// when they were.
 func TestSlotTime(t *testing.T) {
 	at := time.Unix(1000, 0)
 	u := slotTime{last: at}

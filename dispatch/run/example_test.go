@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The host side starts this program again.
+// TestMain runs the host side if the program was started for that.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
 		os.Exit(remote.Main(os.Args[1:]))
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startHere takes a run over and dispatches it to two slots of this machine. base is a
-// directory for the helper.
+// startHere takes a run over and dispatches it to two slots of this machine. base is a directory
+// for the helper.
 func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 	t.Helper()
 	owned, err := run.Take(t.Context(), dir, false, nil)
@@ -53,8 +53,9 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 	return r
 }
 
-// Feature D1: a Go program starts a run, submits jobs one after another while results
-// come, reads the results in completion order, and submits jobs that depend on them.
+// TestSubmitAndRead checks that a Go program can start a run and submit jobs one after another
+// while it reads results in completion order, and that later jobs can depend on earlier results
+// (D1).
 func TestSubmitAndRead(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() {
@@ -87,7 +88,7 @@ func TestSubmitAndRead(t *testing.T) {
 		return fmt.Sprintf("job %d %s %q", result.Job, result.State, out)
 	}
 
-	// Job 1 waits for the file that only job 3 makes, which the result of job 2 asks for.
+	// Job 1 waits for the file that job 3 creates, which is submitted after the result of job 2.
 	submit("while [ ! -e gate ]; do sleep 0.02; done; echo slow")
 	submit("echo gate")
 	if got, want := next(), `job 2 succeeded "gate\n"`; got != want {
@@ -120,8 +121,8 @@ func TestSubmitAndRead(t *testing.T) {
 	}
 }
 
-// A run that is closed before its jobs have ended continues without a dispatcher. The next
-// one adopts its jobs and returns only results that nobody acknowledged.
+// TestCloseAndResume checks that a run that is closed before its jobs have ended continues without
+// a dispatcher. The next dispatcher adopts its jobs and returns only unacknowledged results.
 func TestCloseAndResume(t *testing.T) {
 	dir := t.TempDir()
 	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Asked{Version: "test", Cwd: dir})

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// K3: a product forever is not made faster than it is used up, and whoever waits
-// for that ends with the run.
+// TestJobsAreMadeOnDemand checks that an endless product of arguments is not generated faster than
+// it is used, and that the wait for demand ends with the run (K3).
 func TestJobsAreMadeOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

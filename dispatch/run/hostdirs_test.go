@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// stuckDisk hangs where a file is to be made.
+// stuckDisk is a disk that hangs when a file is created.
 type stuckDisk struct {
 	rundir.Disk
 	asked, free chan struct{}
@@ -22,8 +22,8 @@ func (d stuckDisk) OpenFile(path string, flag int, mode os.FileMode) (rundir.Fil
 	return d.Disk.OpenFile(path, flag, mode)
 }
 
-// A run directory that hangs while a host's place is written down holds up nobody who
-// asks for the places: a dispatcher that ends does. A host that failed has no place.
+// TestHostDirsDoNotHang checks that a run directory that hangs while a host's directory is recorded
+// does not block num, which a dispatcher calls when it ends. A host that failed has no directory.
 func TestHostDirsDoNotHang(t *testing.T) {
 	run, err := rundir.Create(t.TempDir(), "r", rundir.Asked{Version: "test", Cwd: t.TempDir()})
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// D9: what is said of hosts stands in their logs in order, and a log that
-// hangs (here a pipe that nobody reads) holds up neither who says it nor other
-// hosts' lines; more than can wait is dropped.
+// TestHostLogsDoNotWait checks that the lines about a host are logged in order. A log that hangs,
+// here a pipe without a reader, blocks neither the writer nor other hosts' lines. Lines beyond the
+// limit are dropped (D9).
 func TestHostLogsDoNotWait(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, rundir.HostsDir), 0o700); err != nil {
@@ -57,7 +57,7 @@ func TestHostLogsDoNotWait(t *testing.T) {
 	<-ended
 }
 
-// Logs in which nothing was written leave nothing behind.
+// TestHostLogsUnused checks that logs in which nothing was written leave no files.
 func TestHostLogsUnused(t *testing.T) {
 	dir := t.TempDir()
 	l := newHostLogs(&rundir.Run{Dir: dir})

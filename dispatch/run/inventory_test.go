@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// changing is an inventory whose file a test changes.
+// changing is an inventory whose file is changed by a test.
 type changing struct {
 	*Inventory
 	t    *testing.T
@@ -49,7 +49,7 @@ func (c *changing) write(text string) {
 	}
 }
 
-// has checks the set, and what is wrong with the file.
+// has checks the hosts and the problem with the file.
 func (c *changing) has(when, names, problem string) {
 	c.t.Helper()
 	var got []string
@@ -71,8 +71,9 @@ func named(names ...string) (text string) {
 	return text
 }
 
-// B5: the file is read again when it changes. What was seen only once may be half written,
-// and a file with an error, or without one, changes nothing and is told of until it is fixed.
+// TestInventoryFileChanges checks that the file is read again when it changes (B5). Content that
+// was seen only once may be incomplete and does not count. A missing or invalid file changes
+// nothing and is reported until it is fixed.
 func TestInventoryFileChanges(t *testing.T) {
 	c := newChanging(t, named("a", "b"), nil)
 	c.has("at first", "a b", "")
@@ -114,8 +115,9 @@ func TestInventoryFileChanges(t *testing.T) {
 	c.has("on request", "d", "")
 }
 
-// B5: what people asked for survives a reload, counts for later dispatchers, and is in the
-// inventory that is kept for later commands, also of a file that is a list of logins.
+// TestInventoryAsked checks that requests of users survive a reload and apply to later dispatchers.
+// They are included in the inventory that is stored for later commands, also if the file is a list
+// of logins (B5).
 func TestInventoryAsked(t *testing.T) {
 	for _, file := range []struct{ name, before, after string }{
 		{"toml", named("a", "b"), named("a", "b", "c")},
@@ -150,8 +152,8 @@ func TestInventoryAsked(t *testing.T) {
 	}
 }
 
-// P3, T7: providers and tokens that change in the file are given to the dispatcher before the
-// hosts are, and only when they have changed.
+// TestInventoryProviders checks that changed providers and tokens are passed to the dispatcher
+// before the hosts are, and only if they have changed (P3, T7).
 func TestInventoryProviders(t *testing.T) {
 	provider := func(max string) string {
 		return "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = " + max + "\n"

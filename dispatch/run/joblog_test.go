@@ -14,7 +14,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// A job log whose disk is full keeps its lines until there is room: then it is whole.
+// TestJobLogWaits checks that a job log on a full disk keeps its lines until there is space, and is
+// then complete.
 func TestJobLogWaits(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")

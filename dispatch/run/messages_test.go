@@ -7,7 +7,8 @@ import (
 	"dcs-tui/dispatch"
 )
 
-// Notices wait in bounded room, and what did not fit is counted.
+// TestMessagesAreBounded checks that the queue of notices is bounded and that dropped notices are
+// counted.
 func TestMessagesAreBounded(t *testing.T) {
 	q := newMessages()
 	for range maxMessages + 5 {

@@ -11,8 +11,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// After damage to the journal the files tell of attempts that have no record any more
-// or that are open; those whose end is recorded are not gone through again (X1).
+// TestFoundAfterDamage checks that after damage to the journal the attempts without a record and
+// the open ones are found in the files. Attempts whose end is recorded are not examined again (X1).
 func TestFoundAfterDamage(t *testing.T) {
 	run := emptyRun(t)
 	table := &jobs.Table{Damaged: true, Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Options: jobs.NoOptions}, {ID: 2, Options: jobs.NoOptions}}}
@@ -55,8 +55,9 @@ func TestFoundAfterDamage(t *testing.T) {
 	}
 }
 
-// A dispatcher may die at any instant: jobs that it had stored and not submitted
-// are submitted by resume; a run whose jobs were not all stored is refused.
+// TestJobsOfADeadDispatcher checks that a dispatcher may die at any instant. Jobs that it had
+// stored but not submitted are submitted by resume. A run whose jobs were not all stored is
+// refused.
 func TestJobsOfADeadDispatcher(t *testing.T) {
 	for _, test := range []struct {
 		asked, stored, accepted int

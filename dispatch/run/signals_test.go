@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// a third Ctrl-C and a second SIGTERM leave there and then, though
-// nobody carries out what was asked before.
+// TestSignalHandlerWaitsForNothing checks that a third Ctrl-C and a second SIGTERM exit at once,
+// even if earlier requests were not carried out.
 func TestSignalHandlerWaitsForNothing(t *testing.T) {
 	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
 	for name, sent := range map[string][]os.Signal{
@@ -41,8 +41,8 @@ func TestSignalHandlerWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Who leaves by a third Ctrl-C is told so, and what continues; a terminal that takes no
-// line keeps nobody.
+// TestLastWords checks that a user who exits by a third Ctrl-C is told so and what continues. A
+// terminal that accepts no output does not block the exit.
 func TestLastWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})
@@ -74,8 +74,8 @@ func TestLastWords(t *testing.T) {
 	})
 }
 
-// What may hang is awaited forever, until a person asks to stop: then for
-// as long as was said, counted from when it had all that it needs.
+// TestWithTimeout checks that withTimeout waits without a limit until a user requests a stop. From
+// then on it waits for the given timeout, counted from when the function has what it needs.
 func TestWithTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, begun, never := newSignalHandler(), make(chan struct{}), make(chan struct{})
@@ -102,7 +102,8 @@ func TestWithTimeout(t *testing.T) {
 	})
 }
 
-// After a drain was ended, Ctrl-C drains again instead of stopping.
+// TestCtrlCDrainsAgainAfterContinue checks that Ctrl-C drains again, instead of stopping, after a
+// drain was ended.
 func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	h := newSignalHandler()
 	signals := make(chan os.Signal)
@@ -119,8 +120,8 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	close(signals)
 }
 
-// each further Ctrl-C asks for more; SIGTERM stops dispatching; the end
-// of the terminal stops nothing; only --on-interrupt=cancel ends running jobs.
+// TestInterrupts checks that each further Ctrl-C requests more, SIGTERM stops dispatching, and a
+// closed terminal stops nothing. Only --on-interrupt=cancel kills running jobs.
 func TestInterrupts(t *testing.T) {
 	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
 	for _, test := range []struct {

@@ -16,7 +16,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// watched is a run that a dispatcher on another machine owns.
+// watched returns a run that a dispatcher on another machine owns, and that dispatcher's journal.
 func watched(t *testing.T) (*rundir.Run, *journal.Journal) {
 	t.Helper()
 	run := emptyRun(t)
@@ -27,7 +27,7 @@ func watched(t *testing.T) (*rundir.Run, *journal.Journal) {
 	return run, j
 }
 
-// numStandbys counts the files by which standbys show that they watch.
+// numStandbys returns the number of files by which standbys show that they are watching.
 func numStandbys(t *testing.T, run *rundir.Run) (n int) {
 	t.Helper()
 	names, err := run.Disk.Names(run.Dir)
@@ -42,8 +42,9 @@ func numStandbys(t *testing.T, run *rundir.Run) (n int) {
 	return n
 }
 
-// E7: a standby leaves a dispatcher alone that gives heartbeats, shows that it watches, and
-// takes the run over within the stale time plus 15 s of the last sign.
+// TestStandbyTakesOverFromHungDispatcher checks that a standby shows that it is watching, and does
+// not replace a dispatcher that sends heartbeats. It takes the run over within the stale time plus
+// 15 s of the last heartbeat (E7).
 func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, old := watched(t)
@@ -80,8 +81,8 @@ func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 	})
 }
 
-// A dispatcher that has ended the run, or was asked to stop, is not replaced; one that has
-// left without a word is.
+// TestStandbyEndsWithTheRun checks that a dispatcher that has ended the run, or was asked to stop,
+// is not replaced. One that left without a record is.
 func TestStandbyEndsWithTheRun(t *testing.T) {
 	for how, over := range map[string]bool{jobs.ClosedDone: true, jobs.ClosedStopped: true, jobs.ClosedDrained: true, "": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -109,7 +110,8 @@ func TestStandbyEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// A person can end a standby. A run that nobody dispatches is refused.
+// TestStandbyIsEnded checks that a user can end a standby, and that a run without a dispatcher is
+// refused.
 func TestStandbyIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, old := watched(t)
@@ -143,8 +145,9 @@ type noWorker struct{ hosts.Worker }
 
 func (noWorker) Close() error { return nil }
 
-// E7: a dispatcher starts a standby on the first host that can have one, with the variables
-// that the run directory lacks, knows where one watches, and notices that it has died.
+// TestStandbysAreKept checks that a dispatcher starts a standby on the first host that can have
+// one, with the variables that the run directory lacks. It knows where a standby is watching, and
+// notices when it has died (E7).
 func TestStandbysAreKept(t *testing.T) {
 	run := emptyRun(t)
 	run.Asked.EnvNames = []rundir.EnvRef{{Name: "KEPT", Value: "1", Stored: true}, {Name: "SECRET"}}
