@@ -36,7 +36,7 @@ func (nobody) Connect(ctx context.Context, _ *hosts.Host, _ *hosts.Open) (hosts.
 type paper struct {
 	mu      sync.Mutex
 	full    bool
-	pending []jobs.Record // of the writer
+	pending []jobs.Record // owned by the writer
 	durable []jobs.Record
 }
 
@@ -71,8 +71,8 @@ func (p *paper) Sync() error {
 func (p *paper) Fenced() (int, error) { return 0, nil }
 func (p *paper) Beat() error          { return nil }
 
-// stage is an inbox of a dispatcher of a run with three queued jobs and one host, which
-// never answers.
+// stage is an inbox with a dispatcher of a run with three queued jobs and one host, which never
+// answers.
 type stage struct {
 	*Inbox
 	t     *testing.T
@@ -80,7 +80,7 @@ type stage struct {
 	paper *paper
 	mu    sync.Mutex
 	said  []string
-	calls []string // of the options
+	calls []string // calls of the functions in Options
 }
 
 func (s *stage) notes() (said, calls []string) {
@@ -118,7 +118,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// end must be called inside the bubble of the test.
+// end closes the dispatcher. It must be called inside the bubble of the test.
 func (s *stage) end() {
 	s.paper.setFull(false)
 	s.Dispatcher.Close()
@@ -132,13 +132,13 @@ func (s *stage) called(what string) func() {
 	}
 }
 
-// wait lets time pass and everybody else come to rest.
+// wait lets time pass until all goroutines are blocked.
 func (s *stage) wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// answer returns what the journal says of a request.
+// answer returns the journal's answer to a request, or "".
 func (s *stage) answer(name string) string {
 	synctest.Wait()
 	for _, r := range s.paper.records() {
@@ -176,7 +176,8 @@ func (s *stage) files() string {
 	return strings.Join(names, " ")
 }
 
-// Every kind of request has events of the core, and no other has.
+// TestEveryKindHasEvents checks that the kinds of requests with events of the core are the known
+// ones.
 func TestEveryKindHasEvents(t *testing.T) {
 	for do := range events {
 		if text := (&rundir.Request{Do: do}).Text(); text == do && do != rundir.DoPause {
@@ -191,8 +192,9 @@ func TestEveryKindHasEvents(t *testing.T) {
 	}
 }
 
-// Files are taken in once, in order, and removed when the answer is durable; what cannot
-// be carried out is answered and set aside; strangers are set aside.
+// TestFiles checks that request files are processed once, in order, and removed when the answer is
+// durable. A request that cannot be carried out is answered and set aside. Other files are set
+// aside.
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -205,7 +207,7 @@ func TestFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		put(oldName+".json", `{"v":1,"do":"cancel","all":true}`) // its removal was lost
+		put(oldName+".json", `{"v":1,"do":"cancel","all":true}`) // already answered, but its removal was lost
 		put(name1+".json", `{"v":1,"do":"cancel","jobs":"2-9"}`)
 		put(name2+".json", `{"v":1,"do":"pause","host":"a"}`)
 		put(name3+".json", `{"v":1,"do":"drain","epoch":1}`)
@@ -237,8 +239,8 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// A request through the socket is carried out while the disk is full, once under its
-// name, and the call returns when the answer is durable.
+// TestRequestOnAFullDisk checks that a request through the socket is carried out while the disk is
+// full, and only once under its name. The call returns when the answer is durable.
 func TestRequestOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -260,7 +262,7 @@ func TestRequestOnAFullDisk(t *testing.T) {
 		if err := s.request(oldName, &rundir.Request{Do: rundir.DoCancel, All: true}); err != nil {
 			t.Errorf("what an earlier dispatcher answered: %v", err)
 		}
-		// The same request may come as a file, too.
+		// The same request may also arrive as a file.
 		if err := s.run.FileRequestAs(name1, &rundir.Request{Do: rundir.DoPause}); err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +273,8 @@ func TestRequestOnAFullDisk(t *testing.T) {
 	})
 }
 
-// What is no request is refused, and what comes while the dispatcher ends is not taken.
+// TestRequestRefused checks that an invalid request is refused, and that a request is not taken
+// while the dispatcher ends.
 func TestRequestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -291,7 +294,8 @@ func TestRequestRefused(t *testing.T) {
 	})
 }
 
-// A request through the socket may name jobs that are just being submitted, too.
+// TestEarlyRequestThroughTheSocket checks that a request through the socket may name jobs that are
+// still being submitted.
 func TestEarlyRequestThroughTheSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -316,7 +320,7 @@ func TestEarlyRequestThroughTheSocket(t *testing.T) {
 	})
 }
 
-// A stop is answered although the dispatcher ends because of it.
+// TestStopIsAnswered checks that a stop is answered although the dispatcher ends because of it.
 func TestStopIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -328,7 +332,8 @@ func TestStopIsAnswered(t *testing.T) {
 	})
 }
 
-// Jobs come once, through the socket and as a file of the same name.
+// TestSubmitOnce checks that jobs are submitted once if they arrive through the socket and as a
+// file with the same name.
 func TestSubmitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -347,7 +352,8 @@ func TestSubmitOnce(t *testing.T) {
 	})
 }
 
-// FindStored finds the jobs of requests that were stored and not answered.
+// TestFindStored checks that FindStored finds the jobs of requests that were stored but not
+// answered.
 func TestFindStored(t *testing.T) {
 	specs := jobstest.Specs(4)
 	specs[1].Options = &jobs.Options{Request: oldName}
@@ -359,9 +365,9 @@ func TestFindStored(t *testing.T) {
 	}
 }
 
-// A request may name jobs that are just being submitted. How often others wake the inbox
-// in the meantime does not shorten its time; when all stored jobs are there it needs none, nor
-// does the next one (K9: none is left out without a word).
+// TestEarlyRequest checks that a request may name jobs that are still being submitted. Polls in the
+// meantime do not shorten its waiting time. When all stored jobs are submitted, neither it nor the
+// next request waits (K9: no job is left out silently).
 func TestEarlyRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(Inbox)
@@ -381,9 +387,10 @@ func TestEarlyRequest(t *testing.T) {
 	})
 }
 
-// Each STOP file becomes a request once (D7), the stronger one also after the weaker.
-// Removing STOP ends its drain, and creating it again drains again. One that the user of
-// the run has not created has no effect, and that is reported once.
+// TestStopFiles checks that each STOP file becomes a request once (D7), and that the stronger one
+// also takes effect after the weaker. Removing STOP ends its drain, and creating it again drains
+// again. A STOP file that was not created by the user of the run has no effect, which is reported
+// once.
 func TestStopFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
