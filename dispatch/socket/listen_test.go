@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Only the owner can connect: the directory is 0700 and the socket 0600, whatever the umask.
-// Names are random, and nothing is left behind.
+// TestPermissions checks that only the owner can connect: the directory has mode 0700 and the
+// socket 0600, whatever the umask is. Names are random, and Close removes the socket.
 func TestPermissions(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	s := serving(t, &fake{})
@@ -33,7 +33,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// Both sides refuse a directory that somebody else could have prepared, and put nothing there.
+// TestPreparedDirectories checks that both sides refuse a directory that another user could have
+// prepared, and that Listen creates nothing in it.
 func TestPreparedDirectories(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -70,7 +71,7 @@ func TestPreparedDirectories(t *testing.T) {
 	}
 }
 
-// Another user who can reach the socket all the same is refused.
+// TestAnotherUser checks that another user who can nevertheless reach the socket is refused.
 func TestAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -99,7 +100,7 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// connect is the program of another user: it prints the first line of the server.
+// connect runs as the program of another user and prints the first line of the server.
 func connect(address string) int {
 	conn, err := net.Dial("unix", address)
 	if err != nil {
@@ -115,8 +116,8 @@ func connect(address string) int {
 	return 0
 }
 
-// The next dispatcher removes the sockets of killed ones. Those in use, young ones, and other
-// files stay.
+// TestStaleSockets checks that the next dispatcher removes the sockets of killed dispatchers.
+// Sockets in use, recent ones, and other files stay.
 func TestStaleSockets(t *testing.T) {
 	live := serving(t, &fake{})
 	dir := filepath.Dir(live.Address())

@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fake is a Handler.
+// fake is a Handler for tests.
 type fake struct {
 	wake    func(ctx context.Context, name string) error
 	read    func(ctx context.Context, r Read) (*Piece, error)
-	waiting atomic.Int32 // calls of Wake and Why that wait
+	waiting atomic.Int32 // number of Wake calls that wait
 
 	mu   sync.Mutex
-	done []string // requests
+	done []string // requests and replies
 }
 
 func (f *fake) Wake(ctx context.Context, name string) error {
@@ -88,7 +88,7 @@ func options(h Handler) Options {
 	return Options{Run: "run1", Epoch: 3, Token: "t", Release: "v1", Handler: h}
 }
 
-// shortDir is a temporary directory: the path of t.TempDir is too long for a socket.
+// shortDir returns a temporary directory. The path of t.TempDir is too long for a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "dcs")
@@ -99,7 +99,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// serving serves the handler in a directory of its own.
+// serving serves the handler in its own directory.
 func serving(t *testing.T, h Handler, change ...func(*Options)) *Server {
 	t.Helper()
 	opt := options(h)
@@ -125,7 +125,7 @@ func dial(t *testing.T, s *Server) *Client {
 	return c
 }
 
-// raw is a client that speaks the protocol by hand. It has read the hello.
+// raw is a client that sends protocol lines directly. It has read the hello.
 type raw struct {
 	net.Conn
 	r *bufio.Reader
@@ -141,7 +141,7 @@ func connected(t *testing.T, s *Server) *raw {
 	return greeted(t, conn)
 }
 
-// piped connects to a server without a socket, in a bubble of synctest.
+// piped connects to a server without a socket, as a bubble of synctest needs.
 func piped(t *testing.T, s *Server) *raw {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -176,7 +176,7 @@ func (r *raw) ends(t *testing.T, what string) {
 	}
 }
 
-// Every call arrives as it was made, and so does every answer, with odd values too.
+// TestCalls checks that every call and every answer arrives unchanged, even with unusual values.
 func TestCalls(t *testing.T) {
 	f := &fake{wake: func(_ context.Context, name string) error {
 		if name == "late" {
@@ -235,7 +235,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The lines are those that docs/run-directory.md shows.
+// TestProtocol checks that the protocol lines are those that docs/run-directory.md shows.
 func TestProtocol(t *testing.T) {
 	s := serving(t, &fake{wake: func(context.Context, string) error { return nil }})
 	s.Publish(&live.Durable{Epoch: 3, Bytes: 77}, nil)
@@ -276,8 +276,8 @@ func TestProtocol(t *testing.T) {
 	c.ends(t, "after the goodbye")
 }
 
-// A server of another version names the program to use. The socket of another run counts as
-// none, and another program is not taken for a dispatcher.
+// TestHello checks that a server of another version names the program to use. The socket of another
+// run counts as gone, and another program does not count as a dispatcher.
 func TestHello(t *testing.T) {
 	s := serving(t, &fake{})
 	if _, err := Dial(t.Context(), s.Address(), "run2"); !errors.Is(err, ErrGone) {
@@ -304,7 +304,7 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// A dispatcher that is stopped says nothing: Dial and calls end in time.
+// TestUnresponsive checks that Dial and calls time out if the dispatcher's process is suspended.
 func TestUnresponsive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -345,8 +345,8 @@ func TestUnresponsive(t *testing.T) {
 	}
 }
 
-// Follow begins with what was published last and gives what comes later. A client that is
-// slow skips old states and gets the newest, and everybody gets the last one before the
+// TestFollow checks that Follow starts with the last published values and sends the later ones. A
+// slow client skips old states and gets the newest. All clients get the last state before the
 // goodbye.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -410,7 +410,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// Clients that do not read are disconnected in time. Others may be silent for ever.
+// TestSlowClients checks that clients that do not read are disconnected after a timeout. Other
+// clients may stay silent.
 func TestSlowClients(t *testing.T) {
 	for _, c := range []struct {
 		name, send string
@@ -442,8 +443,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// A client that sends many calls has few in flight and delays nobody. The other calls have no
-// effect, and are answered so.
+// TestGreedyClient checks that a client that sends many calls has few in flight and delays no other
+// client. Its other calls have no effect and are answered with not_taken.
 func TestGreedyClient(t *testing.T) {
 	f := &fake{}
 	s := serving(t, f)
@@ -462,7 +463,7 @@ func TestGreedyClient(t *testing.T) {
 	}
 }
 
-// The calls of a connection are paced.
+// TestPace checks that the calls of a connection are rate-limited.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(options(&fake{}))
@@ -480,7 +481,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// Lines that are too long or not calls end that connection and nothing else.
+// TestGarbage checks that lines that are too long or are not calls end only their own connection.
 func TestGarbage(t *testing.T) {
 	s := serving(t, &fake{})
 	for name, in := range map[string]io.Reader{
@@ -501,12 +502,13 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// long is a text forever.
+// long is an endless text.
 type long struct{}
 
 func (long) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte("x"), len(p))), nil }
 
-// The number of connections is bounded, and the next client is told so.
+// TestTooManyConnections checks that the number of connections is limited and that the next client
+// gets an error that says so.
 func TestTooManyConnections(t *testing.T) {
 	s := serving(t, &fake{})
 	for range maxConns {
@@ -517,7 +519,8 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// A panic in the handler costs that call only. It is reported, not too often.
+// TestPanic checks that a panic in the handler fails only its call. Panics are reported up to a
+// limit.
 func TestPanic(t *testing.T) {
 	f := &fake{read: func(context.Context, Read) (*Piece, error) { panic("a slip\nof the pen") }}
 	faults := make(chan string, 2*maxFaults)
@@ -535,7 +538,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A call that its caller has abandoned ends at the dispatcher too and frees its slot.
+// TestAbandon checks that an abandoned call also ends at the dispatcher and frees its slot.
 func TestAbandon(t *testing.T) {
 	f := &fake{}
 	c := dial(t, serving(t, f))
@@ -552,8 +555,8 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
-// When a dispatcher ends, each request was either carried out and answered, or not taken and
-// reported so. None is undecided.
+// TestClose checks that, when a dispatcher ends, each request is either carried out and answered,
+// or reported as not taken.
 func TestClose(t *testing.T) {
 	for range 20 {
 		f := &fake{}
@@ -585,7 +588,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A call in flight ends with the dispatcher, and later ones say that it is gone.
+// TestGone checks that a call in flight ends with the dispatcher, and that later calls return
+// ErrGone.
 func TestGone(t *testing.T) {
 	f := &fake{}
 	s := serving(t, f)
@@ -606,7 +610,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// A dispatcher that was killed may have carried out what it was sent.
+// TestDeath checks the errors after a dispatcher was killed. A request that was already sent may
+// have been carried out.
 func TestDeath(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go func() {
