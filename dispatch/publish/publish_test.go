@@ -18,13 +18,13 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// source is a dispatcher, a journal, and a socket.
+// source simulates a dispatcher, a journal, and a socket.
 type source struct {
 	changed, reported, durable chan struct{}
 
 	position atomic.Int64
 	fenced   atomic.Int64
-	lives    atomic.Int64 // calls of Live
+	lives    atomic.Int64 // number of calls of Live
 	problem  atomic.Pointer[string]
 
 	mu     sync.Mutex
@@ -59,7 +59,7 @@ func (s *source) Publish(d *live.Durable, st *live.State) {
 	s.pushes = append(s.pushes, push{time.Now(), d, st})
 }
 
-// taken returns how many states and durable positions were pushed since the last call.
+// taken returns the numbers of states and durable positions that were pushed since the last call.
 func (s *source) taken() (states, positions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func tell(c chan struct{}) {
 	}
 }
 
-// disk hangs or fails in OpenFile when it is told to, and counts renames.
+// disk is a disk whose OpenFile can hang or fail. It counts renames.
 type disk struct {
 	rundir.Disk
 	hang    atomic.Pointer[chan struct{}]
@@ -127,7 +127,7 @@ func start(t *testing.T) *fixture {
 	return f
 }
 
-// read returns live.json as an observer finds it.
+// read returns live.json as an observer reads it.
 func (f *fixture) read(t *testing.T) *live.State {
 	t.Helper()
 	other := &rundir.Run{Dir: f.run.Dir, Asked: f.run.Asked, Disk: rundir.OS}
@@ -147,7 +147,7 @@ func (f *fixture) close(t *testing.T) {
 	}
 }
 
-// wait advances the time in small steps while each of tells is signaled in each.
+// wait advances the time in small steps and signals each of tells in every step.
 func wait(d time.Duration, tells ...chan struct{}) {
 	const step = 5 * time.Millisecond
 	for ; d > 0; d -= step {
@@ -159,6 +159,7 @@ func wait(d time.Duration, tells ...chan struct{}) {
 	synctest.Wait()
 }
 
+// TestPace checks how often states and durable positions are published for each kind of signal.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
@@ -171,7 +172,7 @@ func TestPace(t *testing.T) {
 		for _, c := range []struct {
 			name              string
 			tells             []chan struct{}
-			least, most       int // states in a minute
+			least, most       int // limits of states per minute
 			leastPos, mostPos int
 		}{
 			{"nothing", nil, 5, 7, 0, 0},
@@ -182,7 +183,7 @@ func TestPace(t *testing.T) {
 			{"records", []chan struct{}{f.durable}, 58, 61, 1000, 1201},
 		} {
 			stop := make(chan struct{})
-			go func() { // the durable position moves all the time
+			go func() { // keep advancing the durable position
 				for {
 					select {
 					case <-stop:
@@ -206,7 +207,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// A change after a quiet time is published at once, as are records.
+// TestFirstChangeIsImmediate checks that a change after a quiet period is published at once, as are
+// records.
 func TestFirstChangeIsImmediate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
@@ -225,6 +227,7 @@ func TestFirstChangeIsImmediate(t *testing.T) {
 	})
 }
 
+// TestQuestion checks that a question is published, and that it disappears after its answer.
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
@@ -242,8 +245,8 @@ func TestQuestion(t *testing.T) {
 	})
 }
 
-// While the disk hangs, the socket gets what it always gets. The newest state is written
-// when the disk answers again.
+// TestHungDisk checks that the socket gets all states while the disk hangs. The newest state is
+// written when the disk answers again.
 func TestHungDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
@@ -266,12 +269,14 @@ func TestHungDisk(t *testing.T) {
 		if got, want := int64(f.read(t).Tries), f.lives.Load(); got != want {
 			t.Errorf("state %d is written, want the newest, %d", got, want)
 		}
-		if n := f.disk.renames.Load() - writes; n != 2 { // the one that hung, and the newest
+		if n := f.disk.renames.Load() - writes; n != 2 { // the write that hung, and the newest
 			t.Errorf("%d writes after the hang, want 2", n)
 		}
 	})
 }
 
+// TestFullDisk checks that a full disk is warned about once per failure, and that the newest state
+// is written afterward. There is no warning if the state already reports a problem.
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
@@ -299,7 +304,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// A dispatcher that has been fenced off writes nothing more, not even after a hang.
+// TestFenced checks that a fenced dispatcher writes nothing more, even after a hang.
 func TestFenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
@@ -314,7 +319,7 @@ func TestFenced(t *testing.T) {
 		f.disk.hang.Store(nil)
 		close(release)
 		wait(5*time.Second, f.changed)
-		f.fenced.Store(0) // once is enough
+		f.fenced.Store(0) // one report is enough
 		wait(5*time.Second, f.changed)
 		f.close(t)
 		if s := f.read(t); s.Epoch != 4 {
@@ -330,6 +335,8 @@ func TestFenced(t *testing.T) {
 	})
 }
 
+// TestClose checks that Close writes the last state, and that it returns when its context ends if
+// the disk hangs.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
