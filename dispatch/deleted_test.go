@@ -14,7 +14,7 @@ import (
 
 var errNoJournal = errors.New("journal: no such file or directory")
 
-// goneRig returns a dispatcher with a running job, whose journal has vanished.
+// goneRig returns a dispatcher with a running job whose journal has vanished.
 func goneRig(t *testing.T, deleted *atomic.Bool) (*rig, *slowJournal) {
 	r := &rig{t: t, journal: &fakeJournal{t: t}, deleted: deleted.Load}
 	slow := &slowJournal{fakeJournal: r.journal}
@@ -28,7 +28,7 @@ func goneRig(t *testing.T, deleted *atomic.Bool) (*rig, *slowJournal) {
 	return r, slow
 }
 
-// endsPromptly stops the dispatcher, which must end without waiting.
+// endsPromptly stops the dispatcher and checks that it ends without waiting.
 func (r *rig) endsPromptly(ev sched.Event) {
 	r.t.Helper()
 	began := time.Now()
@@ -42,8 +42,8 @@ func (r *rig) endsPromptly(ev sched.Event) {
 	time.Sleep(time.Hour) // the job of the fake host ends
 }
 
-// Promise 5: a deleted run directory is reported, once, and a stop ends the dispatcher
-// although nothing can be recorded any more.
+// TestDeletedRunDirectoryIsReported checks that a deleted run directory is reported once, and that
+// a stop ends the dispatcher although nothing can be recorded any more (promise 5).
 func TestDeletedRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
@@ -57,7 +57,8 @@ func TestDeletedRunDirectoryIsReported(t *testing.T) {
 	})
 }
 
-// A run directory that was moved away and put back is used again.
+// TestDeletedRunDirectoryReturns checks that a run directory that was moved away and put back is
+// used again.
 func TestDeletedRunDirectoryReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
@@ -78,8 +79,8 @@ func TestDeletedRunDirectoryReturns(t *testing.T) {
 	})
 }
 
-// A run directory that merely cannot be seen is awaited, and a stop still ends the
-// dispatcher.
+// TestMissingRunDirectoryIsNotDeleted checks that the dispatcher waits for a run directory that is
+// only inaccessible, and that a stop still ends the dispatcher.
 func TestMissingRunDirectoryIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := goneRig(t, new(atomic.Bool))

@@ -14,11 +14,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// rig is a dispatcher over fake hosts and a fake journal, in virtual time.
+// rig runs a dispatcher with fake hosts and a fake journal, in virtual time.
 type rig struct {
 	t       *testing.T
 	journal *fakeJournal
-	on      Journal // what the dispatcher gets; nil: journal
+	on      Journal // the dispatcher's journal; nil means journal
 	deleted func() bool
 	files   Files
 	hosts   *fakeHosts
@@ -69,7 +69,7 @@ func (r *rig) submit(n int) {
 	}
 }
 
-// drain takes every result until the run is over, acknowledging each.
+// drain reads and acknowledges every result until the run is over.
 func (r *rig) drain() []*Result {
 	var out []*Result
 	for {
@@ -94,7 +94,7 @@ func (r *rig) close(how sched.Finished) {
 	r.hosts.wg.Wait()
 }
 
-// stop has the dispatcher leave what runs as it is.
+// stop stops the dispatcher and leaves the jobs running.
 func (r *rig) stop() {
 	r.t.Helper()
 	r.d.Do(sched.Stop{Why: "test"})
@@ -104,7 +104,7 @@ func (r *rig) stop() {
 	}
 }
 
-// replayed is the table that a new dispatcher finds: what the journal holds.
+// replayed returns the table that a new dispatcher would read from the journal.
 func (r *rig) replayed() *jobs.Table {
 	r.t.Helper()
 	table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
@@ -116,8 +116,8 @@ func (r *rig) replayed() *jobs.Table {
 	return table
 }
 
-// D1, promise 1: every job submitted comes back once, numbered without gaps,
-// and the acknowledgement is in the journal.
+// TestEveryJobComesBackOnce checks that every submitted job yields one result, that results are
+// numbered without gaps, and that the acknowledgments are recorded (D1, promise 1).
 func TestEveryJobComesBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a", "b")
@@ -148,8 +148,8 @@ func TestEveryJobComesBackOnce(t *testing.T) {
 	})
 }
 
-// when the journal cannot be written nothing is launched, it is
-// said, and the run continues when there is space again.
+// TestNothingIsLaunchedWithoutJournal checks that nothing is launched while the journal cannot be
+// written, that the problem is shown, and that the run continues when there is space again.
 func TestNothingIsLaunchedWithoutJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
@@ -170,7 +170,8 @@ func TestNothingIsLaunchedWithoutJournal(t *testing.T) {
 	})
 }
 
-// X1: a dispatcher that finds a higher epoch stops, kills nothing, says so.
+// TestAFencedDispatcherStops checks that a dispatcher that finds a higher epoch stops and kills
+// nothing (X1).
 func TestAFencedDispatcherStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Hour, "a")
@@ -185,8 +186,9 @@ func TestAFencedDispatcherStops(t *testing.T) {
 	})
 }
 
-// B1, D6, P2: a link that breaks costs no job; what ran in the meantime is counted
-// and nothing is launched twice (the fake host fails the test if it is).
+// TestALinkThatBreaksLosesNothing checks that a broken link costs no job. Jobs that ended in the
+// meantime are counted, and nothing is launched twice; the fake host fails the test if it is (B1,
+// D6, P2).
 func TestALinkThatBreaksLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a", "b")
@@ -210,8 +212,8 @@ func TestALinkThatBreaksLosesNothing(t *testing.T) {
 	})
 }
 
-// stopping leaves running jobs running, and the next dispatcher
-// adopts them: no second launch, every result once.
+// TestStopAndResumeAdopts checks that a stop leaves jobs running and that the next dispatcher
+// adopts them. There is no second launch, and each result arrives once.
 func TestStopAndResumeAdopts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a")
@@ -230,7 +232,8 @@ func TestStopAndResumeAdopts(t *testing.T) {
 	})
 }
 
-// Promise 1: results that were not acknowledged are handed out again.
+// TestUnacknowledgedResultsComeAgain checks that results that were not acknowledged are returned
+// again (promise 1).
 func TestUnacknowledgedResultsComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
@@ -252,7 +255,8 @@ func TestUnacknowledgedResultsComeAgain(t *testing.T) {
 	})
 }
 
-// K9: canceling ends running jobs through their host and queued ones at once.
+// TestCancelAll checks that a cancel kills running jobs through their host and ends queued jobs at
+// once (K9).
 func TestCancelAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Hour, "a")
@@ -272,7 +276,8 @@ func TestCancelAll(t *testing.T) {
 	})
 }
 
-// Next gives up when its context does, and loses nothing by it.
+// TestNextHonoursItsContext checks that Next returns when its context ends, and that no result is
+// lost.
 func TestNextHonoursItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Minute, "a")

@@ -15,8 +15,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// A result that becomes durable after the run was stopped is handed out, and
-// does not keep Next from saying that the run is over.
+// TestLateResultDoesNotReopenTheRun checks that a result that becomes durable after the run was
+// stopped is returned, and that Next still reports the end of the run.
 func TestLateResultDoesNotReopenTheRun(t *testing.T) {
 	c := newCompletions()
 	c.end()
@@ -29,8 +29,9 @@ func TestLateResultDoesNotReopenTheRun(t *testing.T) {
 	}
 }
 
-// Promise 4: a host that cannot be reached at the end is named, and the run is
-// not written down as ended; the next dispatcher looks again and cleans it.
+// TestAHostThatIsAwayAtTheEndIsCleanedLater checks that a host that cannot be reached at the end is
+// named, and that the run is not recorded as ended. The next dispatcher connects again and cleans
+// the host up (promise 4).
 func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a", "b")
@@ -66,8 +67,8 @@ func (r *rig) journaled(k jobs.Kind) bool {
 	return false
 }
 
-// Long commands travel in several messages, none of which is too large for a
-// frame, and none is lost.
+// TestLongCommandsAreSplitOverMessages checks that long commands are sent in several messages. None
+// is too large for a frame, and no job is lost.
 func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 	h := &hosts.Host{Name: "a", Setup: "host setup"}
 	a := newAgent(&Dispatcher{cfg: Config{Open: hosts.Open{Setup: "run setup"}}}, h)
@@ -98,7 +99,8 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 	}
 }
 
-// A host's words are fetched into bounds before the core sees them (promise 5).
+// TestHostReportsAreBounded checks that the values of a host report are limited before the core
+// sees them (promise 5).
 func TestHostReportsAreBounded(t *testing.T) {
 	b := &hosts.Beat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -5, DiskFree: -7, Running: -2}
 	saneBeat(b)
@@ -125,8 +127,8 @@ func TestHostReportsAreBounded(t *testing.T) {
 	}
 }
 
-// The lease a host is given is counted from a heartbeat that the core has
-// seen, not from what the agent happens to have heard since.
+// TestLeaseFollowsTheCore checks that a host's lease counts from a heartbeat that the core has
+// processed, not from one that only the agent has received.
 func TestLeaseFollowsTheCore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Hour, "a")
@@ -147,8 +149,8 @@ func TestLeaseFollowsTheCore(t *testing.T) {
 	})
 }
 
-// A host cannot stop a run by claiming to be fenced by an epoch that is not
-// higher than ours (promise 5).
+// TestOnlyAHigherEpochFences checks that a host cannot stop a run by claiming to be fenced by an
+// epoch that is not higher than the dispatcher's (promise 5).
 func TestOnlyAHigherEpochFences(t *testing.T) {
 	a := newAgent(&Dispatcher{cfg: Config{Open: hosts.Open{Epoch: 3}}}, &hosts.Host{Name: "a"})
 	var fenced *hosts.FencedError

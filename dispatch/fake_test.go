@@ -12,8 +12,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// fakeJournal keeps records in memory, remembers what is durable, and can be
-// made to fail.
+// fakeJournal keeps records in memory, tracks which are durable, and can be made to fail.
 type fakeJournal struct {
 	mu      sync.Mutex
 	t       *testing.T
@@ -85,15 +84,15 @@ func (j *fakeJournal) ended(id jobs.AttemptID) bool {
 	return false
 }
 
-// fakeHosts is a Connector whose hosts run every job for a given time and keep
-// what they know across connections, as a spool does.
+// fakeHosts is a Connector whose hosts run every job for a given time. They keep their state across
+// connections, as a spool does.
 type fakeHosts struct {
 	mu       sync.Mutex
 	t        *testing.T
 	journal  *fakeJournal
 	run      time.Duration
 	exit     func(jobs.AttemptID) int
-	refuse   map[string]error // Connect fails with this
+	refuse   map[string]error // errors that Connect returns, by host
 	workers  map[string]*fakeWorker
 	started  map[jobs.AttemptID]int
 	outcomes map[jobs.AttemptID]*jobs.Outcome
@@ -101,10 +100,10 @@ type fakeHosts struct {
 	killed   []jobs.AttemptID
 	launches int
 	mute     bool                           // reads are not answered
-	reads    []int64                        // those that were not
-	returned func(*hosts.Read) *hosts.Chunk // answers for what jobs return; nil: nothing; no answer: mute
-	files    int                            // how many files each job returns
-	let      []jobs.AttemptID               // whose directories may be removed
+	reads    []int64                        // ids of the reads that were not answered
+	returned func(*hosts.Read) *hosts.Chunk // answers reads of returned files, unless its result is nil
+	files    int                            // number of files that each job returns
+	let      []jobs.AttemptID               // attempts whose directories may be removed
 	wg       sync.WaitGroup
 }
 
@@ -125,7 +124,7 @@ func (f *fakeHosts) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open
 	return w, nil
 }
 
-// cut breaks the link to a host and refuses further ones.
+// cut breaks the link to a host and refuses new ones.
 func (f *fakeHosts) cut(name, why string) {
 	f.mu.Lock()
 	w := f.workers[name]
@@ -134,7 +133,7 @@ func (f *fakeHosts) cut(name, why string) {
 	w.Cut(errors.New("broken pipe"))
 }
 
-// forget lets the jobs end that nobody waits for any more.
+// forget waits for the jobs to end without reporting their ends.
 func (f *fakeHosts) forget() {
 	f.mu.Lock()
 	f.workers = map[string]*fakeWorker{}
@@ -194,7 +193,7 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 			w.f.mu.Lock()
 			w.f.byes = append(w.f.byes, *m)
 			w.f.mu.Unlock()
-			w.Cut(nil) // it leaves as asked
+			w.Cut(nil) // it disconnects as asked
 		}
 	}
 	return nil
@@ -247,7 +246,7 @@ func (w *fakeWorker) probe(m *hosts.Probe) {
 			p.Answer = hosts.IsRunning
 		}
 		if o := w.f.outcomes[id]; o != nil {
-			copied := *o // a message belongs to whoever receives it
+			copied := *o // a message belongs to its receiver
 			p.Answer, p.Outcome = hosts.HasExited, &copied
 		}
 		out.Jobs = append(out.Jobs, p)

@@ -12,12 +12,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// slowJournal is one whose disk can hang, and whose directory can be gone.
+// slowJournal is a fakeJournal whose disk can hang and whose directory can vanish.
 type slowJournal struct {
 	*fakeJournal
-	gate chan struct{} // Sync waits until it can take something from it; nil: never
+	gate chan struct{} // if not nil, Sync and Fenced wait to receive from it
 	gone error
-	fail error // of Sync
+	fail error // error of Sync
 }
 
 func (j *slowJournal) Sync() error {
@@ -74,7 +74,7 @@ func slowRig(t *testing.T, run time.Duration) (*rig, *slowJournal) {
 	return r.start(&jobs.Table{}, "a"), slow
 }
 
-// told counts the notices so far that contain part.
+// told returns the number of notices so far that contain part.
 func (r *rig) told(part string) (n int) {
 	count := func(*engine) {
 		for _, line := range r.notices {
@@ -89,9 +89,9 @@ func (r *rig) told(part string) (n int) {
 	return n
 }
 
-// a run directory that hangs does not take the dispatcher
-// along: it is said on one line, nothing is launched, hosts and people are heard,
-// and all continues when it answers.
+// TestHungRunDirectoryIsReported checks that a hung run directory does not block the dispatcher. It
+// is reported in one message, nothing is launched, and hosts and users are still served. The run
+// continues when the directory answers.
 func TestHungRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow := slowRig(t, 20*time.Second)
@@ -100,10 +100,10 @@ func TestHungRunDirectoryIsReported(t *testing.T) {
 		gate := make(chan struct{})
 		slow.hang(gate)
 		time.Sleep(time.Minute)
-		if n := r.hosts.launches; n > 6 { // those sent ahead of need may have been more than four
+		if n := r.hosts.launches; n > 6 { // the buffered jobs may have been more than four
 			t.Errorf("%d launches", n)
 		}
-		s := r.d.Snapshot() // answers
+		s := r.d.Snapshot() // does not block
 		if !strings.Contains(s.Problem, "has not answered") {
 			t.Errorf("problem: %q", s.Problem)
 		}
@@ -125,8 +125,8 @@ func TestHungRunDirectoryIsReported(t *testing.T) {
 	})
 }
 
-// Promise 5: a run directory that was removed is said on one line and stops
-// launching; when it is there again all continues.
+// TestAVanishedRunDirectoryStopsLaunching checks that a removed run directory is reported in one
+// message and stops launching. When it returns, the run continues (promise 5).
 func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow := slowRig(t, time.Second)
@@ -145,7 +145,8 @@ func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
 	})
 }
 
-// Promise 5: a run directory that hangs is said also when there is nothing to write.
+// TestHungRunDirectoryIsReportedWhileJobsRun checks that a hung run directory is also reported when
+// there is nothing to write (promise 5).
 func TestHungRunDirectoryIsReportedWhileJobsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow := slowRig(t, time.Hour)

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// TestSetHosts: an added host gets an agent and jobs, a removed one finishes its jobs, is
-// told goodbye, and its agent ends; one that is added again afterwards gets jobs again (B5).
+// TestSetHosts checks that an added host gets an agent and jobs. A removed host finishes its jobs
+// and gets a goodbye, and its agent ends. If it is added again afterward, it gets jobs again (B5).
 func TestSetHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a")

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Promise 2: a dispatcher that cannot see whether the run is still its own extends no
-// lease any more; its successor may believe it to have run out.
+// TestNoLeaseWithoutTheRun checks that a dispatcher that cannot verify that it still owns the run
+// extends no lease, because its successor may treat the lease as over (promise 2).
 func TestNoLeaseWithoutTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow := slowRig(t, time.Hour)
@@ -47,8 +47,8 @@ func TestNoLeaseWithoutTheRun(t *testing.T) {
 	})
 }
 
-// Promise 2: a host that was rebooted gets no lease in the clock of its last boot, also
-// when its hello comes while the run directory hangs.
+// TestNoLeaseOfAnotherBoot checks that a rebooted host gets no lease in the clock of its previous
+// boot, even if its hello arrives while the run directory hangs (promise 2).
 func TestNoLeaseOfAnotherBoot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")

@@ -36,6 +36,8 @@ func signaled(c <-chan struct{}) bool {
 	}
 }
 
+// TestLive checks the published state of a running run, a paused run with a lost host, and a
+// finished run.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 10*time.Second, "a", "b")
@@ -81,6 +83,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
+// TestSignals checks which events signal changes, durable records, and host reports.
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Minute, "a")
@@ -108,8 +111,8 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// fleet returns an engine, which does not run, with this number of hosts of 16 slots, all
-// busy with jobs that report progress, and a run of this number of jobs.
+// fleet returns an engine that is not running. It has numHosts hosts of 16 slots, all busy with
+// jobs that report progress, and a run of numJobs jobs.
 func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 	tb.Helper()
 	table := &jobs.Table{Jobs: make([]jobs.Job, 0, numJobs)}
@@ -127,7 +130,7 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 	}
 	e := newEngine(d)
 	step := func(ev sched.Event) {
-		e.start = time.Now().Add(-time.Hour) // time stands still, or a slow machine would make hosts suspect
+		e.start = time.Now().Add(-time.Hour) // freeze the time, or hosts would become suspect on a slow machine
 		e.step(ev)
 	}
 	e.start = time.Now().Add(-time.Hour)
@@ -167,8 +170,8 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 	return e
 }
 
-// The size that docs/run-directory.md promises, of a fleet in which each host has a note and
-// each job reports progress.
+// TestLiveSize checks the size that docs/run-directory.md promises, for hosts that each have a note
+// and jobs that each report progress.
 func TestLiveSize(t *testing.T) {
 	e := fleet(t, 1000, 100_000)
 	v := e.liveView()
@@ -185,7 +188,7 @@ func TestLiveSize(t *testing.T) {
 	if len(s.Progress) < 1000 || len(s.Hosts[0].History) != maxSamples || s.Hosts[0].Note == "" {
 		t.Errorf("progress of %d attempts, host %+v", len(s.Progress), s.Hosts[0])
 	}
-	// Long texts cannot make it larger than a reader accepts.
+	// Long texts do not make the state larger than a reader accepts.
 	for i := range v.hosts {
 		v.hosts[i].Note, v.hosts[i].Reason = strings.Repeat("ü", 500), strings.Repeat("ü", 500)
 	}
@@ -194,13 +197,13 @@ func TestLiveSize(t *testing.T) {
 	}
 }
 
-// BenchmarkLive reports what a state costs the engine, and what it costs to publish.
+// BenchmarkLive measures the time to create a state in the engine and to publish it.
 func BenchmarkLive(b *testing.B) {
 	e := fleet(b, 1000, 1_000_000)
 	b.Run("engine", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			e.start = e.start.Add(-time.Second) // as once a second
+			e.start = e.start.Add(-time.Second) // advance by one second, the interval of states
 			e.liveView()
 		}
 	})

@@ -13,8 +13,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// X2: what a host keeps to itself is read here once it was fetched here, when the host has
-// left the inventory; before that it is said where it is.
+// TestFetchedOutput checks output that only its host has, when that host has left the inventory.
+// Output that was fetched is read from the run directory. Until then, the error names its location
+// (X2).
 func TestFetchedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &jobs.Table{}

@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// What is asked at the very end of a run is either done, to its end, or refused with
-// nothing done: promise 1 holds for the round that it would have begun.
+// TestRequestAtTheEnd checks that a request at the very end of a run is either carried out
+// completely or has no effect. Promise 1 also holds for the round that it would start.
 func TestRequestAtTheEnd(t *testing.T) {
 	t.Run("the end is decided and waits for the journal", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestRequestAtTheEnd(t *testing.T) {
 			r.submit(1)
 			r.drain()
 			<-r.d.Finished()
-			// The request stays there for the next dispatcher.
+			// The request file stays for the next dispatcher.
 			r.d.Do(sched.Request{Name: "late", Do: []sched.Event{sched.Requeue{Jobs: []jobs.ID{1}}}})
 			if snap := r.d.Snapshot(); snap == nil || snap.Counts[jobs.Succeeded] != 1 {
 				t.Error("something was done")
@@ -54,7 +54,7 @@ func TestRequestAtTheEnd(t *testing.T) {
 	})
 }
 
-// A panic of what looks in costs the one who looks, never the run.
+// TestQueryPanic checks that a panic in a query reaches its caller and does not end the run.
 func TestQueryPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
@@ -72,8 +72,8 @@ func TestQueryPanic(t *testing.T) {
 	})
 }
 
-// However many reads are begun and given up, a host has few of them at a time: its
-// beats and results go through the same link.
+// TestReadsAreBounded checks that a host has few reads at a time, however many are started and
+// abandoned, because its heartbeats and results share the link.
 func TestReadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Hour, "a")

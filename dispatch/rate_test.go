@@ -10,15 +10,15 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-// The rate counts a job when it ended: what a resumed dispatcher, or one whose host was
-// away, hears of late was not done just now (header).
+// TestTheRateCountsWhenJobsEnded checks that the rate counts a job at the time when it ended. A
+// resumed dispatcher, or one whose host was away, learns of ends late.
 func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a")
 		r.submit(6)
 		time.Sleep(5 * time.Second)
 		r.stop()
-		time.Sleep(5 * time.Minute) // four end meanwhile
+		time.Sleep(5 * time.Minute) // four jobs end in the meantime
 		r.start(r.replayed(), "a")
 		r.submit(0)
 		rate := func() *live.State {
@@ -41,7 +41,8 @@ func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 	})
 }
 
-// Spans that are over count for their own time, and those before the start for none.
+// TestRateOfThePast checks that an end counts in its own interval of the history, and that an end
+// before the start does not count.
 func TestRateOfThePast(t *testing.T) {
 	var r rate
 	r.add(100*time.Second, 95*time.Second)

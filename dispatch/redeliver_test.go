@@ -9,8 +9,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Promise 1: a resumed run delivers what was not acknowledged, in order, also the
-// result of a round that a person had ended by asking for the next one.
+// TestResultsOfPastRoundsAreDeliveredAgain checks that a resumed run delivers the unacknowledged
+// results in order, including the result of a round that a user ended by requesting the next one
+// (promise 1).
 func TestResultsOfPastRoundsAreDeliveredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ok := &jobs.Outcome{Started: 1, Ended: 2}
@@ -51,8 +52,9 @@ func TestResultsOfPastRoundsAreDeliveredAgain(t *testing.T) {
 	})
 }
 
-// Numbers skip far ahead after damage: what waits is sorted by them, never counted, and a
-// number that damage made huge takes no memory (promises 1 and 5).
+// TestResultsWithHugeNumbersAreDeliveredAgain checks result numbers that skip far ahead after
+// damage. Pending results are sorted by number, and a huge number takes no memory (promises 1 and
+// 5).
 func TestResultsWithHugeNumbersAreDeliveredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &jobs.Table{Damaged: true}

@@ -11,8 +11,8 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// What a person asked of hosts is in the journal when the dispatcher leaves, so that a
-// resume does not use a host again that was drained (D7).
+// TestRequestsWaitForTheNextDispatcher checks that requests about hosts are recorded when the
+// dispatcher leaves, so that a resumed run does not use a drained host again (D7).
 func TestRequestsWaitForTheNextDispatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a", "b", "c")

@@ -15,7 +15,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// returner answers for a host whose jobs return out/a. It is silent until it is open.
+// returner answers reads for a host whose jobs return out/a. It does not answer until open is set.
 type returner struct {
 	open atomic.Bool
 	gone bool
@@ -44,8 +44,9 @@ func returning(t *testing.T, host *returner) (r *rig, file string) {
 	return r, filepath.Join(base, "out/a")
 }
 
-// T1: a job that returns files is running until they are here, whatever becomes of the link
-// in the meantime. Then it succeeds, once, and when that is durable the host may remove its files.
+// TestSuccessWaitsForFiles checks that a job that returns files counts as running until they have
+// arrived, even if the link breaks in the meantime. Then it succeeds once, and when that is durable
+// the host may remove its files (T1).
 func TestSuccessWaitsForFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &returner{text: "made"}
@@ -82,7 +83,8 @@ func TestSuccessWaitsForFiles(t *testing.T) {
 	})
 }
 
-// T1: a file that its host does not have any more makes the job fail, with that cause.
+// TestFileThatIsGone checks that a job fails, with the cause, if its host no longer has a file to
+// return (T1).
 func TestFileThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &returner{text: "made", gone: true}
@@ -100,7 +102,8 @@ func TestFileThatIsGone(t *testing.T) {
 	})
 }
 
-// T1: an attempt that is ended while its files are on the way returns none.
+// TestKillEndsTheReturn checks that an attempt that is killed while its files are being copied
+// returns none (T1).
 func TestKillEndsTheReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, file := returning(t, &returner{text: "made"})
@@ -118,8 +121,8 @@ func TestKillEndsTheReturn(t *testing.T) {
 	})
 }
 
-// T1, X2: what another host, or our own mount, shows of a job is no success before its files
-// are here.
+// TestSeenOutcomeWithoutFiles checks that an outcome that is seen through another host, or through
+// the dispatcher's own mount, does not count as a success before the files have arrived (T1, X2).
 func TestSeenOutcomeWithoutFiles(t *testing.T) {
 	r := newReturns()
 	id, other := jobs.AttemptID{Job: 1, N: 1}, jobs.AttemptID{Job: 2, N: 1}
