@@ -13,8 +13,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// BenchmarkSupervisorSleep0 runs `sleep 0` jobs through a real helper over pipes
-// with 4 slots, keeping 64 buffered on the host. By hand, for comparison:
+// BenchmarkSupervisorSleep0 runs `sleep 0` jobs through a real helper over pipes, with 4 slots and
+// 64 jobs buffered on the host. For comparison, run:
 //
 //	seq 5000 | time xargs -P4 -I{} sh -c 'sleep 0'
 func BenchmarkSupervisorSleep0(b *testing.B) {

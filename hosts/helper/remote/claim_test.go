@@ -19,8 +19,9 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// P2: the second claim loses, on a local and on a network file system; there a
-// repeat of our own, whose first answer was lost, wins.
+// TestClaim checks that the second claim of an attempt loses, on a local and on a network file
+// system (P2). On a network file system, a repeated claim of the same process wins if the reply to
+// its first call was lost.
 func TestClaim(t *testing.T) {
 	for _, network := range []bool{false, true} {
 		dir := t.TempDir()
@@ -71,7 +72,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// A prober judges by files alone, and says dead only on proof.
+// TestProbeOfFiles checks that a prober judges by files alone and reports an attempt as dead only
+// on proof.
 func TestProbeOfFiles(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -106,8 +108,8 @@ func TestProbeOfFiles(t *testing.T) {
 	f.bye()
 }
 
-// A job that waited when the host was rebooted never starts: its lease belongs to the clock of
-// another boot.
+// TestRebootWithdraws checks that a job that was waiting when the host rebooted never starts,
+// because its lease belongs to the clock of another boot.
 func TestRebootWithdraws(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -129,7 +131,7 @@ func TestRebootWithdraws(t *testing.T) {
 	g.bye()
 }
 
-// All supervisors of a host write one heartbeat file.
+// TestBeatFile checks that all supervisors of a host write one heartbeat file.
 func TestBeatFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "attempts"), 0o700); err != nil {
@@ -160,8 +162,8 @@ func TestBeatFile(t *testing.T) {
 	}
 }
 
-// P2: a launch repeated at once, after the end, and through a second helper
-// starts the job once.
+// TestClaimPreventsSecondStart checks that a job starts once if its launch is repeated at once,
+// after the end of the job, and through a second helper (P2).
 func TestClaimPreventsSecondStart(t *testing.T) {
 	w := newWorld(t)
 	gate := w.fifo("gate")
@@ -184,7 +186,7 @@ func TestClaimPreventsSecondStart(t *testing.T) {
 	}
 	f.kill9()
 	g := w.start(w.open())
-	g.launch(j) // replayed to another helper
+	g.launch(j) // repeated through another helper
 	if o := g.exit("17.2"); !o.OK() {
 		t.Errorf("the replay was answered with %+v", o)
 	}
@@ -194,7 +196,8 @@ func TestClaimPreventsSecondStart(t *testing.T) {
 	g.bye()
 }
 
-// A launch that is repeated too late does not take back what came in time.
+// TestExpiredRepeat checks that a repeated launch that arrives too late does not withdraw the
+// launch that arrived in time.
 func TestExpiredRepeat(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -217,7 +220,7 @@ func TestExpiredRepeat(t *testing.T) {
 	f.bye()
 }
 
-// Each attempt of a launch is refused for its own reason.
+// TestEachRefusalHasItsReason checks that each attempt of a launch is refused with its own reason.
 func TestEachRefusalHasItsReason(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -235,7 +238,7 @@ func TestEachRefusalHasItsReason(t *testing.T) {
 	f.bye()
 }
 
-// A launch that arrives too late is refused.
+// TestExpiredLaunchRefused checks that a launch that arrives too late is refused.
 func TestExpiredLaunchRefused(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -249,7 +252,8 @@ func TestExpiredLaunchRefused(t *testing.T) {
 	f.bye()
 }
 
-// what waits beyond its lease never starts, though the slot is free.
+// TestLeaseRunsOut checks that a job whose lease expires while it waits never starts, even if the
+// slot is free.
 func TestLeaseRunsOut(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -260,7 +264,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	w.hear(ready)
 	f.probe("2.1") // the whole launch is in the spool
 	f.kill9()
-	// The lease is in the shared page; only the helper sets it.
+	// The lease is in the shared page. Only the helper sets it.
 	ctl, err := openControl(w.spool().dir)
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +272,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	ctl.at(ctlLease).Store(1)
 	w.say(gate)
 	g := w.start(w.open())
-	for { // its report may have been lost with the last that had the pipe open: ask
+	for { // the last supervisor that had the pipe open may have lost its report, so the test probes
 		p := g.probe("1.1")
 		if p.Answer == hosts.HasExited && p.Outcome.OK() {
 			break
@@ -278,7 +282,8 @@ func TestLeaseRunsOut(t *testing.T) {
 		}
 		g.exit("1.1")
 	}
-	// Withdrawn by the new helper, or found lapsed by the supervisor before that.
+	// Either the new helper withdraws the job, or the supervisor has already found its lease
+	// expired.
 	if p := g.probe("2.1"); p.Answer != hosts.NeverStarted {
 		t.Errorf("answer %v, want never started", p.Answer)
 	}
@@ -288,7 +293,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	g.bye()
 }
 
-// B3: what is withdrawn never starts.
+// TestWithdrawnNeverStarts checks that a withdrawn job never starts (B3).
 func TestWithdrawnNeverStarts(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -312,7 +317,8 @@ func TestWithdrawnNeverStarts(t *testing.T) {
 	f.bye()
 }
 
-// "never started" comes with a tombstone that keeps a late launch out.
+// TestTombstone checks that the answer "never started" leaves a tombstone that keeps a late launch
+// from starting.
 func TestTombstone(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -332,7 +338,8 @@ func TestTombstone(t *testing.T) {
 	f.bye()
 }
 
-// E7: a higher epoch shuts an older dispatcher out, at the hello and after it.
+// TestEpochFence checks that a higher epoch fences an older dispatcher, at the hello and after it
+// (E7).
 func TestEpochFence(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -353,8 +360,8 @@ func TestEpochFence(t *testing.T) {
 	g.bye()
 }
 
-// X1: the second helper adopts what runs, whatever became of the first, and what
-// was buffered runs by its lease in the meantime.
+// TestAdoption checks that the second helper adopts the running jobs of the first, however the
+// first ended, and that buffered jobs run within their lease in the meantime (X1).
 func TestAdoption(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -372,13 +379,13 @@ func TestAdoption(t *testing.T) {
 	f.kill9()
 	write(t, w.spool().path(dirIn, specName(1, attemptID(t, "4.1"))), "DCS1 torn")
 	w.say(gate)
-	if got := w.hear(ready); got != "second" { // no helper is there
+	if got := w.hear(ready); got != "second" { // there is no helper now
 		t.Fatalf("heard %q", got)
 	}
 	g := w.start(open)
 	g.started("2.1")
 	g.withdrawn("4.1")
-	if o := g.exit("1.1"); o.Exit != 3 { // reported while nobody listened
+	if o := g.exit("1.1"); o.Exit != 3 { // it ended while there was no helper
 		t.Errorf("1.1: %+v, want exit 3", o)
 	}
 	if p := g.probe("2.1"); p.Answer != hosts.IsRunning || p.Slot != 1 {
@@ -393,7 +400,8 @@ func TestAdoption(t *testing.T) {
 	g.bye()
 }
 
-// D7: a lower limit lets what runs finish and starts no more than it allows.
+// TestLimit checks that after a lower limit running jobs finish and no more jobs start than the
+// limit allows (D7).
 func TestLimit(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -414,8 +422,8 @@ func TestLimit(t *testing.T) {
 	f.bye()
 }
 
-// A lease that was never given lets nothing start, and Launch itself gives one
-// until its own expiry.
+// TestLaunchGivesLease checks that nothing starts without a lease, and that Launch itself grants a
+// lease until its own expiry.
 func TestLaunchGivesLease(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -424,7 +432,8 @@ func TestLaunchGivesLease(t *testing.T) {
 	f.bye()
 }
 
-// E7: a fence shuts out all that are older, though only the newest mark is kept.
+// TestFenceMarks checks that a fence rejects all older epochs, although only the newest mark is
+// kept (E7).
 func TestFenceMarks(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -445,9 +454,9 @@ func TestFenceMarks(t *testing.T) {
 	}
 }
 
-// TestMachine: a machine has one id in a run, under each name, also when its directory of
-// the run is removed while it runs attempts, which it can still tell of; two machines that
-// share work_dir have two, and a check has none.
+// TestMachine checks that a machine keeps its id for a host of a run, even if its directory of the
+// run is removed while it runs attempts. The machine can still report these attempts. Two machines
+// that share work_dir have two ids, and a check has no id.
 func TestMachine(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -473,7 +482,7 @@ func TestMachine(t *testing.T) {
 	g.exit("1.1")
 	g.kill9()
 
-	// Another run, and another name.
+	// A host with another name that shares work_dir has another id.
 	open := w.open()
 	open.Host = "melon2"
 	h := w.start(open)
@@ -489,7 +498,7 @@ func TestMachine(t *testing.T) {
 	}
 	h.kill9()
 
-	// Another machine under the same name has neither the note nor the spool.
+	// Another machine with the same name has neither the note nor the spool.
 	other := newWorld(t)
 	other.run = w.run
 	write(t, filepath.Join(other.runDir, "nonce"), "nonce-"+w.run+"\n")

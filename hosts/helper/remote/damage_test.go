@@ -18,8 +18,9 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// Promise 3: whatever a job does to its own files, its outcome is the one that its
-// supervisor saw, and a whole sentinel says so in the end.
+// TestJobDamagesItsFiles checks that the outcome of a job is the one that its supervisor saw,
+// whatever the job does to its own files, and that a complete sentinel records this outcome in the
+// end (promise 3).
 func TestJobDamagesItsFiles(t *testing.T) {
 	for name, do := range map[string]string{
 		"removes its status":            "rm $F.status",
@@ -53,7 +54,7 @@ func TestJobDamagesItsFiles(t *testing.T) {
 				t.Errorf("reported: %+v, want exit 7", o)
 			}
 			f.launch(job("18.1", "exit 0"))
-			f.exit("18.1") // others' work continues
+			f.exit("18.1") // other jobs continue
 			if p := f.probe("17.2"); p.Answer != hosts.HasExited || p.Outcome.Exit != 7 {
 				t.Errorf("asked: %+v, want exit 7", p)
 			}
@@ -66,8 +67,8 @@ func TestJobDamagesItsFiles(t *testing.T) {
 	}
 }
 
-// The same from behind: a child that the job left behind damages what its
-// supervisor wrote. What is not whole any more is no success for anybody.
+// TestDamageAfterTheEnd checks the same for a child that the job left behind and that damages what
+// the supervisor wrote. A damaged sentinel never counts as a success.
 func TestDamageAfterTheEnd(t *testing.T) {
 	for name, do := range map[string]string{
 		"rubbish":  "echo rubbish > $F.status",
@@ -103,15 +104,16 @@ func TestDamageAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Promises 2 and 4: a job that removes all traces of its start and then kills its
-// supervisor is not taken for one that never started: what is left of it ends first.
+// TestTracelessDeath checks that a job that removes all traces of its start and then kills its
+// supervisor does not count as never started: its remaining processes are ended first (promises 2
+// and 4).
 func TestTracelessDeath(t *testing.T) {
 	w := newWorld(t)
 	ready, gate := w.fifo("ready"), w.fifo("gate")
 	f := w.start(w.open())
 	f.mayDie = true
 	f.launch(job("17.2", "read x < "+gate+"; rm $DCS_RUN_DIR/attempts/000/17.2.*; (setsid sleep 1000 & echo $! > "+ready+"); kill -9 $PPID; sleep 1000"))
-	f.started("17.2") // the supervisor has said so before it dies
+	f.started("17.2") // the supervisor has reported the start before it dies
 	w.say(gate)
 	pid := atoi(t, w.hear(ready))
 	if p := f.probed("17.2"); p.Answer != hosts.Dead {
@@ -123,7 +125,7 @@ func TestTracelessDeath(t *testing.T) {
 	f.bye()
 }
 
-// A pipe in place of an output keeps nobody who wants to read it.
+// TestReadOfPipe checks that a pipe in place of an output does not block a reader of that output.
 func TestReadOfPipe(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -143,8 +145,8 @@ func shell(text string) (string, error) {
 	return string(out), err
 }
 
-// damages calls f with b cut at every byte, with zeros from there on, and with
-// every bit flipped.
+// damages calls f with b truncated at every byte, with b zeroed from every byte on, and with every
+// bit of b flipped.
 func damages(b []byte, f func(what string, at int, bad []byte)) {
 	for i := range b {
 		f("cut at", i, b[:i])
@@ -157,8 +159,8 @@ func damages(b []byte, f func(what string, at int, bad []byte)) {
 	}
 }
 
-// still is a helper without a process, for its answers from files. Its supervisor
-// is long dead.
+// still returns a helper without a process, which answers from files alone, and a claim whose
+// supervisor is long dead.
 func (w *world) still() (*helper, attempts.Claim) {
 	w.t.Helper()
 	sp, err := makeSpool(w.base, w.run, "melon1")
@@ -173,8 +175,9 @@ func (w *world) still() (*helper, attempts.Claim) {
 	return h, w.claim("1.1", "melon1")
 }
 
-// Promise 3: no damage to a sentinel makes another outcome of it, whether it is
-// where it belongs or waits in the spool. Of a dead supervisor it means dead.
+// TestEveryByteOfSentinel checks that no damage to a sentinel changes the outcome, whether the
+// sentinel is in its final place or in the spool (promise 3). If the supervisor is dead, the answer
+// for a damaged sentinel is "dead".
 func TestEveryByteOfSentinel(t *testing.T) {
 	w := newWorld(t)
 	h, c := w.still()
@@ -184,7 +187,7 @@ func TestEveryByteOfSentinel(t *testing.T) {
 	for i, path := range []string{w.file("1.1", jobs.FileStatus), h.spool.path(dirDone, "1.1")} {
 		damages(whole[attempts.SentinelAt:], func(what string, at int, bad []byte) {
 			if n++; i > 0 && n%7 != 0 {
-				return // the same eyes
+				return // the same code reads both files, so a sample is enough
 			}
 			if err := os.WriteFile(path, append(bytes.Clone(whole[:attempts.SentinelAt]), bad...), 0o600); err != nil {
 				t.Fatal(err)
@@ -192,7 +195,7 @@ func TestEveryByteOfSentinel(t *testing.T) {
 			if f, err := h.fate(c.Attempt); err != nil || f.State != attempts.Claimed || i == 0 && f.Damaged != (at > 0 || what != "zeros from") {
 				t.Fatalf("%s: %s %d: %+v, %v", path, what, at, f, err)
 			}
-			if n%997 == 0 { // the rest looks at all processes
+			if n%997 == 0 { // examine scans all processes, which is slow
 				if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
 					t.Fatalf("%s: %s %d: %+v", path, what, at, p)
 				}
@@ -206,8 +209,8 @@ func TestEveryByteOfSentinel(t *testing.T) {
 	t.Logf("%d damaged sentinels", n)
 }
 
-// A damaged sentinel where it belongs does not hide the whole one that waits in the
-// spool, and the other way round.
+// TestDamageHidesNothing checks that a damaged sentinel in its final place does not hide a complete
+// one in the spool, and vice versa.
 func TestDamageHidesNothing(t *testing.T) {
 	w := newWorld(t)
 	h, c := w.still()
@@ -221,8 +224,8 @@ func TestDamageHidesNothing(t *testing.T) {
 	}
 }
 
-// Promise 2: no damage to a claim lets its attempt start, whoever finds it, and
-// nobody says that it never did. The same for a tombstone.
+// TestEveryByteOfClaim checks that a damaged claim never lets its attempt start, and that no host
+// answers "never started" for it (promise 2). The same holds for a tombstone.
 func TestEveryByteOfClaim(t *testing.T) {
 	for _, tombstone := range []bool{false, true} {
 		w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// tmpfs mounts a small disk of its own at dir.
+// tmpfs mounts a small file system at dir.
 func (w *world) tmpfs(dir, size string) {
 	w.t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -30,7 +30,7 @@ func (w *world) tmpfs(dir, size string) {
 	w.t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 }
 
-// fill writes until the disk is full, and returns the file that does it.
+// fill writes a file until the disk is full, and returns the path of the file.
 func (w *world) fill(dir string) string {
 	w.t.Helper()
 	path := filepath.Join(dir, "filler")
@@ -46,7 +46,7 @@ func (w *world) fill(dir string) string {
 	}
 }
 
-// apart is a world whose attempts are on a small disk of their own.
+// apart returns a world whose attempts are on a small disk of their own.
 func apart(t *testing.T, size string) (w *world, open *hosts.Open, disk, dir string) {
 	w = newWorld(t)
 	disk = filepath.Join(w.runDir, "disk")
@@ -68,9 +68,10 @@ func (w *world) whole(dir, id string, exit int) {
 	}
 }
 
-// The outcome of a job that runs while its disk fills up is still written. Other jobs are refused with
-// one line, uncharged. All continues by itself when there is space again. The outcome of a job that
-// failed on the full disk says so.
+// TestDiskFillsAndEmpties checks that the outcome of a job that runs while its disk fills up is
+// still written. Other jobs are refused with one message and are not charged. Everything continues
+// without intervention when there is space again. The outcome of a job that failed on the full disk
+// mentions the full disk.
 func TestDiskFillsAndEmpties(t *testing.T) {
 	w, open, disk, dir := apart(t, "512k")
 	open.Slots = 1
@@ -107,7 +108,8 @@ func TestDiskFillsAndEmpties(t *testing.T) {
 	f.bye()
 }
 
-// The hint looks at the job's own directory as well; a success has none.
+// TestFullWorkingDirectory checks that the hint about a full disk also covers the job's own
+// directory, and that a successful job has no hint.
 func TestFullWorkingDirectory(t *testing.T) {
 	w := newWorld(t)
 	disk := filepath.Join(w.runDir, "disk")
@@ -129,16 +131,17 @@ func TestFullWorkingDirectory(t *testing.T) {
 	f.bye()
 }
 
-// Read-only for a while: what ends in the meantime is kept on the host and put where it
-// belongs as soon as that can be; nothing new is started.
+// TestAttemptsReadOnly checks what happens while the attempts are on a read-only file system. A
+// sentinel of a job that ends in the meantime is kept on the host and is written to its final place
+// as soon as possible. No new job starts.
 func TestAttemptsReadOnly(t *testing.T) {
 	w, open, _, dir := apart(t, "1m")
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(open)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 6"))
 	w.hear(ready)
-	// What is open for writing keeps a file system from becoming read-only; a bind
-	// mount over it is not kept.
+	// A file that is open for writing keeps a file system from being remounted read-only. It does
+	// not do so for a bind mount over the directory.
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -162,8 +165,8 @@ func TestAttemptsReadOnly(t *testing.T) {
 	w.whole(dir, "2.2", 7)
 }
 
-// The spool on a full disk: what runs ends as it ends, also when it is killed; what
-// comes new is refused; with space again all continues.
+// TestSpoolFull checks what happens while the disk of the spool is full. Running jobs end normally,
+// also when they are killed. New jobs are refused. Everything continues when there is space again.
 func TestSpoolFull(t *testing.T) {
 	w := newWorld(t)
 	spoolDisk := filepath.Join(w.base, "runs")
@@ -195,7 +198,8 @@ func TestSpoolFull(t *testing.T) {
 	f.bye()
 }
 
-// A spool that cannot be written at all: a kill ends the job all the same.
+// TestKillWithReadOnlySpool checks that a kill ends a job even if nothing can be written to the
+// spool.
 func TestKillWithReadOnlySpool(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -211,7 +215,7 @@ func TestKillWithReadOnlySpool(t *testing.T) {
 	if o := f.exit("1.1"); o.Signal == "" {
 		t.Errorf("%+v, want it ended", o)
 	}
-	// Its supervisor knows nothing about a kill and reports as soon as the shell is dead.
+	// The supervisor does not know about the kill and reports the end as soon as the shell is dead.
 	for until := uptime() + bound; ; {
 		left := w.alive()
 		if len(left) == 0 {
@@ -225,7 +229,8 @@ func TestKillWithReadOnlySpool(t *testing.T) {
 	f.bye()
 }
 
-// A request to stop a job that ends by itself in the meantime does not stay in the spool.
+// TestStopOfWhatHasEnded checks that a request to stop a job does not stay in the spool if the job
+// ends by itself in the meantime.
 func TestStopOfWhatHasEnded(t *testing.T) {
 	s, id := spool{t.TempDir()}, attemptID(t, "1.1")
 	if err := os.Mkdir(s.path(dirStop), 0o700); err != nil {
@@ -239,7 +244,8 @@ func TestStopOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// Lack of a resource that the host should provide is not the job's fault.
+// TestHostsFault checks that the lack of a resource that the host should provide is not charged to
+// the job.
 func TestHostsFault(t *testing.T) {
 	for err, want := range map[error]bool{
 		unix.ENOSPC: true, unix.EDQUOT: true, unix.ESTALE: true, unix.EIO: true, unix.EAGAIN: true, &os.PathError{Err: unix.EROFS}: true,
@@ -251,7 +257,7 @@ func TestHostsFault(t *testing.T) {
 	}
 }
 
-// "What bad input gets": a 1 MB command line and 100 MB of output.
+// TestLarge checks a command line of 1 MB and an output of 100 MB.
 func TestLarge(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -271,8 +277,8 @@ func TestLarge(t *testing.T) {
 	f.bye()
 }
 
-// Promise 3: a disk that a job fills keeps its outcome from nobody, and a full
-// one refuses jobs before they start, at no cost to them.
+// TestFullDisk checks that the outcome of a job that fills its disk is still reported, and that a
+// full disk refuses jobs before they start, without a charge (promise 3).
 func TestFullDisk(t *testing.T) {
 	w, o, _, dir := apart(t, "256k")
 	o.Slots = 1
@@ -288,7 +294,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a job ran whose outcome could not be promised")
 	}
-	// Without room for a tombstone nothing can be settled.
+	// Without space for a tombstone, the attempt cannot be settled.
 	if p := f.probe("2.1"); p.Answer != hosts.NeverStarted && (p.Answer != hosts.Unknown || !strings.Contains(p.Why, "no space")) {
 		t.Errorf("answer %+v", p)
 	}
@@ -298,7 +304,8 @@ func TestFullDisk(t *testing.T) {
 	f.bye()
 }
 
-// Promise 3: a sentinel that cannot be written stands in the spool until it can.
+// TestSentinelDelayed checks that a sentinel that cannot be written stays in the spool until it can
+// be (promise 3).
 func TestSentinelDelayed(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -319,13 +326,14 @@ func TestSentinelDelayed(t *testing.T) {
 	if p := f.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
 		t.Errorf("asked: %+v", p)
 	}
-	f.bye() // settles
+	f.bye() // writes the sentinel to its final place
 	if f := w.status("1.1"); f.State != attempts.Finished || f.Outcome.Exit != 3 {
 		t.Errorf("status %+v, want exit 3", f)
 	}
 }
 
-// File system errors that may go away are distinguished from those that a person must fix.
+// TestPassingTrouble checks that file system errors that may go away are distinguished from those
+// that a person must fix.
 func TestPassingTrouble(t *testing.T) {
 	for err, want := range map[error]bool{
 		unix.ENOSPC: true, unix.EDQUOT: true, unix.EROFS: true, unix.ESTALE: true, unix.EIO: true,
@@ -338,8 +346,8 @@ func TestPassingTrouble(t *testing.T) {
 	}
 }
 
-// If the reply to creating or removing a file is lost, the repeated call returns "exists" or "no
-// such file". tryWrite does not fail then.
+// TestTrialWithLostReplies checks that tryWrite does not fail if the reply to creating or removing
+// a file is lost. The repeated call then returns "exists" or "no such file".
 func TestTrialWithLostReplies(t *testing.T) {
 	for _, op := range []string{"create", "unlink"} {
 		dir := filepath.Join(t.TempDir(), "attempts")
@@ -365,8 +373,8 @@ func TestTrialWithLostReplies(t *testing.T) {
 	}
 }
 
-// If somebody has put a symbolic link in the place of an attempt's file, nothing is
-// written through it.
+// TestLinksAreNotFollowed checks that nothing is written through a symbolic link that somebody put
+// in the place of an attempt's file.
 func TestLinksAreNotFollowed(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -387,7 +395,8 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	f.bye()
 }
 
-// A pipe that a job has put in the place of its progress file blocks nobody.
+// TestProgressIsNoPipe checks that a pipe that a job put in the place of its progress file does not
+// block anybody.
 func TestProgressIsNoPipe(t *testing.T) {
 	t.Setenv(beatEnv, "50ms")
 	w := newWorld(t)
@@ -404,7 +413,8 @@ func TestProgressIsNoPipe(t *testing.T) {
 	f.bye()
 }
 
-// A work_dir of another user is refused with advice, by checks, runs and readers alike.
+// TestWorkDirOfAnotherUser checks that checks, runs, and readers refuse a work_dir of another user,
+// with advice.
 func TestWorkDirOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make directories of other users")

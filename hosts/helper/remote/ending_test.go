@@ -17,13 +17,13 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Promise 4: once begun, the end of a run is carried through, though the link
-// breaks in the middle and every write to it fails.
+// TestEndRunOutlivesLink checks that the end of a run is completed once it has begun, even if the
+// link breaks in the middle and every write to it fails (promise 4).
 func TestEndRunOutlivesLink(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	open := w.open()
-	open.GraceSeconds = 1 // what the first job left needs it: the link is long broken then
+	open.GraceSeconds = 1 // for what the first job left; by then the link is long broken
 	f := w.start(open)
 	f.launch(job("1.1", "sh -c 'trap \"\" TERM; echo up > "+ready+"; while :; do sleep 1000; done' & exit 0"))
 	w.hear(ready)
@@ -36,10 +36,11 @@ func TestEndRunOutlivesLink(t *testing.T) {
 	f.wait()
 	if _, err := os.Stat(w.spool().dir); !os.IsNotExist(err) {
 		t.Errorf("the spool is still there: %v", err)
-	} // nothingLeft looks for processes
+	} // nothingLeft checks for remaining processes
 }
 
-// Promise 4: a helper that is stopped when its successor comes does not stay.
+// TestStoppedHelperIsEnded checks that a helper that is stopped when its successor starts is ended
+// (promise 4).
 func TestStoppedHelperIsEnded(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -54,7 +55,7 @@ func TestStoppedHelperIsEnded(t *testing.T) {
 	g.bye()
 }
 
-// Promise 4: the end of the run looks for older helpers as well.
+// TestEndRunEndsOlderHelper checks that the end of a run also ends older helpers (promise 4).
 func TestEndRunEndsOlderHelper(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -64,7 +65,8 @@ func TestEndRunEndsOlderHelper(t *testing.T) {
 		t.Fatalf("notes of helpers: %q, %v", notes, err)
 	}
 	note := w.spool().path(dirHelpers, notes[0])
-	if err := os.Remove(note); err != nil { // so that it survives its successor's start
+	// The older helper must survive its successor's start.
+	if err := os.Remove(note); err != nil {
 		t.Fatal(err)
 	}
 	g := w.start(w.open())
@@ -76,19 +78,20 @@ func TestEndRunEndsOlderHelper(t *testing.T) {
 	f.wait()
 }
 
-// A process that is no helper is left alone, whatever a note says.
+// TestNoteOfAnotherProcess checks that a process that is not a helper is not ended, even if a note
+// names it.
 func TestNoteOfAnotherProcess(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	self, _ := readProc(os.Getpid())
 	write(t, w.spool().path(dirHelpers, holder{0, self.pid, self.start}.String()), "")
-	g := w.start(w.open()) // would end the test itself
+	g := w.start(w.open()) // a helper that trusts the note would end the test itself
 	f.wait()
 	g.bye()
 }
 
-// E7: orders of an older dispatcher are answered so that it learns that it is
-// fenced, whatever they are.
+// TestFencedOrders checks that every command of an older dispatcher is answered with the
+// information that it is fenced (E7).
 func TestFencedOrders(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -105,8 +108,8 @@ func TestFencedOrders(t *testing.T) {
 	f.bye()
 }
 
-// E7: a helper that finds a newer dispatcher's epoch while it serves says so and
-// leaves; it ends nothing of the run, even if it is told to.
+// TestShutOutWhileRunning checks that a helper that finds a newer dispatcher's epoch while it
+// serves reports that and exits (E7). It ends nothing of the run, even on a request to end the run.
 func TestShutOutWhileRunning(t *testing.T) {
 	for _, how := range []string{"found in work_dir", "told to end the run"} {
 		w := newWorld(t)
@@ -143,7 +146,7 @@ func TestShutOutWhileRunning(t *testing.T) {
 	}
 }
 
-// A helper that receives nothing leaves, and running jobs continue.
+// TestSilence checks that a helper that receives nothing exits and that running jobs continue.
 func TestSilence(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -161,15 +164,15 @@ func TestSilence(t *testing.T) {
 	g.bye()
 }
 
-// The limits of the program itself.
+// TestUsualLimits checks the limits that the program uses outside of tests.
 func TestUsualLimits(t *testing.T) {
 	if defaultLimits.silence.Seconds() != 30 || defaultLimits.nowhere.Seconds() != 60 || defaultLimits.beat.Seconds() != 3 {
 		t.Errorf("%+v", defaultLimits)
 	}
 }
 
-// Promise 4: a supervisor whose spool and run directory were deleted under its
-// job has nobody to tell, and leaves.
+// TestDeletedRun checks that a supervisor exits if its spool and run directory are deleted while
+// its job runs, because there is nobody to report to (promise 4).
 func TestDeletedRun(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -196,7 +199,8 @@ func TestDeletedRun(t *testing.T) {
 	}
 }
 
-// The version of the program in use looks used: what looks unused for a month is removed.
+// TestProgramInUse checks that the modification time of the program in use is refreshed, because a
+// version that looks unused for a month is removed.
 func TestProgramInUse(t *testing.T) {
 	w := newWorld(t)
 	exe, old := filepath.Join(w.base, "bin", "dcs-tui-test"), time.Unix(0, 0)
@@ -209,8 +213,8 @@ func TestProgramInUse(t *testing.T) {
 	}
 }
 
-// Promise 4: the end of the run also ends a supervisor of an earlier helper that has no
-// job and cannot leave by itself.
+// TestEndRunEndsStoppedSupervisorOfEarlierHelper checks that the end of a run also ends a
+// supervisor of an earlier helper that has no job and cannot exit by itself (promise 4).
 func TestEndRunEndsStoppedSupervisorOfEarlierHelper(t *testing.T) {
 	w := newWorld(t)
 	open := w.open()
@@ -231,9 +235,8 @@ func TestEndRunEndsStoppedSupervisorOfEarlierHelper(t *testing.T) {
 }
 
 // jobWithoutHelper simulates a host whose helper dies while one job runs and another waits in the
-// spool. It calls prepare, which changes the run directory, before the first job ends.
-// ran reports whether the second job has started, and idle whether no supervisor is
-// left.
+// spool. It calls prepare, which changes the run directory, before the first job ends. ran reports
+// whether the second job has started, and idle reports whether no supervisor is left.
 func jobWithoutHelper(t *testing.T, w *world, prepare func()) (ran, idle func() bool) {
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	mark := filepath.Join(w.base, "ran")
@@ -260,8 +263,8 @@ func jobWithoutHelper(t *testing.T, w *world, prepare func()) (ran, idle func() 
 		}
 }
 
-// With no dispatcher alive, STOP and STOP.now keep a host that sees the run directory
-// from starting waiting jobs. The next helper finds these jobs.
+// TestStopWithoutADispatcher checks that, with no dispatcher alive, STOP and STOP.now keep a host
+// that sees the run directory from starting waiting jobs. The next helper finds these jobs.
 func TestStopWithoutADispatcher(t *testing.T) {
 	for _, name := range []string{"STOP", "STOP.now"} {
 		w := newWorld(t)
@@ -277,7 +280,8 @@ func TestStopWithoutADispatcher(t *testing.T) {
 	}
 }
 
-// A symbolic link and a file of another user do not stop the host.
+// TestStopFilesThatDoNotCount checks that a symbolic link and a file of another user do not stop
+// the host.
 func TestStopFilesThatDoNotCount(t *testing.T) {
 	for name, prepare := range map[string]func(stop string) error{
 		"none":   func(stop string) error { return nil },
@@ -300,8 +304,8 @@ func TestStopFilesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// A run directory that hangs when it is listed delays a supervisor by no more than
-// stopTimeout.
+// TestStopOnAHungDirectory checks that a run directory that hangs when it is listed delays a
+// supervisor by no more than stopTimeout.
 func TestStopOnAHungDirectory(t *testing.T) {
 	w := newWorld(t)
 	release := hang(t, w, "slot0", "open", "/run")
@@ -316,7 +320,8 @@ func TestStopOnAHungDirectory(t *testing.T) {
 	w.start(w.open()).bye()
 }
 
-// While there is a helper, supervisors do not look for stop files.
+// TestStopIsTheDispatchersBusiness checks that supervisors do not look for stop files while there
+// is a helper.
 func TestStopIsTheDispatchersBusiness(t *testing.T) {
 	w := newWorld(t)
 	write(t, filepath.Join(w.runDir, "STOP"), "")

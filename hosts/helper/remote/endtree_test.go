@@ -22,9 +22,9 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// nasty starts, besides the shell, a child in the same session, one in a session
-// of its own, and one that was forked twice and has cleared its environment; all
-// ignore TERM. It writes into ready when all are there.
+// nasty returns a command that starts three processes besides its shell: a child in the same
+// session, a child in a session of its own, and one that was forked twice and has cleared its
+// environment. All ignore TERM. The command writes to ready when all processes run.
 func nasty(w *world, ready string) string {
 	prog := filepath.Join(w.runDir, "nasty.sh")
 	write(w.t, prog, `trap '' TERM HUP INT
@@ -74,14 +74,14 @@ func (w *world) survivors() (alive []string) {
 	return alive
 }
 
-// E1, promise 4: a timeout ends the whole tree, also what left session, parent
-// and environment, and what ignores TERM.
+// TestTimeoutEndsTree checks that a timeout ends the whole process tree, including processes that
+// left the session, lost their parent, cleared their environment, or ignore TERM (E1, promise 4).
 func TestTimeoutEndsTree(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	f := w.start(w.open())
 	j := job("1.1", nasty(w, ready))
-	j.Timeout = 4 * time.Second // the tree must be there before
+	j.Timeout = 4 * time.Second // the tree must have started before
 	f.launch(j)
 	w.hearTimes(ready, 3)
 	o := f.exit("1.1")
@@ -94,7 +94,7 @@ func TestTimeoutEndsTree(t *testing.T) {
 	f.bye()
 }
 
-// K9, promise 4: so does a kill, also of a stopped process.
+// TestKillEndsTree checks that a kill does the same, also for a stopped process (K9, promise 4).
 func TestKillEndsTree(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -116,7 +116,8 @@ func TestKillEndsTree(t *testing.T) {
 	f.bye()
 }
 
-// Background children of a job do not hold the slot. They are reported, and end with the run.
+// TestLeftChildren checks that background children of a job do not hold the slot, are reported, and
+// end with the run.
 func TestLeftChildren(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -129,10 +130,11 @@ func TestLeftChildren(t *testing.T) {
 	if o := f.exit("2.1"); o.Exit != 4 || o.LeftChildren != 0 {
 		t.Errorf("the next job in the slot: %+v, want exit 4 and no child of its own", o)
 	}
-	f.bye() // nothingLeft looks whether the sleep is gone
+	f.bye() // nothingLeft checks that the sleep is gone
 }
 
-// With keep_children, processes that jobs left behind survive the run.
+// TestKeepChildren checks that, with keep_children, processes that jobs left behind survive the
+// run.
 func TestKeepChildren(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -153,7 +155,8 @@ func TestKeepChildren(t *testing.T) {
 	}
 }
 
-// D9, promise 2: when a supervisor is killed its job is ended and proved dead.
+// TestSupervisorKilled checks that the job of a killed supervisor is ended and proved dead (D9,
+// promise 2).
 func TestSupervisorKilled(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -174,7 +177,7 @@ func TestSupervisorKilled(t *testing.T) {
 	f.bye()
 }
 
-// grouped starts a process in a group of its own that ends with the test.
+// grouped starts a process in a process group of its own that ends with the test.
 func grouped(t *testing.T, env []string, argv ...string) (*exec.Cmd, proc) {
 	t.Helper()
 	c := exec.Command(argv[0], argv[1:]...)
@@ -186,7 +189,7 @@ func grouped(t *testing.T, env []string, argv ...string) (*exec.Cmd, proc) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // not yet waited for: pid and group are still ours
+	t.Cleanup(func() { // not yet waited for, so its pid and group cannot have been reused
 		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		c.Wait()
 	})
@@ -200,12 +203,12 @@ func grouped(t *testing.T, env []string, argv ...string) (*exec.Cmd, proc) {
 	return c, p
 }
 
-// Promise 4 and its other side: a process that is found by nothing but the number
-// of its group ends only if the number is certainly still the job's.
+// TestGroupAlone checks that a process that is found only by the number of its process group is
+// ended if, and only if, the number certainly still belongs to the job (promise 4).
 func TestGroupAlone(t *testing.T) {
 	_, p := grouped(t, []string{"PATH=" + os.Getenv("PATH"), "A=1"}, "sh", "-c", "echo up; read x; while :; do sleep 1000; done")
 	bare, q := grouped(t, nil, "sh", "-c", "env -i sleep 1000 & until test ! -s /proc/$!/environ; do :; done; echo $!; exit")
-	for s := q.state; s != 'Z'; { // its shell has gone, or will; it stays a zombie
+	for s := q.state; s != 'Z'; { // the shell has exited, or is about to, and stays a zombie
 		now, _ := readProc(bare.Process.Pid)
 		s = now.state
 	}
@@ -216,7 +219,7 @@ func TestGroupAlone(t *testing.T) {
 		}
 	}
 	orphaned := scan(nil)
-	delete(orphaned, q.pid) // as when somebody has collected it
+	delete(orphaned, q.pid) // simulates a shell that somebody has already waited for
 	reused := scan(nil)
 	other := reused[q.pid]
 	other.start += 5
@@ -246,7 +249,8 @@ func TestGroupAlone(t *testing.T) {
 	}
 }
 
-// The start of the shell is what /proc says while it is the supervisor's child.
+// TestGroupOf checks that the start time of the shell is taken from /proc while the shell is the
+// supervisor's child.
 func TestGroupOf(t *testing.T) {
 	_, p := grouped(t, os.Environ(), "sh", "-c", "echo up; read x; sleep 1000")
 	self, _ := readProc(os.Getpid())
@@ -259,8 +263,8 @@ func TestGroupOf(t *testing.T) {
 	}
 }
 
-// Promise 5: a process whose files in /proc do not answer keeps nobody from seeing
-// the others; it is left out until it answers, and is not asked in the meantime.
+// TestHungProcess checks that a process whose files in /proc hang does not keep anybody from seeing
+// the others (promise 5). It is left out until its files respond, and is not read in the meantime.
 func TestHungProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hung{pids: map[int]bool{}}
@@ -296,7 +300,8 @@ func TestHungProcess(t *testing.T) {
 	})
 }
 
-// Before nothing of a job counts as left, processes that hang are awaited for a while.
+// TestHungOfOurs checks that only hung processes that exist are awaited before the answer is that
+// nothing of a job is left.
 func TestHungOfOurs(t *testing.T) {
 	h := hung{pids: map[int]bool{}}
 	if !h.clear() {
@@ -308,8 +313,8 @@ func TestHungOfOurs(t *testing.T) {
 	}
 }
 
-// Promise 4: a child that has ended since our children were listed has left its own
-// children to us, so such a look does not say that nothing is left.
+// TestChaserIsSure checks that a look at our children does not answer that nothing is left if a
+// child has ended since they were listed (promise 4). Such a child has left its own children to us.
 func TestChaserIsSure(t *testing.T) {
 	start := func(end bool) int {
 		cmd := exec.Command("sleep", "1000")
@@ -347,8 +352,8 @@ func TestChaserIsSure(t *testing.T) {
 	}
 }
 
-// A job that is ended does not run the rest of its command line: its shell goes
-// before the command it waits for, however deep.
+// TestEndedJobGoesNoFurther checks that a job that is ended does not run the rest of its command
+// line: its shell is ended before the command that the shell waits for, at any depth.
 func TestEndedJobGoesNoFurther(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -375,8 +380,8 @@ func TestEndedJobGoesNoFurther(t *testing.T) {
 	f.bye()
 }
 
-// Whatever the order of the picture, parents come first; a circle of pids that
-// have passed on ends.
+// TestParentsFirst checks that parents come before their children for any order of the snapshot,
+// and that a cycle of reused pids does not cause an endless loop.
 func TestParentsFirst(t *testing.T) {
 	got := parentsFirst([]proc{{pid: 5, ppid: 4}, {pid: 9, ppid: 1}, {pid: 4, ppid: 3}, {pid: 3, ppid: 1}, {pid: 7, ppid: 8}, {pid: 8, ppid: 7}})
 	at := func(pid int) int { return slices.IndexFunc(got, func(p proc) bool { return p.pid == pid }) }

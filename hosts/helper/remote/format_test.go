@@ -67,7 +67,7 @@ func FuzzStat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { parseStat(1, b) })
 }
 
-// A command's own name cannot lie about its start time.
+// TestStat checks that a command's own name cannot falsify its start time.
 func TestStat(t *testing.T) {
 	p, ok := parseStat(1234, []byte("1234 (a) b) (c) S 7 1230 99 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8 2"))
 	if want := (proc{pid: 1234, ppid: 7, group: 1230, state: 'S', start: 777, ticks: 100, rss: 2 * int64(pageSize)}); !ok || p != want {
@@ -94,8 +94,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Memory that cannot be read counts as unknown, not as none: none would hold a host
-// with min_mem_free back forever.
+// TestMemoryIsNotKnown checks that memory that cannot be read counts as unknown, not as zero. Zero
+// would hold back a host with min_mem_free forever.
 func TestMemoryIsNotKnown(t *testing.T) {
 	for text, want := range map[string]memInfo{
 		"":                                      {0, -1},

@@ -29,7 +29,7 @@ func gpuJob(id, command string, devices ...int) hosts.LaunchJob {
 	return j
 }
 
-// sameHost returns the world of another run on the same machine.
+// sameHost returns the world of another run on the same machine, with its Open message.
 func (w *world) sameHost(t testing.TB) (*world, *hosts.Open) {
 	other := newWorld(t)
 	o := other.open()
@@ -37,9 +37,9 @@ func (w *world) sameHost(t testing.TB) (*world, *hosts.Open) {
 	return other, o
 }
 
-// A GPU is never given to two runs. The second run is refused, is told which device is
-// in use, and may use another one. The device is free when the job has ended, even if
-// the job has left a process behind.
+// TestGPUIsGivenToOneRun checks that a GPU is never given to two runs. The second run is refused,
+// is told which device is in use, and may use another one. The device is free when the job has
+// ended, even if the job has left a process behind.
 func TestGPUIsGivenToOneRun(t *testing.T) {
 	t.Setenv(beatEnv, "50ms")
 	w := newWorld(t)
@@ -76,7 +76,8 @@ func TestGPUIsGivenToOneRun(t *testing.T) {
 	f.bye()
 }
 
-// A job keeps its devices when its helper and its supervisor are killed.
+// TestJobKeepsItsGPU checks that a job keeps its devices when its helper and its supervisor are
+// killed.
 func TestJobKeepsItsGPU(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -108,8 +109,8 @@ func TestJobKeepsItsGPU(t *testing.T) {
 	f.bye()
 }
 
-// Others can open our files for reading whatever our umask is, and only we can write
-// them.
+// TestLockFilesAreForAll checks that other users can open our files for reading with any umask of
+// ours, and that only we can write them.
 func TestLockFilesAreForAll(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "share")
@@ -125,8 +126,8 @@ func TestLockFilesAreForAll(t *testing.T) {
 	}
 }
 
-// Files that others put into the shared directory neither block nor mislead us: none of
-// them is used as our lock, and no file of ours elsewhere is changed.
+// TestForgedLockFiles checks that files that others put into the shared directory neither block nor
+// mislead us. We use none of them as our lock and change none of our files elsewhere.
 func TestForgedLockFiles(t *testing.T) {
 	usual := fmt.Sprintf("gpu0.%d", os.Getuid())
 	for name, forge := range map[string]func(t *testing.T, path string){
@@ -194,9 +195,9 @@ func isTaken(err error, devices ...int) bool {
 	return errors.As(err, &taken) && slices.Equal(taken.devices, devices)
 }
 
-// A write lock of another user counts, whatever his file is called. A file of his that
-// is not locked does not count, nor does a read lock, which anybody can take on a file
-// that he can only read.
+// TestLocksOfOtherUsers checks that a write lock of another user counts, whatever the name of its
+// file. A file of another user that is not locked does not count. A read lock does not count
+// either, because anybody can take one on a readable file.
 func TestLocksOfOtherUsers(t *testing.T) {
 	dir := t.TempDir()
 	theirs, err := os.OpenFile(filepath.Join(dir, "gpu0.4711"), os.O_RDWR|os.O_CREATE, 0o644)
@@ -227,8 +228,8 @@ func TestLocksOfOtherUsers(t *testing.T) {
 	free()
 }
 
-// A lock on a file that a cleaner has removed protects nothing, so the file is created
-// and locked again.
+// TestLockedFileIsRemoved checks that a lock file that a cleaner has removed is created and locked
+// again, because a lock on a removed file protects nothing.
 func TestLockedFileIsRemoved(t *testing.T) {
 	defer func() { fault = nil }()
 	for n, how := range []func(path string) error{
@@ -259,8 +260,8 @@ func TestLockedFileIsRemoved(t *testing.T) {
 	}
 }
 
-// A directory in which others could remove our files is refused, with advice. The
-// refusal names no device.
+// TestShareDirIsSticky checks that a directory in which others could remove our files is refused,
+// with advice. The refusal names no device.
 func TestShareDirIsSticky(t *testing.T) {
 	w := newWorld(t)
 	o := w.open()
@@ -280,11 +281,11 @@ func TestShareDirIsSticky(t *testing.T) {
 	}
 }
 
-// However many processes want a device at once, one at a time gets it, and each gets it
-// in the end.
+// TestGPULockExcludes checks that, with any number of processes that want a device at once, one
+// process at a time gets it, and each gets it in the end.
 func TestGPULockExcludes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "share")
-	first, err := lockGPUs(dir, []int{0, 1}, false) // makes the files
+	first, err := lockGPUs(dir, []int{0, 1}, false) // creates the files
 	must(t, err)
 	unlockGPUs(first)
 	var holders, most atomic.Int32
@@ -313,8 +314,8 @@ func TestGPULockExcludes(t *testing.T) {
 	}
 }
 
-// nvidiaSMI is a stand-in that prints what the real program prints. The file holds lines
-// "UUID, PID".
+// nvidiaSMI returns a script that prints what the real program prints. The file named apps holds
+// lines of the form "UUID, PID".
 func nvidiaSMI(apps string) string {
 	return `case "$*" in
 "--query-gpu=index --format=csv,noheader") printf '0\n1\n';;
@@ -329,8 +330,8 @@ const (
 	uuid1 = "GPU-1bbbbbbb-1111-2222-3333-444444444444"
 )
 
-// Devices are those that nvidia-smi lists. Without it, or when it fails, they are those
-// of /dev, whose numbers need not begin at 0.
+// TestFindGPUs checks that the devices are those that nvidia-smi lists. If nvidia-smi is missing or
+// fails, they are those of /dev, whose numbers need not begin at 0.
 func TestFindGPUs(t *testing.T) {
 	dev := t.TempDir()
 	for _, name := range []string{"nvidia3", "nvidia11", "nvidiactl", "nvidia-uvm", "nvidia-caps", "null"} {
@@ -356,7 +357,8 @@ func TestFindGPUs(t *testing.T) {
 	}
 }
 
-// The helper collects every child, so the end of a tool may be unknown. That is no failure.
+// TestVendorToolCollectedByOthers checks that an unknown exit status of a tool is not a failure.
+// The helper collects every child, so the status may be lost.
 func TestVendorToolCollectedByOthers(t *testing.T) {
 	standIns(t, map[string]string{"nvidia-smi": "echo 7"})
 	var stop atomic.Bool
@@ -375,7 +377,8 @@ func TestVendorToolCollectedByOthers(t *testing.T) {
 	collector.Wait()
 }
 
-// What the tools print is understood, whatever surrounds it.
+// TestGPUToolFormats checks that the output of the tools is parsed correctly, with any other text
+// around it.
 func TestGPUToolFormats(t *testing.T) {
 	got := map[int][]int{}
 	parseNVIDIA("0, "+uuid0+"\n1, "+uuid1+"\n", uuid1+", 4711\n"+uuid1+", 12\nGPU-gone, 5\n"+uuid0+", [N/A]\n[Not Supported], 1\n", got)
@@ -401,8 +404,9 @@ PID 12 is using 1 DRM device(s):
 	}
 }
 
-// T3: a device on which a process computes that belongs to no job is left alone until the
-// process is gone. Processes of jobs do not count. Without jobs that want GPUs nobody asks.
+// TestBusyGPUIsLeftAlone checks that no job is given a device that a process of no job uses, until
+// the process is gone (T3). Processes of jobs do not count. Without jobs that want GPUs, the
+// devices are not queried.
 func TestBusyGPUIsLeftAlone(t *testing.T) {
 	t.Setenv(beatEnv, "50ms")
 	t.Setenv(freshEnv, "100ms")
@@ -440,7 +444,8 @@ func TestBusyGPUIsLeftAlone(t *testing.T) {
 
 	write(t, apps, "")
 	f.beat(func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
-	for n := 5; ; n++ { // a look at the devices that began before the change may still refuse a job
+	// A query of the devices that began before the change may still refuse a job.
+	for n := 5; ; n++ {
 		id := fmt.Sprintf("%d.1", n)
 		f.launch(gpuJob(id, "exit 5", 1))
 		if f.isRefused(id) {
@@ -452,8 +457,8 @@ func TestBusyGPUIsLeftAlone(t *testing.T) {
 	f.bye()
 }
 
-// A process that cannot be seen belongs to the job that has locked the device, and to
-// nobody where none has.
+// TestUnseenGPUProcess checks that a process that cannot be seen counts as part of the job that has
+// locked the device. If no job has locked it, the process belongs to no job.
 func TestUnseenGPUProcess(t *testing.T) {
 	const nobody = 1<<22 - 1
 	apps := filepath.Join(t.TempDir(), "apps")
@@ -478,8 +483,9 @@ func halfJob(id, command string, device int) hosts.LaunchJob {
 	return j
 }
 
-// T3: two jobs, of two runs, share a device, and no third; a job that wants a whole one
-// waits for both. A half stays with its job when the supervisor is killed.
+// TestTwoJobsShareAGPU checks that two jobs, of two runs, can share a device, and that a third
+// cannot (T3). A job that wants a whole device waits for both. A half stays with its job when the
+// supervisor is killed.
 func TestTwoJobsShareAGPU(t *testing.T) {
 	t.Setenv(beatEnv, "50ms")
 	t.Setenv(devEnv, t.TempDir())
@@ -488,7 +494,7 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())
 	f.launch(halfJob("1.1", fmt.Sprintf("echo $CUDA_VISIBLE_DEVICES $DCS_GPUS > %s; read x < %s", ready, gate), 3))
-	if got := w.hear(ready); got != "0 0.5" { // CUDA counts what it can open
+	if got := w.hear(ready); got != "0 0.5" { // CUDA counts the devices that it can open
 		t.Errorf("the job sees %q", got)
 	}
 	f.kill9()

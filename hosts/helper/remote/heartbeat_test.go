@@ -17,7 +17,8 @@ import (
 	wire "dcs-tui/hosts/helper"
 )
 
-// Quiet hours are in the host's local time (B7): the hello tells its zone.
+// TestZone checks that the hello reports the host's time zone, because quiet hours are in the
+// host's local time (B7).
 func TestZone(t *testing.T) {
 	for _, want := range []int{0, 19800, -32400} {
 		w := newWorld(t)
@@ -30,7 +31,7 @@ func TestZone(t *testing.T) {
 	}
 }
 
-// zoneFile writes a zone of one offset (RFC 8536, version 1).
+// zoneFile writes a time zone file with a single offset (RFC 8536, version 1).
 func zoneFile(t *testing.T, offset int) string {
 	b := append([]byte("TZif"), make([]byte, 16)...)
 	for _, count := range []uint32{0, 0, 0, 0, 1, 4} { // one type, four characters
@@ -45,8 +46,8 @@ func zoneFile(t *testing.T, offset int) string {
 	return path
 }
 
-// The first beat follows the hello at once and says that it is early: a host with
-// a floor starts nothing before it.
+// TestFirstBeat checks that the first heartbeat follows the hello at once and is marked as early.
+// Nothing starts on a host with a minimum of free resources before the first heartbeat.
 func TestFirstBeat(t *testing.T) {
 	for _, interval := range []string{"1h", "100ms"} {
 		t.Setenv(beatEnv, interval)
@@ -63,8 +64,8 @@ func TestFirstBeat(t *testing.T) {
 	}
 }
 
-// hang makes one call of the next helper or its supervisors (role) hang until the
-// returned function is called.
+// hang makes one call of the next helper or its supervisors (role) hang until the returned function
+// is called.
 func hang(t *testing.T, w *world, role, op, path string) (release func()) {
 	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{role, op, path}, Nth: 1, How: howHang}
 	_, value, _ := strings.Cut(p.env(), "=")
@@ -72,11 +73,12 @@ func hang(t *testing.T, w *world, role, op, path string) (release func()) {
 	return func() { write(t, filepath.Join(p.Dir, "go"), "") }
 }
 
-// Promise 5: a spool on a hung file system does not make the host look dead. The helper
-// sends heartbeats and handles messages, and continues where it was.
+// TestBeatsWhileTheSpoolHangs checks that a spool on a hung file system does not make the host look
+// dead (promise 5). The helper sends heartbeats and handles messages, and later continues where it
+// was.
 func TestBeatsWhileTheSpoolHangs(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
-	t.Setenv(silenceEnv, "4s") // the pings that it receives keep the helper from leaving
+	t.Setenv(silenceEnv, "4s") // the pings that the helper receives keep it from exiting
 	w := newWorld(t)
 	release := hang(t, w, "host0", "create", "#-#.#")
 	f := w.start(w.open())
@@ -91,8 +93,8 @@ func TestBeatsWhileTheSpoolHangs(t *testing.T) {
 	f.bye()
 }
 
-// Such a host reports that a file system does not respond, so that no more jobs are
-// sent to it.
+// TestHungSpoolIsReported checks that such a host reports that a file system does not respond, so
+// that no more jobs are sent to it.
 func TestHungSpoolIsReported(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
@@ -104,8 +106,8 @@ func TestHungSpoolIsReported(t *testing.T) {
 	f.bye()
 }
 
-// On a quiet host processes are not listed, and after a quiet time the CPU that all
-// processes use counts as ours, so that no slot is given up by mistake.
+// TestMeterOnAQuietHost checks that processes are not listed on a quiet host. After a quiet time,
+// the CPU that all processes use counts as ours, so that no slot is given up by mistake.
 func TestMeterOnAQuietHost(t *testing.T) {
 	at := uptime() - time.Second
 	roots := map[int]bool{os.Getpid(): true}
@@ -131,8 +133,8 @@ func TestMeterOnAQuietHost(t *testing.T) {
 	}
 }
 
-// Promise 4: a helper whose link was cut in silence before the dispatcher's first
-// message leaves by itself.
+// TestHelperWaitsNotForEverForItsFirstMessage checks that a helper whose link was cut without
+// notice before the dispatcher's first message exits by itself (promise 4).
 func TestHelperWaitsNotForEverForItsFirstMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

@@ -23,8 +23,8 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// D10, what a job finds in its environment, and setup before it in the
-// same shell.
+// TestEnvironment checks the environment of a job, and that setup runs before the job in the same
+// shell (D10).
 func TestEnvironment(t *testing.T) {
 	w := newWorld(t)
 	t.Setenv("FROM_LOGIN", "login")
@@ -55,7 +55,8 @@ func TestEnvironment(t *testing.T) {
 	f.bye()
 }
 
-// A later value wins, in place of the earlier one.
+// TestEnvironmentHasNoDuplicates checks that a later value of a variable replaces the earlier one,
+// in its position.
 func TestEnvironmentHasNoDuplicates(t *testing.T) {
 	base := baseEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"}, &slotConfig{Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
 	got := jobEnv(base, &hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "N", Value: "1"}, {Name: "N", Value: "2"}, {Name: "A", Value: "5"}}}, nil, "mark", "/p")
@@ -76,8 +77,8 @@ func TestEnvironmentHasNoDuplicates(t *testing.T) {
 	}
 }
 
-// --shell: another shell, with options, found in PATH; one that is not there is
-// the job's failure with 127, as sh would have it.
+// TestShell checks --shell: it takes another shell, with options, and finds it in PATH. If the
+// shell does not exist, the job fails with exit code 127, as in sh.
 func TestShell(t *testing.T) {
 	for _, c := range []struct {
 		shell string
@@ -97,7 +98,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// DCS_PROGRESS reaches the heartbeats, at most 64 bytes of it.
+// TestProgress checks that at most 64 bytes of DCS_PROGRESS reach the heartbeats.
 func TestProgress(t *testing.T) {
 	w := newWorld(t)
 	gate := w.fifo("gate")
@@ -115,8 +116,8 @@ func TestProgress(t *testing.T) {
 	f.bye()
 }
 
-// The files of a job whose start has not been reported yet are kept; those of a job that is
-// over are removed.
+// TestProgressBeforeTheStartIsReported checks that the progress files of a job whose start has not
+// been reported yet are kept, and that those of a job that has ended are removed.
 func TestProgressBeforeTheStartIsReported(t *testing.T) {
 	s, err := makeSpool(t.TempDir(), "r1", "melon1")
 	must(t, err)
@@ -135,7 +136,8 @@ func TestProgressBeforeTheStartIsReported(t *testing.T) {
 	}
 }
 
-// A report that a job has left reaches a heartbeat before it is removed (K12).
+// TestReportOfAnAttemptThatIsOver checks that a report that a finished job has left reaches a
+// heartbeat before it is removed (K12).
 func TestReportOfAnAttemptThatIsOver(t *testing.T) {
 	s, err := makeSpool(t.TempDir(), "r1", "melon1")
 	must(t, err)
@@ -152,8 +154,8 @@ func TestReportOfAnAttemptThatIsOver(t *testing.T) {
 	}
 }
 
-// K12: what a job appends to DCS_REPORT reaches a heartbeat once, in whole lines; of much, the
-// last of them.
+// TestReports checks that what a job appends to DCS_REPORT reaches a heartbeat once, in complete
+// lines (K12). If there is too much, the last lines are sent.
 func TestReports(t *testing.T) {
 	w := newWorld(t)
 	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
@@ -176,19 +178,20 @@ func TestReports(t *testing.T) {
 	f.bye()
 }
 
-// Jobs find no descriptor of ours.
+// TestDescriptors checks that jobs inherit no file descriptor of ours.
 func TestDescriptors(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	f.launch(job("1.1", "ls /proc/self/fd | tr '\\n' ' '"))
 	f.exit("1.1")
-	if got := w.content("1.1", jobs.FileOut); got != "0 1 2 3 " { // 3 is ls's own
+	if got := w.content("1.1", jobs.FileOut); got != "0 1 2 3 " { // ls itself opens 3
 		t.Errorf("descriptors %q", got)
 	}
 	f.bye()
 }
 
-// What is bad about a host is one clear line, and costs nothing.
+// TestHelloErrors checks that each fault of a host is reported as one clear line and costs no
+// attempt.
 func TestHelloErrors(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(w.runDir, "file")
@@ -213,7 +216,8 @@ func TestHelloErrors(t *testing.T) {
 	}
 }
 
-// Without the nonce, attempts are below work_dir. A missing working directory is reported.
+// TestNotShared checks that attempts are below work_dir if the host does not see the nonce, and
+// that a missing working directory is reported.
 func TestNotShared(t *testing.T) {
 	w := newWorld(t)
 	o := w.open()
@@ -245,8 +249,9 @@ func TestNotShared(t *testing.T) {
 	f.bye()
 }
 
-// A job never runs without its setup: when that fails, so does the job, with the
-// setup's exit code and words. What the setup did lasts in the same shell.
+// TestSetupComesFirst checks that a job never runs without its setup. If setup fails, the job fails
+// with the exit code and the messages of setup. Changes that setup makes apply to the job in the
+// same shell.
 func TestSetupComesFirst(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -272,7 +277,8 @@ func TestSetupComesFirst(t *testing.T) {
 	f.bye()
 }
 
-// X4, D8: exact exit or signal of every job, with a whole sentinel beside it.
+// TestOutcomes checks the exact exit code or signal of every job, and that a complete sentinel
+// records it (X4, D8).
 func TestOutcomes(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -323,8 +329,8 @@ func TestOutcomes(t *testing.T) {
 	f.bye()
 }
 
-// wedge makes the start of an attempt hang, as on a file system that does not
-// answer, until the function that is returned is called.
+// wedge makes the start of an attempt hang, as on a file system that does not respond, until the
+// returned function is called.
 func (w *world) wedge(id string) (free func()) {
 	w.t.Helper()
 	out := w.file(id, jobs.FileOut)
@@ -343,8 +349,8 @@ func (w *world) wedge(id string) (free func()) {
 	}
 }
 
-// Promise 1: the report of a job that has ended waits for the start of the next
-// one in its slot only as long as that does not hang.
+// TestOwedReportIsNotHeldUp checks that the report of a finished job waits for the start of the
+// next job in its slot only while that start does not hang (promise 1).
 func TestOwedReportIsNotHeldUp(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -352,7 +358,8 @@ func TestOwedReportIsNotHeldUp(t *testing.T) {
 	f := w.startWith(1)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"), job("2.1", "exit 4"))
 	w.hear(ready)
-	if p := f.probe("2.1"); p.Answer != hosts.Buffered { // its token waits when the first one ends
+	// Its token is ready when the first job ends.
+	if p := f.probe("2.1"); p.Answer != hosts.Buffered {
 		t.Fatalf("2.1 is %v", p.Answer)
 	}
 	w.say(gate)
@@ -362,7 +369,7 @@ func TestOwedReportIsNotHeldUp(t *testing.T) {
 	f.bye()
 }
 
-// The same when the run is ended in the meantime.
+// TestByeWhileOwing checks the same if the run is ended in the meantime.
 func TestByeWhileOwing(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -383,8 +390,8 @@ func TestByeWhileOwing(t *testing.T) {
 	}
 }
 
-// Promise 1: a supervisor that died before it paid is found by its taken spec;
-// the outcome is the sentinel's.
+// TestDiedWhileOwing checks that the job of a supervisor that died before it sent its pending
+// report is found by its taken spec, and that the outcome is that of the sentinel (promise 1).
 func TestDiedWhileOwing(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -397,8 +404,8 @@ func TestDiedWhileOwing(t *testing.T) {
 	g.bye()
 }
 
-// Promise 1: what is over is found to be, though its supervisor lives, still
-// holds it, and runs something else.
+// TestHeldButOver checks that a job that has ended is found to have ended, even if its supervisor
+// lives, still holds it, and runs another job (promise 1).
 func TestHeldButOver(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -425,8 +432,8 @@ func TestHeldButOver(t *testing.T) {
 	f.bye()
 }
 
-// bareSlot is a supervisor within the test, without a loop: it owes the report of
-// 1.1. ring is the pipe of its tokens, told that of its reports.
+// bareSlot returns a supervisor within the test, without a loop, that has a pending report of 1.1.
+// ring is the pipe of its tokens, and told is the pipe of its reports.
 func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File) {
 	t := w.t
 	t.Helper()
@@ -462,7 +469,7 @@ func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File
 	return s, owe, pipe[1], told
 }
 
-// A pending report is sent even if the loop does not reach it any more.
+// TestPaidByTimer checks that a pending report is sent even if the loop does not reach it anymore.
 func TestPaidByTimer(t *testing.T) {
 	w := newWorld(t)
 	s, owe, _, told := w.bareSlot()
@@ -479,8 +486,8 @@ func TestPaidByTimer(t *testing.T) {
 	}
 }
 
-// Pending reports are sent before the loop waits for a token, and not before a
-// token that is there.
+// TestPaysBeforeItWaits checks that pending reports are sent before the loop waits for a token, but
+// after a token that is ready.
 func TestPaysBeforeItWaits(t *testing.T) {
 	w := newWorld(t)
 	s, owe, ring, told := w.bareSlot()
@@ -490,14 +497,14 @@ func TestPaysBeforeItWaits(t *testing.T) {
 		t.Errorf("token %v %v; owed is %v", got, ok, s.pending.cur.Load())
 	}
 	want := *owe.exit
-	want.By = s.by // as the report says
+	want.By = s.by // as in the report
 	done := make(chan jobs.AttemptID)
 	go func() {
 		_, got, _ := s.nextToken()
 		done <- got
 	}()
 	buf := make([]byte, 4096)
-	n, err := told.Read(buf) // comes while the other waits
+	n, err := told.Read(buf) // arrives while the supervisor waits
 	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, want) {
 		t.Errorf("reported %q, %v", buf[:n], err)
 	}
@@ -510,8 +517,9 @@ func TestPaysBeforeItWaits(t *testing.T) {
 	}
 }
 
-// D7: a host can be given more slots than it was opened with, at once, and fewer; what
-// runs beyond them finishes, and its supervisors leave and take nothing more.
+// TestLimitBeyondSlots checks that a host can be given more slots than it was opened with, at once,
+// and fewer (D7). Running jobs beyond the limit finish, and their supervisors exit and take no more
+// jobs.
 func TestLimitBeyondSlots(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -542,7 +550,7 @@ func TestLimitBeyondSlots(t *testing.T) {
 	}
 	w.say(gate(first))
 	f.exit(first)
-	for range 2 { // one after the other
+	for range 2 { // one after another
 		w.hearTimes(ready, 1)
 		one, other := "5.1", "6.1"
 		if f.probe(one).Answer != hosts.IsRunning {
@@ -557,8 +565,8 @@ func TestLimitBeyondSlots(t *testing.T) {
 	f.bye()
 }
 
-// A helper that follows another begins with the limit that the dispatcher gave last:
-// what waits in the spool must not start in slots that were taken away.
+// TestLimitOutlivesHelper checks that a new helper begins with the limit that the dispatcher set
+// last. Jobs that wait in the spool must not start in slots that were taken away.
 func TestLimitOutlivesHelper(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -577,7 +585,8 @@ func TestLimitOutlivesHelper(t *testing.T) {
 	g.bye()
 }
 
-// A job has the kernel's default timer slack, whatever its supervisor has.
+// TestTimerSlack checks that a job has the kernel's default timer slack, whatever its supervisor
+// has.
 func TestTimerSlack(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -595,7 +604,8 @@ func fullConfig() *slotConfig {
 		Setup: "A=\xc3\x28", Env: []jobs.EnvVar{{Name: "X", Value: "a\xffb\n"}, {Name: "E"}}, GPUs: []int{3, 7}, Nice: -3, Grace: time.Second}
 }
 
-// What supervisors are told arrives byte for byte, or not at all.
+// TestSealedDamage checks that the configuration of supervisors arrives byte for byte, or not at
+// all.
 func TestSealedDamage(t *testing.T) {
 	testDamage(t, appendSealed(nil, configMagic, *fullConfig()), fullConfig(), func(b []byte) (*slotConfig, error) {
 		c := &slotConfig{}
@@ -625,8 +635,8 @@ func testDamage[T any](t *testing.T, b []byte, want *T, parse func([]byte) (*T, 
 	}
 }
 
-// Values that are not UTF-8 reach jobs unchanged, the run's and the
-// job's; setup too.
+// TestAnyBytesReachJobs checks that values of the run and of the job that are not UTF-8 reach jobs
+// unchanged. The same holds for setup.
 func TestAnyBytesReachJobs(t *testing.T) {
 	w := newWorld(t)
 	open := w.open()
@@ -643,7 +653,8 @@ func TestAnyBytesReachJobs(t *testing.T) {
 	f.bye()
 }
 
-// DCS_RUN is the name, as --on-done and the JSON have it; the uid marks processes.
+// TestRunNameOfJobs checks that DCS_RUN is the name of the run, as in --on-done and in JSON. The
+// uid marks processes.
 func TestRunNameOfJobs(t *testing.T) {
 	for name, want := range map[string]string{"sweep": "DCS_RUN=sweep", "": "DCS_RUN=uid"} {
 		base := baseEnv(nil, &slotConfig{Run: "uid", RunName: name}, 1)

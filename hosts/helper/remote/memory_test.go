@@ -24,8 +24,9 @@ func memJob(id, command string, limit int64) hosts.LaunchJob {
 	return j
 }
 
-// T3: a job that uses more memory than it asked for is ended, with all of its processes,
-// and its outcome says what it used. A job that asked for none, or that uses less, is not.
+// TestMemoryLimit checks that a job that uses more memory than it asked for is ended with all of
+// its processes, and that its outcome reports what it used (T3). A job that asked for no memory, or
+// that uses less, is not ended.
 func TestMemoryLimit(t *testing.T) {
 	w := newWorld(t)
 	ready, gate := w.fifo("ready"), w.fifo("gate")
@@ -49,7 +50,8 @@ func TestMemoryLimit(t *testing.T) {
 	f.bye()
 }
 
-// Pages that processes share count once, and what an earlier job left does not count.
+// TestSharedMemoryCountsOnce checks that pages that processes share count once, and that the
+// processes that an earlier job left do not count.
 func TestSharedMemoryCountsOnce(t *testing.T) {
 	sh := func(script string) (pid int) {
 		cmd := exec.Command("/bin/sh", "-c", script)
@@ -90,14 +92,15 @@ func standIns(t *testing.T, programs map[string]string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-// Where the user's systemd offers scopes, the kernel limits a job: what it ends there
-// exceeded the limit. Elsewhere, what it ends says that the machine had no memory left.
-// The user's systemd and the kernel's count are stand-ins.
+// TestKernelEndsJobs checks the reported cause when the kernel ends a job. If the user's systemd
+// offers scopes, the kernel enforces the job's limit, so a job that the kernel ended exceeded its
+// limit. Otherwise, the machine had no memory left. The test replaces the user's systemd and the
+// kernel's counter.
 func TestKernelEndsJobs(t *testing.T) {
 	for _, c := range []struct {
 		name, linger string
 		limit        int64
-		killed       string // what the kernel's count becomes
+		killed       string // what the kernel's counter becomes
 		scope        bool
 		want         string
 	}{
@@ -135,8 +138,8 @@ exec "$@"`,
 	}
 }
 
-// Promise 6: jobs are offered to the kernel before their supervisor and others'
-// programs, and so is what they start.
+// TestJobsGoFirstWhenMemoryRunsOut checks that the kernel ends jobs and their processes before
+// their supervisor and before other users' programs (promise 6).
 func TestJobsGoFirstWhenMemoryRunsOut(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -156,8 +159,8 @@ func TestJobsGoFirstWhenMemoryRunsOut(t *testing.T) {
 	f.bye()
 }
 
-// memoryGroup makes a control group in which little memory is to be had, below our
-// own. in puts a process into it.
+// memoryGroup creates a control group below our own that is limited to the given number of bytes.
+// in moves a process into it.
 func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 	t.Helper()
 	own, err := os.ReadFile("/proc/self/cgroup")
@@ -183,7 +186,7 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 		return os.WriteFile(filepath.Join(dir, file), strconv.AppendInt(nil, n, 10), 0o600)
 	}
 	if err = os.Mkdir(dir, 0o700); err == nil {
-		t.Cleanup(func() { // what was in it may take a moment to go
+		t.Cleanup(func() { // the processes in the group may take a moment to end
 			for until := uptime() + bound; os.Remove(dir) != nil; waitAny(nil, bound) {
 				if uptime() > until {
 					t.Errorf("%s cannot be removed", dir)
@@ -207,9 +210,9 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 	}
 }
 
-// X8: a job that the kernel ends for its memory has exactly SIGKILL; supervisor,
-// helper and the program of a colleague, though larger, are spared, and the next
-// job runs.
+// TestOutOfMemory checks that a job that the kernel ends for its memory has the outcome SIGKILL
+// (X8). The supervisor, the helper, and a larger program of another user survive, and the next job
+// runs.
 func TestOutOfMemory(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -221,7 +224,7 @@ func TestOutOfMemory(t *testing.T) {
 			in(p.pid)
 		}
 	}
-	// The colleague's: it keeps what it was given until it hears of no more.
+	// The other user's program keeps its memory until it reads a line.
 	gate := w.fifo("gate")
 	colleague := exec.Command("sh", "-c", "read x; { head -c 90000000 /dev/zero; echo full > "+ready+"; read x < "+gate+"; } | tail -c 90000000 | wc -c")
 	start, err := colleague.StdinPipe()

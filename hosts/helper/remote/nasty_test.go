@@ -16,8 +16,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The ways of jobs that do not want to be ended. Each program is told when it is
-// ready: it writes a line into $READY. leaf does that and stays.
+// nastyLeaf is the shell code with which a program of nastyWays runs itself as a leaf: it writes a
+// line into the pipe $2 and stays. The programs are the ways in which jobs try not to be ended.
+// Each program writes a line into $READY when it is ready.
 const nastyLeaf = `case $1 in leaf) trap '' TERM HUP INT QUIT; echo up > $2; while :; do sleep 1000; done;; esac
 `
 
@@ -38,7 +39,7 @@ var nastyWays = map[string]string{
 	"asks its supervisor to end":   `kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID; kill -QUIT $PPID; echo up > $READY; sleep 1000`,
 }
 
-// nastyJob makes a job of one of the ways.
+// nastyJob returns a job that runs one of nastyWays.
 func (w *world) nastyJob(id, way string) hosts.LaunchJob {
 	w.t.Helper()
 	prog := filepath.Join(w.runDir, "nasty-"+id)
@@ -59,8 +60,8 @@ func (w *world) alive() (out []proc) {
 	return out
 }
 
-// Promise 4, K9, E1, X8: whatever a job does to get away, a kill ends all of it, a
-// timeout too, and what it leaves behind by itself ends with the run.
+// TestNastyJobs checks that a kill or a timeout ends all processes of a job, whatever the job does
+// to escape (promise 4, K9, E1, X8). What a job leaves behind by itself ends with the run.
 func TestNastyJobs(t *testing.T) {
 	for way := range nastyWays {
 		for _, end := range []string{"kill", "timeout", "bye"} {
@@ -70,7 +71,7 @@ func TestNastyJobs(t *testing.T) {
 				f := w.start(w.open())
 				j := w.nastyJob("1.1", way)
 				if end == "timeout" {
-					j.Timeout = 2 * time.Second // it must be ready before
+					j.Timeout = 2 * time.Second // the job must be ready before
 				}
 				f.launch(j)
 				w.hear(j.Env[0].Value)
@@ -87,9 +88,9 @@ func TestNastyJobs(t *testing.T) {
 				switch {
 				case end == "bye" || leaves && end == "timeout":
 				case leaves:
-					f.probed("1.1") // of one that is over, what it left behind is ended
+					f.probed("1.1") // if the job is over, what it left behind is ended
 				case way == "forks when it is ended":
-					o = f.exit("1.1") // and exits as it likes
+					o = f.exit("1.1") // the job may exit in any way
 					if o.TimedOut == o.Stopped {
 						t.Errorf("%+v", o)
 					}
@@ -102,7 +103,7 @@ func TestNastyJobs(t *testing.T) {
 				if left := w.alive(); end == "kill" && len(left) > 0 {
 					t.Errorf("alive: %s", name(left))
 				}
-				f.bye() // newWorld's cleanup looks at everything
+				f.bye() // newWorld's cleanup checks all processes
 				if left := w.alive(); len(left) > 0 {
 					t.Errorf("alive after the run: %s", name(left))
 					endAll(func(t table) []proc { return w.alive() }, 0)
@@ -112,13 +113,14 @@ func TestNastyJobs(t *testing.T) {
 	}
 }
 
-// Promise 4: processes that fork faster than one picture of them is taken are
-// ended all the same: many at once, and one that never stays.
+// TestForkBombs checks that processes that fork faster than one snapshot of them is taken are ended
+// (promise 4). One case has many processes at once, and the others have one process that is
+// replaced again and again.
 func TestForkBombs(t *testing.T) {
 	for name, text := range map[string]string{
-		// Each of 8 starts another one for each that ends, some dozens at a time.
+		// Each of 8 loops starts a new process for each one that ends, some dozens at a time.
 		"many": `n=0; while [ $n -lt 8 ]; do n=$((n+1)); (trap '' TERM; while :; do sleep 0.02 & sleep 0.02 & sleep 0.03; done) & done; echo up > $READY; wait`,
-		// One that hands over to a child, in a session of its own, and goes.
+		// Each process starts a child in a session of its own and exits.
 		"runner": `case $1 in run) trap '' TERM; exec 2>/dev/null; setsid sh $0 run & exit;; esac; setsid sh $0 run & echo up > $READY; sleep 1000`,
 		"clean runner": `case $1 in run) trap '' TERM; exec 2>/dev/null; env -i PATH="$PATH" setsid sh $0 run & exit;; esac
 			env -i PATH="$PATH" setsid sh $0 run & echo up > $READY; sleep 1000`,
@@ -146,8 +148,9 @@ func TestForkBombs(t *testing.T) {
 	}
 }
 
-// Promise 2: a job that kills its supervisor is dead, with all that it started, as
-// soon as that is seen, so that it may be tried elsewhere.
+// TestKillsSupervisor checks that a job that kills its supervisor is ended with all of its
+// processes and is reported as dead as soon as that is seen, so that it may be tried elsewhere
+// (promise 2).
 func TestKillsSupervisor(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":         `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
@@ -181,8 +184,8 @@ func TestKillsSupervisor(t *testing.T) {
 	}
 }
 
-// A job that kills the helper costs it nothing: its supervisor continues, and the
-// next helper hears of its end.
+// TestKillsHelper checks that a job that kills the helper loses nothing. Its supervisor continues,
+// and the next helper reports its end.
 func TestKillsHelper(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -205,7 +208,8 @@ func TestKillsHelper(t *testing.T) {
 	g.bye()
 }
 
-// A supervisor that was stopped is continued, and reports the end of its job.
+// TestStoppedSupervisorGoesOn checks that a stopped supervisor is continued and reports the end of
+// its job.
 func TestStoppedSupervisorGoesOn(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -215,7 +219,7 @@ func TestStoppedSupervisorGoesOn(t *testing.T) {
 	f.bye()
 }
 
-// An idle one that is stopped keeps no job waiting.
+// TestStoppedIdleSupervisor checks that a stopped idle supervisor does not keep jobs waiting.
 func TestStoppedIdleSupervisor(t *testing.T) {
 	w := newWorld(t)
 	f := w.startWith(1)

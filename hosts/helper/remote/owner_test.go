@@ -19,7 +19,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// machine is a made-up machine on which people are logged in.
+// machine is a simulated machine on which people are logged in.
 type machine struct {
 	t    *testing.T
 	root string
@@ -35,7 +35,7 @@ func (m machine) path(name string) string {
 
 func (m machine) file(name, text string) { write(m.t, m.path(name), text) }
 
-// used makes a terminal that was last read so long ago.
+// used creates a terminal that was last read the given time ago.
 func (m machine) used(name string, ago time.Duration) {
 	m.file(name, "")
 	at := time.Now().Add(-ago)
@@ -44,12 +44,13 @@ func (m machine) used(name string, ago time.Duration) {
 	}
 }
 
-// session makes a session of logind, of alice at the console.
+// session creates a logind session of alice at the console.
 func (m machine) session(name, kind, more string) {
 	m.file("run/systemd/sessions/"+name, fmt.Sprintf("# private\nUID=%d\nACTIVE=1\nSTATE=active\nREMOTE=0\nSEAT=seat0\nCLASS=user\nTYPE=%s\n%s", os.Getuid(), kind, more))
 }
 
-// B7: who uses a machine, and who asks that it is left alone.
+// TestOwnersFound checks how the people who use a machine, and the files that ask to leave it
+// alone, are found (B7).
 func TestOwnersFound(t *testing.T) {
 	me := os.Getuid()
 	nobody := site{admin: -1, self: -1}
@@ -121,7 +122,8 @@ func utmp(kind uint16, pid uint32, line, user string) string {
 	return string(b)
 }
 
-// A terminal is in use when it is read, whatever a clock that jumps makes of the time.
+// TestOwnerComesBack checks that a terminal counts as in use when it is read, even if the clock
+// jumps.
 func TestOwnerComesBack(t *testing.T) {
 	m := machine{t, t.TempDir()}
 	m.used("dev/pts/3", 2*time.Hour)
@@ -139,7 +141,8 @@ func (w *world) machine() machine {
 	return machine{w.t.(*testing.T), filepath.Join(filepath.Dir(w.base), "machine")}
 }
 
-// suspend asks that jobs are suspended on the world's machine, or takes that back.
+// suspend asks that jobs are suspended on the world's machine if on is true, and withdraws the
+// request otherwise.
 func (w *world) suspend(on bool) {
 	w.t.Helper()
 	if on {
@@ -149,7 +152,7 @@ func (w *world) suspend(on bool) {
 	}
 }
 
-// tree returns the processes that wrote their ids into pids.
+// tree returns the n processes that wrote their ids into the file pids.
 func (w *world) tree(n int) (pids []int) {
 	w.t.Helper()
 	polltest.Until(w.t, bound, "the tree is there", func() bool {
@@ -177,7 +180,8 @@ func (w *world) until(what string, pids []int, stopped bool) {
 	})
 }
 
-// processes returns those of the program on the world's machine with that word.
+// processes returns the processes of the program on the world's machine that run with the argument
+// word.
 func (w *world) processes(word string) (list []proc) {
 	for pid, p := range scan(nil) {
 		cmd := string(procFile(pid, "cmdline"))
@@ -197,15 +201,16 @@ func (w *world) kill(word string) {
 	signalAll(list, unix.SIGKILL)
 }
 
-// T4: the whole tree of a job is suspended, also what left session, parent, and environment.
-// Its timeout is counted without that time, which the outcome reports.
+// TestSuspend checks that the whole tree of a job is suspended, including processes that left the
+// session, lost their parent, or cleared their environment (T4). The time in suspension does not
+// count for the job's timeout, and the outcome reports it.
 func TestSuspend(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	f := w.start(w.open())
 	j := job("1.1", "echo $$ >> pids; "+nasty(w, ready))
-	j.Timeout = 4 * time.Second // the tree must be there, and be suspended, before
+	j.Timeout = 4 * time.Second // the tree must be there and be suspended before
 	f.launch(j)
 	w.hearTimes(ready, 3)
 	pids := w.tree(4)
@@ -226,7 +231,7 @@ func TestSuspend(t *testing.T) {
 	f.bye()
 }
 
-// A job that is suspended can be killed, and its handler of TERM runs.
+// TestKillSuspended checks that a suspended job can be killed and that its handler of TERM runs.
 func TestKillSuspended(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
@@ -247,7 +252,8 @@ func TestKillSuspended(t *testing.T) {
 	f.bye()
 }
 
-// No tree stays suspended after the death of what suspends it.
+// TestNothingStaysSuspended checks that no tree stays suspended after the death of the process that
+// suspends it.
 func TestNothingStaysSuspended(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -282,7 +288,7 @@ func TestNothingStaysSuspended(t *testing.T) {
 			f.launch(job("1.1", "echo $$ >> pids; setsid sh -c 'echo $$ >> pids; while :; do sleep 0.1; done' & while :; do sleep 0.1; done"))
 			pids := w.tree(2)
 			if c.name == "all" {
-				pids = pids[:1] // the kernel sees to the process group
+				pids = pids[:1] // the kernel continues the process group
 			}
 			w.suspend(true)
 			w.until("the tree is suspended", pids, true)
@@ -310,7 +316,8 @@ func TestNothingStaysSuspended(t *testing.T) {
 	}
 }
 
-// A suspender that is killed is replaced, and what it had suspended goes on in the end.
+// TestSuspenderReplaced checks that a suspender that is killed is replaced, and that the processes
+// that it had suspended continue in the end.
 func TestSuspenderReplaced(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)

@@ -20,8 +20,9 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// Promise 2: a host that for a moment does not see the run directory, in which its
-// attempts are, does not look for them elsewhere: it would find that none started.
+// TestPlaceIsKept checks that a host whose attempts are in the run directory, and that does not see
+// this directory for a moment, does not look for them elsewhere (promise 2). Otherwise, it would
+// report that none of them started.
 func TestPlaceIsKept(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -45,7 +46,8 @@ func TestPlaceIsKept(t *testing.T) {
 	g.bye()
 }
 
-// The same the other way round: a run that began in work_dir stays there.
+// TestPlaceStaysOwn checks the reverse: a run that began in work_dir stays there when the host sees
+// the run directory later.
 func TestPlaceStaysOwn(t *testing.T) {
 	w := newWorld(t)
 	nonce := filepath.Join(w.runDir, "nonce")
@@ -69,8 +71,8 @@ func TestPlaceStaysOwn(t *testing.T) {
 	g.bye()
 }
 
-// X9: what a check sees says nothing about the next one: a directory may be shared by then,
-// or it is made from another.
+// TestCheckNotesNoPlace checks that a check records no location for the next one (X9). The
+// directory may be shared by then, or the next check may be made from another directory.
 func TestCheckNotesNoPlace(t *testing.T) {
 	w := newWorld(t)
 	nonce := filepath.Join(w.runDir, "nonce")
@@ -92,8 +94,8 @@ func TestCheckNotesNoPlace(t *testing.T) {
 	}
 }
 
-// A check leaves nothing on a host but the program, however it ends, and removes
-// nothing that was there before.
+// TestCheckLeavesNothing checks that a check leaves nothing on a host but the program, however it
+// ends, and removes nothing that existed before.
 func TestCheckLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(w *world, open *hosts.Open)
@@ -157,7 +159,7 @@ func TestCheckLeavesNothing(t *testing.T) {
 			open := w.open()
 			open.Check = true
 			c.before(w, open)
-			if open.Nonce != "another" { // in the shared directory the dispatcher cleans up
+			if open.Nonce != "another" { // in the shared directory, the dispatcher cleans up
 				if err := os.Mkdir(filepath.Join(w.runDir, "attempts"), 0o700); err != nil {
 					t.Fatal(err)
 				}
@@ -171,9 +173,9 @@ func TestCheckLeavesNothing(t *testing.T) {
 	}
 }
 
-// A check uses work_dir itself, and no directory beside it, unless it is certain that
-// there is none: a file server that does not know the directory for the moment would
-// pass for one that works.
+// TestCheckOfUnknownWorkDir checks that a check uses work_dir itself, and not a directory beside
+// it, unless it is certain that work_dir does not exist. Otherwise, a file server that cannot find
+// the directory for a moment would pass the check.
 func TestCheckOfUnknownWorkDir(t *testing.T) {
 	defer func() { fault = nil }()
 	dir := filepath.Join(t.TempDir(), "work")
@@ -190,14 +192,14 @@ func TestCheckOfUnknownWorkDir(t *testing.T) {
 	}
 }
 
-// breakLink breaks the channel and waits until the helper has ended.
+// breakLink closes the channel and waits until the helper has ended.
 func breakLink(f *far) {
 	f.in.Close()
 	f.wait()
 }
 
-// Checks of several hosts with the same work_dir, which does not exist yet, do not
-// disturb each other.
+// TestChecksWithOneWorkDir checks that checks of several hosts with the same work_dir, which does
+// not exist yet, do not disturb each other.
 func TestChecksWithOneWorkDir(t *testing.T) {
 	w := newWorld(t)
 	before := tree(t, filepath.Dir(w.base))
@@ -238,8 +240,8 @@ func tree(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// Promise 2: "never started" is said of an attempt that could not be started only if
-// nobody else has claimed it, and then nobody can any more.
+// TestEntomb checks that the answer for an attempt that could not be started is "never started"
+// only if nobody else has claimed it, and that nobody can claim it afterwards (promise 2).
 func TestEntomb(t *testing.T) {
 	w := newWorld(t)
 	_, mine := w.still()
@@ -281,7 +283,8 @@ func TestEntomb(t *testing.T) {
 	}
 }
 
-// What a supervisor said while no helper was there is passed on by the next one, once.
+// TestLogsAreHeard checks that the next helper forwards, once, the messages that a supervisor wrote
+// while there was no helper.
 func TestLogsAreHeard(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -297,9 +300,9 @@ func TestLogsAreHeard(t *testing.T) {
 	g.bye()
 }
 
-// Promise 2: a copy of the run directory lacks the claims that were made since it was
-// copied. While the original exists, a host keeps its attempts there. A directory that
-// was moved is found under its new name.
+// TestCopyOfTheRunDirectory checks that a host keeps its attempts in the original run directory
+// while it exists (promise 2). A copy lacks the claims that were made after it was copied. A
+// directory that was moved is found under its new name.
 func TestCopyOfTheRunDirectory(t *testing.T) {
 	w := newWorld(t)
 	copied := w.runDir + ".copy"

@@ -31,7 +31,7 @@ func (w *world) put(id string, f jobs.File, content []byte) {
 	write(w.t, w.file(id, f), string(content))
 }
 
-// claimed leaves a claim of a process that is no more.
+// claimed writes a claim of a process that no longer exists.
 func (w *world) claimed(id, host string, tombstone bool) {
 	w.t.Helper()
 	c := w.claim(id, host)
@@ -45,8 +45,9 @@ func (w *world) sentinel(id, host string, o jobs.Outcome) {
 	w.put(id, jobs.FileStatus, c.EncodeFinished(1, o))
 }
 
-// X2: what a host that cannot be asked has left in the shared directory is read
-// through another one. What counts is what that host wrote, whole, of this run.
+// TestLookForAnotherHost checks that the files that an unreachable host has left in the shared
+// directory are read through another host (X2). Only complete files of that host and this run
+// count.
 func TestLookForAnotherHost(t *testing.T) {
 	w := newWorld(t)
 	w.sentinel("1.1", "melon2", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
@@ -82,7 +83,7 @@ func TestLookForAnotherHost(t *testing.T) {
 	f.bye()
 }
 
-// stuck is a disk that answers when it is let go.
+// stuck is a disk that hangs until it is released.
 type stuck struct {
 	rundir.Disk
 	asked, free chan struct{}
@@ -96,8 +97,8 @@ func (s stuck) Names(dir string) ([]string, error) {
 	return s.Disk.Names(dir)
 }
 
-// A hung directory blocks nobody. Of several questions about one host the newest is answered.
-// While an answer takes long, other questions are refused.
+// TestLookWhileItHangs checks that a hung directory blocks nobody. Of several queries about one
+// host, the newest is answered. While an answer takes long, other queries are refused.
 func TestLookWhileItHangs(t *testing.T) {
 	w := newWorld(t)
 	w.sentinel("2.1", "melon2", jobs.Outcome{Exit: 2})
@@ -147,7 +148,7 @@ func TestLookWhileItHangs(t *testing.T) {
 	out.Close()
 }
 
-// list asks for all that the host has and returns it with the sizes of the pieces.
+// list requests everything that the host has and returns it with the sizes of the pieces.
 func (f *far) list() (all map[string]hosts.ProbedJob, pieces []int) {
 	f.w.t.Helper()
 	all = map[string]hosts.ProbedJob{}
@@ -169,7 +170,8 @@ func (f *far) list() (all map[string]hosts.ProbedJob, pieces []int) {
 	return all, pieces
 }
 
-// After damage to the journal a host lists everything that it has of the run, and changes nothing.
+// TestList checks that, after damage to the journal, a host lists everything that it has of the
+// run, and changes nothing.
 func TestList(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -184,7 +186,8 @@ func TestList(t *testing.T) {
 	f.exit("1.1")
 	f.launch(job("2.1", "echo up > "+ready+"; read x < "+gate), job("3.1", "exit 4"))
 	w.hear(ready)
-	for end := time.Now().Add(bound); f.probe("2.1").Answer != hosts.IsRunning; { // the helper may hear of it later than we
+	// The helper may learn of the start later than the test.
+	for end := time.Now().Add(bound); f.probe("2.1").Answer != hosts.IsRunning; {
 		if time.Now().After(end) {
 			t.Fatal("2.1 runs, and its helper does not say so")
 		}
@@ -193,13 +196,13 @@ func TestList(t *testing.T) {
 		t.Fatalf("3.1 is %v", p.Answer)
 	}
 	f.probe("16.1") // makes a tombstone
-	// Kept on the host, though its directory has something else in its place.
+	// The sentinel is kept on the host because something else is in its final place.
 	if err := os.Mkdir(w.file("17.1", jobs.FileStatus), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ended := w.claim("17.1", "melon1")
 	write(t, w.spool().path(dirDone, "17.1"), string(ended.EncodeFinished(1, jobs.Outcome{Exit: 7})))
-	// Half written by a helper that died; nobody was rung.
+	// A helper died while it wrote this spec, and no supervisor was notified.
 	write(t, w.spool().path(dirIn, specName(1, attemptID(t, "18.1"))), "DCS1 torn")
 
 	all, _ := f.list()
@@ -228,7 +231,8 @@ func TestList(t *testing.T) {
 	f.bye()
 }
 
-// A list comes in pieces; one asked for while another is made is made too.
+// TestListInPieces checks that a long list is sent in pieces, and that a list that is requested
+// while another is in progress is sent too.
 func TestListInPieces(t *testing.T) {
 	w := newWorld(t)
 	const n = 2*listPiece + 7
@@ -249,7 +253,7 @@ func TestListInPieces(t *testing.T) {
 	f.bye()
 }
 
-// E7: a fenced dispatcher is told so, and gets no list.
+// TestListFenced checks that a fenced dispatcher gets an error that says so, and no list (E7).
 func TestListFenced(t *testing.T) {
 	w := newWorld(t)
 	open := w.open()
@@ -262,7 +266,8 @@ func TestListFenced(t *testing.T) {
 	f.bye()
 }
 
-// What cannot be read is said beside what was found.
+// TestListOfNothingReadable checks that a list reports what could not be read, beside what was
+// found.
 func TestListOfNothingReadable(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -281,8 +286,8 @@ func TestListOfNothingReadable(t *testing.T) {
 	f.bye()
 }
 
-// X2: a helper that only reads gives outputs and sentinels whole, makes nothing and takes
-// nothing from the helper of a dispatcher that is there at the same time.
+// TestReadsAlone checks that a helper that only reads returns complete outputs and sentinels (X2).
+// It creates nothing and takes nothing from the helper of a dispatcher that runs at the same time.
 func TestReadsAlone(t *testing.T) {
 	w := newWorld(t)
 	own := w.open()
@@ -335,8 +340,8 @@ func TestReadsAlone(t *testing.T) {
 	f.bye()
 }
 
-// X2: a host that has nothing of the run says so and where it looked, and a run's uid
-// leads nowhere else.
+// TestReadsNothing checks that a host that has nothing of the run reports that and where it looked,
+// and that a run's uid cannot be used to read elsewhere (X2).
 func TestReadsNothing(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open()) // it shares the run directory
@@ -372,7 +377,8 @@ func TestReadsNothing(t *testing.T) {
 	}
 }
 
-// A file that cannot be read to its end is an error, not a shorter piece.
+// TestUnreadablePiece checks that a file that cannot be read to its end is an error, not a shorter
+// piece.
 func TestUnreadablePiece(t *testing.T) {
 	broken := io.NewSectionReader(brokenAt(3), 0, 10)
 	for name, c := range map[string]struct {
@@ -391,7 +397,7 @@ func TestUnreadablePiece(t *testing.T) {
 	}
 }
 
-// brokenAt is a file of x whose disk fails from an offset on.
+// brokenAt is a file full of the letter x whose disk fails from this offset on.
 type brokenAt int64
 
 func (f brokenAt) ReadAt(b []byte, off int64) (n int, err error) {

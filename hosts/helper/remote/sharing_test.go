@@ -15,14 +15,14 @@ import (
 	"dcs-tui/hosts"
 )
 
-// shares waits until the helper says that the run may use so many slots.
+// shares waits until the helper reports that the run may use the given number of slots.
 func (f *far) shares(slots int) *hosts.Sharing {
 	f.w.t.Helper()
 	return f.beat(func(b *hosts.Beat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
 }
 
-// Two runs share the slots of a host (K11): the second gets its part as jobs of the first
-// end. When the first is killed, nothing is left of it.
+// TestSlotsAreShared checks that two runs share the slots of a host: the second run gets its part
+// as jobs of the first end (K11). When the first run is killed, nothing is left of it.
 func TestSlotsAreShared(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
@@ -54,7 +54,7 @@ func TestSlotsAreShared(t *testing.T) {
 	f.exit("1.1")
 	w2.hear(ran) // it has the slot
 
-	f.kill9() // the helper; the supervisor of 2.1 still holds a slot
+	f.kill9() // ends the helper; the supervisor of 2.1 still holds a slot
 	g.shares(1)
 	for pid, p := range scan(nil) {
 		if cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); endable(p) && strings.Contains(string(cmd), w.base) {
@@ -73,8 +73,8 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 }
 
-// What a running job may use of the memory is known to other runs, for as long as it runs or
-// its supervisor lives.
+// TestMemoryIsShared checks that other runs know how much memory a running job may use, for as long
+// as the job runs or its supervisor lives.
 func TestMemoryIsShared(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
@@ -98,7 +98,8 @@ func TestMemoryIsShared(t *testing.T) {
 	g.bye()
 }
 
-// A job of several slots starts only when all of them are free.
+// TestWideJobWaitsForItsSlots checks that a job of several slots starts only when all of them are
+// free.
 func TestWideJobWaitsForItsSlots(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
@@ -124,7 +125,8 @@ func TestWideJobWaitsForItsSlots(t *testing.T) {
 	g.bye()
 }
 
-// Only root can weight users: the file is his, no link, and nobody else can write it.
+// TestUserWeights checks that only root can set the weights of users: the file must belong to root,
+// must not be a link, and must not be writable for anybody else.
 func TestUserWeights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("makes files of another user, which needs root")
@@ -166,8 +168,8 @@ func TestUserWeights(t *testing.T) {
 	}
 }
 
-// What a malicious user puts into the shared directory costs nobody the last slot, gives
-// nobody more, and is reported once.
+// TestForgedClaims checks that files of a malicious user in the shared directory cost no user the
+// last slot, give no user more slots, and are reported once.
 func TestForgedClaims(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("makes files of another user, which needs root")
@@ -226,7 +228,8 @@ func TestForgedClaims(t *testing.T) {
 	}
 }
 
-// Files of a user beyond claimsOfUser, and files beyond the bound of all, cost nothing.
+// TestClaimsAreBounded checks that files of a user beyond claimsOfUser, and files beyond the bound
+// of all users, have no effect.
 func TestClaimsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	unix.Chmod(dir, 0o1777)
@@ -257,7 +260,8 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 }
 
-// The kernel names any lock of a range; all of them are counted.
+// TestHeldSlots checks that all locks of a range are counted, although the kernel returns any one
+// of them per call.
 func TestHeldSlots(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claim")
 	for _, n := range []int64{5, 2, 9, 1, 3} {

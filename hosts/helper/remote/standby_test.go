@@ -11,8 +11,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// E7: a host that does not share the run directory, or shares another one under that path,
-// starts no standby.
+// TestStandbyNeedsTheRunDirectory checks that a host starts no standby if it does not share the run
+// directory, or if another directory has the same path there (E7).
 func TestStandbyNeedsTheRunDirectory(t *testing.T) {
 	other := t.TempDir()
 	if err := os.WriteFile(filepath.Join(other, "nonce"), []byte("theirs\n"), 0o600); err != nil {

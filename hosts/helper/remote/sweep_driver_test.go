@@ -23,39 +23,39 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// driver is a small dispatcher for a host on which something goes wrong: it
-// connects again, asks again, and launches a next attempt where one is proved not
-// to run any more, until each of its jobs has an end.
+// driver is a small dispatcher for a host with an injected fault. It reconnects, probes again, and
+// launches another attempt where the last one is proved not to run anymore, until each of its jobs
+// has an outcome.
 type driver struct {
 	t      testing.TB
 	w      *world
 	p      *plan
 	open   *hosts.Open
 	jobs   []*task
-	said   []string // every line for people
-	starts int      // helpers started
-	ends   int      // channels that ended before they were asked to
+	said   []string // every message for people
+	starts int      // number of helpers started
+	ends   int      // number of channels that ended unexpectedly
 	link   *link
-	asked  time.Time // for all that is not settled
+	asked  time.Time // time of the last probe of all attempts that are not settled
 	failed bool
-	listed bool // a whole list has come
-	probes int  // answers to probes
+	listed bool // a complete list has been received
+	probes int  // number of answers to probes
 }
 
 // task is a job with its attempts.
 type task struct {
 	id       jobs.ID
-	body     string // after the attempt has noted that it runs
+	body     string // runs after the attempt has noted that it runs
 	want     func(o *jobs.Outcome) bool
 	dropped  bool // withdrawn or killed by us: no further attempt
 	attempts []*try
 	gpus     []int
 }
 
-// try is one attempt and what was said of it.
+// try is one attempt and what was reported about it.
 type try struct {
 	id      jobs.AttemptID
-	sent    bool // a launch is sent once; after that its host is asked
+	sent    bool // a launch is sent once; after that, the host is probed
 	started bool
 	answer  hosts.Answer // Unknown until it is settled
 	outcome jobs.Outcome
@@ -118,8 +118,8 @@ func (d *driver) find(id jobs.AttemptID) *try {
 	return nil
 }
 
-// hear handles what a message says of attempts, and that nothing contradicts
-// what was said before.
+// hear records what a message reports about attempts, and checks that nothing contradicts an
+// earlier report.
 func (d *driver) hear(m hosts.Message) {
 	settle := func(id jobs.AttemptID, a hosts.Answer, o *jobs.Outcome) {
 		r := d.find(id)
@@ -204,7 +204,7 @@ func sameEnd(a, b *jobs.Outcome) bool {
 		a.Stopped == b.Stopped && a.Started == b.Started && a.Ended == b.Ended
 }
 
-// add hands over a job whose shell runs body after it has noted the attempt.
+// add submits a job whose shell runs body after it has noted the attempt.
 func (d *driver) add(body string, want func(o *jobs.Outcome) bool) *task {
 	k := &task{id: jobs.ID(len(d.jobs) + 1), body: body, want: want}
 	d.jobs = append(d.jobs, k)
@@ -212,7 +212,7 @@ func (d *driver) add(body string, want func(o *jobs.Outcome) bool) *task {
 	return k
 }
 
-// again makes the next attempt of a job.
+// again creates the next attempt of a job.
 func (d *driver) again(k *task) {
 	if len(k.attempts) >= maxStarts && d.p.How != howFull || len(k.attempts) > 1000 {
 		d.t.Fatalf("job %d does not come to an end; said:\n\t%s", k.id, strings.Join(d.said, "\n\t"))
@@ -234,7 +234,7 @@ func (d *driver) launch() {
 	}
 }
 
-// until connects, asks, and launches again as needed, until cond holds.
+// until connects, probes, and launches again as needed, until cond holds.
 func (d *driver) until(what string, cond func() bool) {
 	d.t.Helper()
 	for end := time.Now().Add(bound); !cond(); {
@@ -302,7 +302,7 @@ func (d *driver) state() string {
 	return b.String()
 }
 
-// runs is how often an attempt's shell has noted that it runs.
+// runs returns how often an attempt's shell has noted that it runs.
 func (d *driver) runs(id jobs.AttemptID) int {
 	b, _ := os.ReadFile(filepath.Join(d.w.runDir, "ran", id.String()))
 	return bytes.Count(b, []byte{'\n'})
@@ -317,10 +317,10 @@ type link struct {
 	over   bool
 }
 
-// maxStarts is how many helpers one fault may cost at most: it happens once.
+// maxStarts is the maximum number of helpers that one fault may cost. A fault happens once.
 const maxStarts = 4
 
-// connect starts helpers until one says hello and is content.
+// connect starts helpers until one sends a hello without an error.
 func (d *driver) connect() {
 	d.t.Helper()
 	for {
@@ -367,7 +367,7 @@ func (d *driver) connect() {
 	}
 }
 
-// hangUp waits until a helper that is leaving has left.
+// hangUp waits until a helper that is exiting has exited.
 func (d *driver) hangUp() {
 	l := d.link
 	for _, ok := d.receive(bound); ok; _, ok = d.receive(bound) {
@@ -377,7 +377,7 @@ func (d *driver) hangUp() {
 	}
 }
 
-// receive handles one message; false when none came in time or none will come.
+// receive handles one message. It returns false if none arrived in time or none can arrive anymore.
 func (d *driver) receive(wait time.Duration) (hosts.Message, bool) {
 	l := d.link
 	if l.over {
@@ -405,36 +405,36 @@ func (d *driver) ping() {
 	d.link.out.Write(&hosts.Ping{Seq: 1, LeaseUptime: uptime() + time.Hour})
 }
 
-// plan says at which one call of which process what goes wrong. It reaches the
-// processes of a test through the environment, which only the test binary reads.
+// plan describes one fault: which call of which process fails, and how. It reaches the processes of
+// a test through the environment, which only the test binary reads.
 type plan struct {
-	Dir     string // of the notes: calls (what was called), fired (the fault has happened)
-	Root    string // of the world: what stands before a path is of no meaning
-	Helper  int    // the how-manyth helper of the scenario, and its supervisors
+	Dir     string // directory for notes: calls (what was called), fired (the fault has happened)
+	Root    string // root of the world; the part of a path before it is ignored
+	Helper  int    // number of the helper in the scenario; it includes that helper's supervisors
 	Network bool   // treat every file system as NFS
 	Count   bool   // note every call
 	Call    callKey
-	Nth     int // of the calls that look the same in that process, from 1
+	Nth     int // number of the call among equal calls in that process, from 1
 	How     string
 }
 
-// callKey is what calls that look the same share.
+// callKey identifies calls that count as equal.
 type callKey struct {
 	Role string // "host" or "slot", and the number of the helper
 	Op   string
-	Path string // every number in it is #
+	Path string // every number in it is replaced by #
 }
 
 const planEnv = "TEST_FAULT"
 
-// The ways in which a call fails other than by returning an error.
+// The how constants are the ways in which a call fails other than by returning an error.
 const (
-	howLate   = "late EIO" // it is made, and its answer lost
-	howShort  = "short"    // it writes the first half
+	howLate   = "late EIO" // the call is made, and its reply is lost
+	howShort  = "short"    // the call writes the first half
 	howKill   = "killed before"
 	howKilled = "killed after"
-	howHang   = "hang" // until there is a file go in Dir
-	howFull   = "full" // fails as long as there is a file full in Dir, for all calls
+	howHang   = "hang" // hangs until a file named go exists in Dir
+	howFull   = "full" // all calls fail while a file named full exists in Dir
 )
 
 var errnos = map[string]unix.Errno{"EIO": unix.EIO, "ENOSPC": unix.ENOSPC, "EDQUOT": unix.EDQUOT,
@@ -458,13 +458,13 @@ func (p *plan) key(role, op, path string) callKey {
 	return callKey{role, op, digits.ReplaceAllString(strings.TrimPrefix(path, p.Root), "#")}
 }
 
-// fired tells where the fault has happened; "" if it has not.
+// fired returns where the fault has happened, or "" if it has not.
 func (p *plan) fired() string {
 	b, _ := os.ReadFile(filepath.Join(p.Dir, "fired"))
 	return string(b)
 }
 
-// plantFault makes this process, one of ours on the far side, do what the plan says.
+// plantFault injects the fault of the plan into this process, which is one of ours on the host.
 func plantFault(word string) {
 	text := os.Getenv(planEnv)
 	if text == "" {
@@ -487,7 +487,7 @@ func plantFault(word string) {
 		calls, _ = os.OpenFile(filepath.Join(p.Dir, "calls"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	}
 	var mu sync.Mutex
-	seen, due := 0, false // due: the call at hand is to go wrong when it has been made
+	seen, due := 0, false // due: the current call must fail after it has been made
 	fault = func(op, path string, done bool) error {
 		k := p.key(role, op, path)
 		if calls != nil && !done {
@@ -508,7 +508,7 @@ func plantFault(word string) {
 		due = false
 		note, err := os.OpenFile(filepath.Join(p.Dir, "fired"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return nil // in another process of that role, already
+			return nil // the fault has already happened in another process of that role
 		}
 		fmt.Fprintf(note, "%d %s", os.Getpid(), path)
 		note.Close()
@@ -529,8 +529,8 @@ func plantFault(word string) {
 	}
 }
 
-// full fails, while the disk is full, what needs room; Call.Path says where
-// ("spool", "attempts" or "" for both) and Call.Op how.
+// full makes calls that need space fail while the disk is full. Call.Path is the affected part
+// ("spool", "attempts", or "" for both), and Call.Op is the error.
 func (p *plan) full(op, path string, done bool) error {
 	if done || !needsRoom[op] {
 		return nil
@@ -560,7 +560,7 @@ func (p *plan) kills(role string) bool {
 	return (p.How == howKill || p.How == howKilled) && strings.HasPrefix(p.Call.Role, role)
 }
 
-// check holds promises 1 to 5 against what was said and what is there.
+// check verifies promises 1 to 5 against the reports and the files.
 func (d *driver) check() {
 	d.t.Helper()
 	fired := d.p.fired()
@@ -571,8 +571,10 @@ func (d *driver) check() {
 			d.checkAttempt(k, r)
 		}
 	}
-	// Promise 5: what went wrong once costs one attempt; a death, what it held.
-	if spent > 1 && d.p.How != howFull && !d.p.kills("host") && d.ends == 0 { // with a helper the launch may have been lost
+	// Promise 5: a single fault costs at most one attempt. The death of a process costs the
+	// attempts that it held.
+	// A helper that dies may take the launch with it.
+	if spent > 1 && d.p.How != howFull && !d.p.kills("host") && d.ends == 0 {
 		d.wrong("%d attempts were lost", spent)
 	}
 	litter := d.litter()
@@ -602,7 +604,8 @@ func (d *driver) checkAttempt(k *task, r *try) {
 	case runs > 1:
 		d.wrong("%s ran %d times", r.id, runs)
 	case r.answer == hosts.HasExited:
-		if runs != 1 && !r.outcome.Stopped || !k.want(&r.outcome) { // one that is stopped may not have come to note anything
+		// An attempt that is stopped may not have noted anything yet.
+		if runs != 1 && !r.outcome.Stopped || !k.want(&r.outcome) {
 			d.wrong("%s ran %d times and is said to have ended with %+v", r.id, runs, r.outcome)
 		}
 		b, err := os.ReadFile(jobs.AttemptFile(d.w.runDir, r.id, jobs.FileStatus))
@@ -626,8 +629,8 @@ func (d *driver) checkAttempt(k *task, r *try) {
 	}
 }
 
-// names reports whether some line names the fault's file, or its attempt or
-// directory, and the reason.
+// names reports whether some message names the fault's file, or its attempt or directory, and the
+// reason.
 func (d *driver) names(fired string) bool {
 	_, path, _ := strings.Cut(fired, " ")
 	reason := errnos[d.p.How].Error()

@@ -30,11 +30,11 @@ var (
 	sweepJobs = flag.Int("sweep.jobs", 6, "how many at a time")
 )
 
-// alike is how many of the calls that look the same in one process are let go
-// wrong: what comes with each heartbeat comes again and again.
+// alike is the number of equal calls of one process that get a fault. The calls of each heartbeat
+// repeat without end.
 const alike = 3
 
-// calls plays a scene without a fault and returns what was called, in order.
+// calls plays a scene without a fault and returns its calls, in order.
 func (s scene) calls(t *testing.T, network bool) (keys []callKey, count map[callKey]int) {
 	p := &plan{Network: network, Count: true}
 	count = map[callKey]int{}
@@ -56,7 +56,7 @@ func (s scene) calls(t *testing.T, network bool) (keys []callKey, count map[call
 	return keys, count
 }
 
-// ways are how a call of this kind goes wrong.
+// ways returns the ways in which a call of this kind can fail.
 func ways(op string) []string {
 	if op == "short" {
 		return []string{howShort}
@@ -64,7 +64,7 @@ func ways(op string) []string {
 	return []string{"EIO", "ENOSPC", "EDQUOT", "ESTALE", "EINTR", howLate, howKill, howKilled}
 }
 
-// plans are all faults of a scene.
+// plans returns all faults of a scene.
 func (s scene) plans(t *testing.T, network bool) (all []*plan) {
 	keys, count := s.calls(t, network)
 	for _, k := range keys {
@@ -77,10 +77,9 @@ func (s scene) plans(t *testing.T, network bool) (all []*plan) {
 	return all
 }
 
-// Promises 1 to 5: whatever single file-system call of a helper or a
-// supervisor fails, or is the last that its process makes, no attempt runs twice,
-// no outcome is made up or lost, the next attempts run, nothing is left, and
-// anyone who reads the messages learns which file it was and why.
+// TestSweep checks promises 1 to 5 for every single file system call of a helper or a supervisor
+// that fails, or that is the last call of its process. No attempt runs twice, no outcome is made up
+// or lost, the next attempts run, nothing is left, and the messages name the file and the reason.
 func TestSweep(t *testing.T) {
 	for _, network := range []bool{false, true} {
 		for _, s := range scenes {
@@ -132,7 +131,7 @@ func sweep(t *testing.T, s scene, network bool) {
 	t.Logf("%d of %d faults, %d of them came to pass", len(all), sites, fired)
 }
 
-// sample chooses n of them, the same ones each time.
+// sample returns n of the plans, the same ones each time.
 func sample(all []*plan, n int) (some []*plan) {
 	r := rand.New(rand.NewPCG(uint64(*sweepSeed), 1))
 	for _, i := range r.Perm(len(all))[:min(n, len(all))] {
@@ -141,7 +140,7 @@ func sample(all []*plan, n int) (some []*plan) {
 	return some
 }
 
-// scene is what continues while something goes wrong.
+// scene is the activity during which a fault happens.
 type scene struct {
 	name string
 	play func(d *driver)
@@ -152,8 +151,8 @@ func exits(n int) func(o *jobs.Outcome) bool {
 }
 
 var scenes = []scene{
-	// One starts at once and two wait; one fails, and one has a command that is too
-	// long for an argument. Output is read, and all that is there is listed.
+	// One job starts at once and two wait. One job fails, and one has a command that is too long
+	// for an argument. Output is read, and everything is listed.
 	{"launch", func(d *driver) {
 		d.add("echo out; exit 0", exits(0))
 		d.add("echo oops >&2; exit 3", exits(3))
@@ -177,7 +176,7 @@ var scenes = []scene{
 		d.until("both are over", d.allDone)
 		d.end()
 	}},
-	// The first runs, the second waits and is taken back.
+	// The first job runs. The second waits and is withdrawn.
 	{"withdraw", func(d *driver) {
 		gate := d.gate()
 		first := d.add("read x < "+gate, exits(0))
@@ -196,7 +195,7 @@ var scenes = []scene{
 		d.until("all are over", d.allDone)
 		d.end()
 	}},
-	// The first runs and is killed, with what it started.
+	// The first job runs and is killed with all of its processes.
 	{"kill", func(d *driver) {
 		first := d.add("sleep 1000 & sleep 1000", func(o *jobs.Outcome) bool { return o.Stopped && !o.OK() })
 		d.add("exit 6", exits(6))
@@ -213,8 +212,8 @@ var scenes = []scene{
 		d.until("all are over", d.allDone)
 		d.end()
 	}},
-	// The helper dies, the first ends and the second begins without one, and another
-	// helper comes.
+	// The helper dies. The first job ends and the second begins without a helper. Then another
+	// helper starts.
 	{"adopt", func(d *driver) {
 		one, two := d.gate(), d.gate()
 		first := d.add("read x < "+one+"; exit 7", exits(7))
@@ -223,14 +222,16 @@ var scenes = []scene{
 		d.until("one runs", func() bool { return d.running() || first.done() })
 		d.probes = 0
 		d.probe()
-		d.until("the launch is in the spool", func() bool { return d.probes > 0 || d.allDone() }) // orders are handled in turn
+		// Commands are handled in order.
+		d.until("the launch is in the spool", func() bool { return d.probes > 0 || d.allDone() })
 		if !d.link.over {
 			d.link.cmd.Process.Kill()
 			d.hangUp()
 			d.ends--
 		}
 		d.pass(one)
-		polltest.Within(2*time.Second, func() bool { return d.runs(second.last().id) > 0 }) // nobody reports; with a fault it may never come
+		// Nobody reports this. With a fault, it may never happen.
+		polltest.Within(2*time.Second, func() bool { return d.runs(second.last().id) > 0 })
 		d.pass(two)
 		d.until("all are over", d.allDone)
 		d.end()
@@ -247,7 +248,7 @@ func (d *driver) running() bool {
 	return false
 }
 
-// gate is a pipe before which a job waits; pass lets every attempt of it continue.
+// gate creates a pipe before which a job waits. pass lets every attempt of the job continue.
 func (d *driver) gate() string { return d.w.fifo("gate" + string(rune('a'+len(d.gates())))) }
 
 func (d *driver) gates() []string {
@@ -261,8 +262,8 @@ func (d *driver) pass(gate string) {
 	}
 }
 
-// end asks for every attempt once more, which must change nothing, ends the run,
-// and looks at what is left.
+// end probes every attempt once more, which must change nothing, ends the run, and checks what is
+// left.
 func (d *driver) end() {
 	d.t.Helper()
 	ids := []jobs.AttemptID{{Job: 9, N: 1}} // never launched
@@ -310,7 +311,7 @@ func (d *driver) end() {
 	d.check()
 }
 
-// clean reports whether nothing can be seen of the fault.
+// clean reports whether the fault has no visible effect.
 func (d *driver) clean() bool {
 	for _, k := range d.jobs {
 		if len(k.attempts) > 1 || k.id != 9 && !k.dropped && k.last().answer != hosts.HasExited {
@@ -320,7 +321,7 @@ func (d *driver) clean() bool {
 	return d.ends == 0 && len(d.said) == 0 && len(d.litter()) == 0
 }
 
-// litter names files that are left and should not be.
+// litter returns the names of files that should not be left.
 func (d *driver) litter() (out []string) {
 	filepath.WalkDir(filepath.Dir(d.w.base), func(path string, e os.DirEntry, err error) error {
 		rel, _ := filepath.Rel(filepath.Dir(d.w.base), path)
@@ -339,10 +340,10 @@ func (d *driver) litter() (out []string) {
 	return out
 }
 
-// Promises 1 to 3 and 5: a disk that is full for a while, or a file system that
-// refuses all writes, costs time and nothing else. What ended while it was so has
-// its outcome, the trouble is said on a line with the reason, and afterwards all
-// continues by itself.
+// TestTroubleForAWhile checks promises 1 to 3 and 5 for a disk that is full for a while, or a file
+// system that refuses all writes. The fault costs only time. Jobs that ended in the meantime have
+// their outcome, a message reports the fault with the reason, and afterwards everything continues
+// without intervention.
 func TestTroubleForAWhile(t *testing.T) {
 	ways := []string{"ENOSPC", "EDQUOT", "ESTALE", "EIO", "EROFS"}
 	places := []string{"attempts", "spool", ""}
@@ -358,7 +359,8 @@ func TestTroubleForAWhile(t *testing.T) {
 				full := filepath.Join(p.Dir, "full")
 				gate := d.gate()
 				first := d.add("read x < "+gate+"; exit 7", exits(7))
-				// A probe calls running what has been claimed and has no files yet: that could still be refused.
+				// A probe reports an attempt that is claimed and has no files yet as running. Such
+				// an attempt could still be refused.
 				d.until("the first runs", func() bool { return first.last().started && d.runs(first.last().id) > 0 })
 				write(t, full, "")
 				d.add("exit 0", exits(0))
@@ -388,10 +390,9 @@ func (d *driver) hasSaid(text string) bool {
 	return false
 }
 
-// Promises 1 to 3 under many deaths: helpers are killed in the middle of their
-// work, and supervisors too; each launch is repeated through each helper. In the
-// end every attempt has one answer, none ran twice, and what is said to have
-// exited has run.
+// TestManyDeaths checks promises 1 to 3 while helpers and supervisors are killed in the middle of
+// their work, and each launch is repeated through each helper. In the end, every attempt has one
+// answer, none ran twice, and every attempt that is reported as exited has run.
 func TestManyDeaths(t *testing.T) {
 	const n, rounds = 150, 6
 	seed := uint64(time.Now().UnixNano())
@@ -418,7 +419,8 @@ func TestManyDeaths(t *testing.T) {
 			}
 		}
 		f.launch(rest...)
-		for until := len(exited) + 1 + r.IntN(n/rounds); len(exited) < min(until, n*3/4); { // some die, and never exit
+		// Some jobs die and never exit.
+		for until := len(exited) + 1 + r.IntN(n/rounds); len(exited) < min(until, n*3/4); {
 			await(f, func(m *hosts.Exits) bool {
 				for _, e := range m.Jobs {
 					exited[e.Attempt] = true

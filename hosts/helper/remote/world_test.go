@@ -23,10 +23,11 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// bound is how long a test waits for what must come; it is no measurement.
+// bound is the maximum time that a test waits for something that must happen. It is not a
+// performance requirement.
 const bound = 4 * time.Minute
 
-// world is a host for tests: a place for the program, a run directory, a work_dir.
+// world is a host for tests: a directory for the program, a run directory, and a work_dir.
 type world struct {
 	t       testing.TB
 	base    string
@@ -64,7 +65,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// nothingLeft ends what is left of the world's processes and fails for it (promise 4).
+// nothingLeft fails the test if processes of the world are left, and ends them (promise 4).
 func (w *world) nothingLeft() {
 	of := func(t table) (out []proc) {
 		for pid, p := range t {
@@ -107,7 +108,7 @@ func (w *world) status(id string) attempts.Fate {
 	return attempts.Decode([]byte(w.content(id, jobs.FileStatus)), w.run, attemptID(w.t, id))
 }
 
-// claim returns the claim of a process that is no more.
+// claim returns a claim of a process that no longer exists.
 func (w *world) claim(id, host string) attempts.Claim {
 	w.t.Helper()
 	return attempts.Claim{Run: w.run, Attempt: attemptID(w.t, id), Host: host, By: holder{1, 1 << 22, 3}.String(), Boot: bootID(), At: 4}
@@ -115,7 +116,7 @@ func (w *world) claim(id, host string) attempts.Claim {
 
 func (w *world) spool() spool { return spool{filepath.Join(w.base, "runs", w.run, "melon1")} }
 
-// fifo makes a pipe by which a job and its test wait for each other.
+// fifo creates a pipe with which a job and its test wait for each other.
 func (w *world) fifo(name string) string {
 	w.t.Helper()
 	p := filepath.Join(w.runDir, name)
@@ -125,7 +126,7 @@ func (w *world) fifo(name string) string {
 	return p
 }
 
-// hear waits until somebody writes a line into the pipe.
+// hear waits until somebody writes a line into the pipe, and returns it.
 func (w *world) hear(fifo string) string {
 	w.t.Helper()
 	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
@@ -265,7 +266,8 @@ func (f *far) launch(list ...hosts.LaunchJob) {
 	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Hour, Jobs: list})
 }
 
-// await returns the first message of type T that ok accepts; others stay for later.
+// await returns the first message of type T that ok accepts. It keeps the other messages for later
+// calls.
 func await[T any, P interface {
 	*T
 	hosts.Message
@@ -302,7 +304,7 @@ func show(msgs []hosts.Message) string {
 	return b.String()
 }
 
-// exit waits for the outcome of one attempt. It stays to be found again.
+// exit waits for the outcome of one attempt. Later calls can return it again.
 func (f *far) exit(id string) jobs.Outcome {
 	f.w.t.Helper()
 	var o jobs.Outcome
@@ -327,9 +329,9 @@ func (f *far) exits(id string, want int) {
 	}
 }
 
-// take waits for a message of type T that names attempt id, and removes that entry from the
-// list of the message. The helper puts as many attempts into one message as there are, so
-// the rest of the message stays for later.
+// take waits for a message of type T that names attempt id, and removes that entry from the list of
+// the message. The helper combines as many attempts as possible in one message, so take keeps the
+// rest of the message for later calls.
 func take[T, E any, P interface {
 	*T
 	hosts.Message
@@ -416,15 +418,15 @@ func (f *far) isRefused(id string) bool {
 	}
 }
 
-// beat waits for a heartbeat that was made after the call and that ok accepts. An older one
-// may have been accepted for what was true before.
+// beat waits for a heartbeat that was made after the call and that ok accepts. An older heartbeat
+// could satisfy ok with an outdated state.
 func (f *far) beat(ok func(*hosts.Beat) bool) *hosts.Beat {
 	f.w.t.Helper()
 	from := uptime()
 	return await(f, func(b *hosts.Beat) bool { return b.Uptime >= from && ok(b) })
 }
 
-// kill9 ends the helper as a crash would.
+// kill9 ends the helper with SIGKILL, like a crash.
 func (f *far) kill9() {
 	f.w.t.Helper()
 	f.cmd.Process.Kill()
@@ -432,7 +434,7 @@ func (f *far) kill9() {
 	f.ended = true
 }
 
-// wait waits until the helper has ended by itself, and returns how.
+// wait waits until the helper has exited by itself, and returns the result of Wait.
 func (f *far) wait() error {
 	f.w.t.Helper()
 	late := time.AfterFunc(bound, func() { f.cmd.Process.Kill() })
@@ -468,9 +470,9 @@ func (f *far) bye() {
 	}
 }
 
-// testLimits are the usual ones, unless a test has set others for the processes that it
-// starts. Silence ends no helper while its test waits on a machine that is busy: tests send
-// one ping.
+// testLimits returns the default limits, unless a test has set others for the processes that it
+// starts. The silence limit is long because tests send only one ping and may wait on a busy
+// machine.
 func testLimits() limits {
 	lim := defaultLimits
 	lim.silence = 2 * bound
@@ -479,7 +481,7 @@ func testLimits() limits {
 			*d = v
 		}
 	}
-	// The machine on which owners are looked for is made up: see world.machine.
+	// Owners are looked for on a simulated machine. See world.machine.
 	if exe, err := os.Executable(); err == nil {
 		lim.site = site{filepath.Join(filepath.Dir(exe), "../../machine"), os.Getuid(), -1}
 	}
@@ -496,7 +498,7 @@ const (
 	lastSlotEnv = "TEST_LAST_SLOT"
 )
 
-// The test binary is the program on the far side too.
+// TestMain runs the test binary as the program on the host if its first argument begins with "__".
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
 		plantFault(os.Args[1])
@@ -507,7 +509,7 @@ func TestMain(m *testing.M) {
 		vmstatFile = cmp.Or(os.Getenv(vmstatEnv), vmstatFile)
 		os.Exit(runWord(os.Args[1:], testLimits()))
 	}
-	// Built with -race, each process of ours would sleep for a second when it exits.
+	// With -race, each of our processes would otherwise sleep for a second when it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(m.Run())
 }
