@@ -22,13 +22,13 @@ import (
 	"dcs-tui/hosts/link"
 )
 
-// far is a host for tests: a shell of this machine with a HOME of its own.
+// far is a host for tests: a shell of this machine with its own HOME.
 type far struct {
 	t     testing.TB
 	home  string
-	base  string   // the only place before work_dir
+	base  string   // the only location before work_dir
 	shell string   // text of a script that runs the bootstrap, which is "$3"
-	env   []string // of the far side
+	env   []string // environment of the host
 	wrap  func(hosts.Stream) hosts.Stream
 
 	mu  sync.Mutex
@@ -44,13 +44,14 @@ func newFar(t *testing.T) *far {
 	return f
 }
 
-// Open makes the link: env VARIABLES sh -c SHELL sh /bin/sh -c BOOTSTRAP.
+// Open creates the link: env VARIABLES sh -c SHELL sh /bin/sh -c BOOTSTRAP.
 func (f *far) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 	argv := append([]string{"env", "HOME=" + f.home}, f.env...)
 	return wrapped{link.NewLocal(h.Name, nil, append(argv, "/bin/sh", "-c", f.shell, "sh")...), f.wrap}, nil
 }
 
-// wrapped lets a test stand between the client and the far side.
+// wrapped is a link whose streams a test can wrap, to intercept what the client and the host
+// exchange.
 type wrapped struct {
 	hosts.Link
 	wrap func(hosts.Stream) hosts.Stream
@@ -104,8 +105,8 @@ func (f *far) mustServe(c *Connector) *hosts.Hello {
 	return w.Hello()
 }
 
-// The bootstrap works below every login shell, whatever its rc files print
-// first, and the second connection sends nothing.
+// TestLoginShells checks that the bootstrap works in every login shell, whatever its rc files print
+// first, and that the second connection sends nothing.
 func TestLoginShells(t *testing.T) {
 	const noise = "Welcome to melon4\n*** quota: 93% ***\nno newline at the end:"
 	for _, c := range []struct{ name, shell string }{
@@ -157,7 +158,7 @@ func TestLoginShells(t *testing.T) {
 	}
 }
 
-// A child of the bootstrap runs with the umask that the login shell gave.
+// TestUmaskIsPutBack checks that a child of the bootstrap runs with the umask of the login shell.
 func TestUmaskIsPutBack(t *testing.T) {
 	f := newFar(t)
 	f.shell = `umask 027; exec "$@"`
@@ -166,15 +167,16 @@ func TestUmaskIsPutBack(t *testing.T) {
 	}
 }
 
-// The text keeps to what every login shell passes on unchanged.
+// TestBootstrapTextIsPlain checks that the bootstrap contains only characters that every login
+// shell passes on unchanged.
 func TestBootstrapTextIsPlain(t *testing.T) {
 	if s := bootstrapText; strings.ContainsAny(s, "!'\n\r\t") || strings.Contains(s, `\\`) || len(s) > 4000 {
 		t.Errorf("%d bytes: %s", len(s), s)
 	}
 }
 
-// A login shell that refuses, or has no end of things to say, is Broken, and the
-// error quotes it without its control characters.
+// TestUselessLoginShells checks that a login shell that refuses, or that prints without end, is
+// Broken, and that the error quotes it without its control characters.
 func TestUselessLoginShells(t *testing.T) {
 	for _, c := range []struct{ name, shell, want string }{
 		{"exits", `echo "This account is \033[1mclosed"; exit 1`, `exit code 1; it printed "This account is closed"`},
@@ -196,8 +198,8 @@ func TestUselessLoginShells(t *testing.T) {
 	}
 }
 
-// What is wrong with a helper is an error of the right class that says so; its
-// last words are in the host's log (D9).
+// TestHelpersThatCannotServe checks that each fault of a helper is an error of the right class that
+// describes it, and that the helper's last lines of standard error are in the host's log (D9).
 func TestHelpersThatCannotServe(t *testing.T) {
 	for _, c := range []struct {
 		how   string
@@ -207,7 +209,8 @@ func TestHelpersThatCannotServe(t *testing.T) {
 		{"dies", hosts.Broken, "the helper ended: exit code 3: no spool here"},
 		{"old", hosts.Misconfigured, "the helper speaks version 99"},
 		{"workdir", hosts.Misconfigured, "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"},
-		{"full", hosts.Broken, "no job can be run here, its files could not be written: no space left on device"}, // passes by itself
+		// This fault goes away without a person.
+		{"full", hosts.Broken, "no job can be run here, its files could not be written: no space left on device"},
 		{"cwd", hosts.Misconfigured, "jobs cannot run in /data there: no such directory (name a directory that every host has with --cwd)"},
 		{"fatal", hosts.Misconfigured, "spool cannot be made"},
 		{"fenced", hosts.Broken, "another dispatcher has taken this run over (its epoch is 7)"},
@@ -230,8 +233,8 @@ func TestHelpersThatCannotServe(t *testing.T) {
 	}
 }
 
-// A helper that crashes after hello ends the reports, and Err quotes the first line of
-// the crash.
+// TestHelperCrashes checks that a helper that crashes after hello ends the reports, and that Err
+// quotes the first line of the crash.
 func TestHelperCrashes(t *testing.T) {
 	for how, want := range map[string]string{"panics": "panic: the helper is broken", "aborts": "SIGABRT: abort"} {
 		t.Run(how, func(t *testing.T) {
@@ -262,8 +265,8 @@ func TestHelperCrashes(t *testing.T) {
 	}
 }
 
-// startingWith returns a host whose bash reads rc as its startup file, and a counter of
-// the bytes sent to it.
+// startingWith returns a host whose bash reads rc as its startup file, and a counter of the bytes
+// sent to it.
 func startingWith(t *testing.T, rc string) (*far, *counter) {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -278,8 +281,8 @@ func startingWith(t *testing.T, rc string) (*far, *counter) {
 	return f, sent
 }
 
-// A startup file that reads standard input takes nothing that is meant for the
-// bootstrap, because nothing has been sent yet.
+// TestStartupFileThatLooksAtItsInput checks that a startup file that reads standard input takes
+// nothing that is meant for the bootstrap, because nothing has been sent yet.
 func TestStartupFileThatLooksAtItsInput(t *testing.T) {
 	for name, rc := range map[string]string{
 		"a line":     "read -r -t 0.3 x && echo \"$x\" > \"$HOME/taken\"",
@@ -296,7 +299,8 @@ func TestStartupFileThatLooksAtItsInput(t *testing.T) {
 	}
 }
 
-// A startup file that waits for input gets none, and the error names the cause.
+// TestStartupFileThatWaitsForInput checks that a startup file that waits for input gets none, and
+// that the error names the cause.
 func TestStartupFileThatWaitsForInput(t *testing.T) {
 	for name, rc := range map[string]string{
 		"asks":      `printf 'Which project? '; read -r x`,
@@ -322,7 +326,8 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 	}
 }
 
-// A terminal on the way would change our bytes. It is recognized by its line endings.
+// TestTerminalOnTheWay checks that a terminal between client and host is recognized by its line
+// endings. A terminal would change our bytes.
 func TestTerminalOnTheWay(t *testing.T) {
 	f := newFar(t)
 	f.shell = `printf '%s sys Linux x86_64\r\n' "${3##* }"; exec cat`
@@ -332,7 +337,8 @@ func TestTerminalOnTheWay(t *testing.T) {
 	}
 }
 
-// If uname is not in PATH, the error shows PATH and says what it must contain.
+// TestUnameIsNotInPath checks that, if uname is not in PATH, the error shows PATH and says what it
+// must contain.
 func TestUnameIsNotInPath(t *testing.T) {
 	f := newFar(t)
 	f.shell = `PATH=/opt/none:/opt/nothing; export PATH; exec "$@"`
@@ -343,7 +349,8 @@ func TestUnameIsNotInPath(t *testing.T) {
 	}
 }
 
-// handshake is all that a good far side says, with the binary there or not.
+// handshake returns everything that a working host sends. deploy reports whether the host needs the
+// binary.
 func handshake(nonce string, deploy bool, more ...hosts.Message) []byte {
 	var b bytes.Buffer
 	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
@@ -359,7 +366,7 @@ func handshake(nonce string, deploy bool, more ...hosts.Message) []byte {
 	return b.Bytes()
 }
 
-// memConnector connects over l and has size bytes to send as its program.
+// memConnector returns a Connector that connects over l and has size bytes to send as its program.
 func memConnector(t *testing.T, l *memLink, size int) *Connector {
 	path := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600); err != nil {
@@ -379,9 +386,9 @@ func memConnect(ctx context.Context, c *Connector) (hosts.Worker, error) {
 	return c.Connect(ctx, &hosts.Host{Name: "melon4"}, &hosts.Open{Run: "r1", Host: "melon4"})
 }
 
-// A link that is cut after any number of bytes of the handshake gives an error
-// of the right class, never a hang and never a worker: cut so that it is known,
-// because the far end died, or in silence (then within the deadline).
+// TestCutAtEachByte checks that a link that is cut after any number of bytes of the handshake
+// returns an error of the right class, and never hangs or returns a worker. The cut is visible
+// because the far end died, or silent. A silent cut is found within the deadline.
 func TestCutAtEachByte(t *testing.T) {
 	cuts := []struct {
 		name  string
@@ -423,7 +430,7 @@ func TestCutAtEachByte(t *testing.T) {
 	}
 }
 
-// The whole handshake, uncut, gives a worker.
+// TestWholeHandshake checks that the complete handshake returns a worker.
 func TestWholeHandshake(t *testing.T) {
 	for _, deploy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -447,7 +454,8 @@ func TestWholeHandshake(t *testing.T) {
 	}
 }
 
-// Each step that never answers ends at its deadline, and the error names it.
+// TestDeadlines checks that each step that gets no answer ends at its deadline, and that the error
+// names the step.
 func TestDeadlines(t *testing.T) {
 	block := func(stop <-chan struct{}, _ []byte) error { <-stop; return errors.New("closed") }
 	for _, c := range []struct {
@@ -494,7 +502,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// A slow upload is no stalled upload: it may take as long as it makes progress.
+// TestSlowUploadGoesOn checks that a slow upload may take as long as it makes progress.
 func TestSlowUploadGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newMemLink()
@@ -524,7 +532,8 @@ func TestSlowUploadGoesOn(t *testing.T) {
 	})
 }
 
-// The caller's ctx ends Connect at once, and counts no more afterwards.
+// TestConnectHonoursContext checks that the caller's ctx ends Connect at once, and that it has no
+// effect after Connect has returned.
 func TestConnectHonoursContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -550,7 +559,7 @@ func TestConnectHonoursContext(t *testing.T) {
 	})
 }
 
-// What a host prints cannot drive the terminal or hide itself.
+// TestClean checks that what a host prints cannot control the terminal or hide itself.
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain  text ":                       "plain  text",
@@ -571,7 +580,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// FuzzClean: any bytes become one bounded, printable line.
+// FuzzClean checks that any bytes become one bounded, printable line.
 func FuzzClean(f *testing.F) {
 	f.Add("\x1b[31mred\x1b[0m\r\n")
 	f.Add("\x1b]0;title")
@@ -584,8 +593,8 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// FuzzAnswers: whatever the far end prints, reading its answers ends, and a line
-// without the nonce is never one.
+// FuzzAnswers checks that reading the far end's answers ends, whatever it prints, and that a line
+// without the nonce is never an answer.
 func FuzzAnswers(f *testing.F) {
 	f.Add("Welcome\nN0 sys Linux x86_64\nN0 have /tmp\nN0 go\n")
 	f.Add("no newline: N0 sys Linux x86_64\r\n")
@@ -611,8 +620,8 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// A helper's standard error is kept bounded, its lines too; the panic is found
-// among what follows it.
+// TestLastWordsAreBounded checks that a bounded number of bounded lines of a helper's standard
+// error is kept, and that the panic is found among the lines that follow it.
 func TestLastWordsAreBounded(t *testing.T) {
 	n := 0
 	long := strings.Repeat("y", 10*maxLine)
@@ -636,8 +645,8 @@ func TestLastWordsAreBounded(t *testing.T) {
 	}
 }
 
-// The first line of a crash is quoted, however long the stacks and registers are that
-// follow it.
+// TestCrashIsQuotedByItsFirstLine checks that the first line of a crash is quoted, however long the
+// stacks and registers after it are.
 func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 	stacks := "\n" + strings.Repeat("goroutine 7 [select]:\nmain.wait(0xc0000b2000)\n\t/src/wait.go:17 +0x4f\n", 3000)
 	registers := "rax    0x0\nrip    0x46e2a1\nfs     0x0\ngs     0x0\n"

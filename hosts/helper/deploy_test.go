@@ -17,12 +17,12 @@ import (
 	"dcs-tui/hosts"
 )
 
-// connectVia is connect with another kind of link and work_dir.
+// connectVia connects with the given kind of link and work_dir.
 func (f *far) connectVia(c *Connector, link, workDir string) (hosts.Worker, error) {
 	return c.Connect(f.t.Context(), &hosts.Host{Name: "melon4", Link: link, WorkDir: workDir}, &hosts.Open{Run: "r1", Host: "melon4"})
 }
 
-// runsFrom connects, hangs up, and returns the place the helper ran from.
+// runsFrom connects, hangs up, and returns the directory from which the helper ran.
 func (f *far) runsFrom(c *Connector, link, workDir string) string {
 	f.t.Helper()
 	w, err := f.connectVia(c, link, workDir)
@@ -37,7 +37,7 @@ func (f *far) runsFrom(c *Connector, link, workDir string) string {
 	return dir
 }
 
-// tools makes a PATH of its own with only the named programs.
+// tools creates a PATH with only the named programs.
 func (f *far) tools(names ...string) string {
 	f.t.Helper()
 	dir := f.t.TempDir()
@@ -53,8 +53,8 @@ func (f *far) tools(names ...string) string {
 	return dir
 }
 
-// Hosts without gzip get the plain file, the others a packed one; nothing but
-// these programs is needed on a host.
+// TestWhatHostsNeed checks that hosts without gzip get the plain file and that other hosts get a
+// compressed one. A host needs only the programs listed here.
 func TestWhatHostsNeed(t *testing.T) {
 	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "dd", "mv"}
 	for name, more := range map[string][]string{"plain": nil, "gzip": {"gzip"}} {
@@ -74,7 +74,8 @@ func TestWhatHostsNeed(t *testing.T) {
 	}
 }
 
-// A host with an old timeout, which takes a number for the program to run, is used without it.
+// TestOldTimeout checks that a host with an old timeout, which takes a number for the program to
+// run, is used without it.
 func TestOldTimeout(t *testing.T) {
 	f := newFar(t)
 	dir := t.TempDir()
@@ -87,7 +88,7 @@ func TestOldTimeout(t *testing.T) {
 	}
 }
 
-// counter counts what is written and spoils one byte on the way.
+// counter counts the bytes that are written and damages one of them.
 type counter struct {
 	n     int64
 	spoil int64 // 0: none
@@ -115,7 +116,8 @@ func (t tap) Write(p []byte) (int, error) {
 	return t.WriteCloser.Write(p)
 }
 
-// A byte damaged on the way is found on the host: nothing runs, nothing stays.
+// TestDamagedUpload checks that a host detects a byte that was damaged on the way. Nothing runs,
+// and nothing is left.
 func TestDamagedUpload(t *testing.T) {
 	own, err := ownBinary()
 	if err != nil {
@@ -136,7 +138,8 @@ func TestDamagedUpload(t *testing.T) {
 	}
 }
 
-// Places that cannot be used are passed over, and the error names each of them.
+// TestUnusablePlaces checks that locations that cannot be used are skipped, and that the error
+// names each of them.
 func TestUnusablePlaces(t *testing.T) {
 	asRoot := func(t *testing.T) {
 		if os.Getuid() != 0 {
@@ -199,8 +202,8 @@ func TestUnusablePlaces(t *testing.T) {
 	}
 }
 
-// A host keeps its spool: the place that holds this run's comes before all
-// others, then one that already has the binary.
+// TestPlaceIsStable checks the order of locations, so that a host keeps its spool: first the
+// location that holds the spool of this run, then one that already has the binary, then the others.
 func TestPlaceIsStable(t *testing.T) {
 	f := newFar(t)
 	conn := f.connector()
@@ -223,9 +226,9 @@ func TestPlaceIsStable(t *testing.T) {
 	}
 }
 
-// A file of the right name but another size, as a crash leaves it, is replaced;
-// what senders that were cut off long ago left is removed, and so are versions
-// that nobody has used for a month. What is in use stays.
+// TestCutCopyIsReplaced checks that a file of the right name but another size, as a crash leaves
+// it, is replaced. Files that interrupted senders left long ago are removed, and so are versions
+// that nobody has used for a month. Files in use stay.
 func TestCutCopyIsReplaced(t *testing.T) {
 	f := newFar(t)
 	own, err := ownBinary()
@@ -254,7 +257,8 @@ func TestCutCopyIsReplaced(t *testing.T) {
 	}
 }
 
-// Several dispatchers that send at the same time do not hurt each other.
+// TestConcurrentDeploys checks that several dispatchers that send at the same time do not disturb
+// each other.
 func TestConcurrentDeploys(t *testing.T) {
 	f := newFar(t)
 	var wg sync.WaitGroup
@@ -268,7 +272,8 @@ func TestConcurrentDeploys(t *testing.T) {
 	}
 }
 
-// Every error names the host; a work_dir that cannot be a line is refused here.
+// TestWorkDirWithLineBreak checks that a work_dir that contains a line break is refused on this
+// side, and that the error names the host.
 func TestWorkDirWithLineBreak(t *testing.T) {
 	f := newFar(t)
 	_, err := f.connectVia(f.connector(), "local", "/a\n/b")
@@ -278,8 +283,8 @@ func TestWorkDirWithLineBreak(t *testing.T) {
 	}
 }
 
-// The program that is sent stays the one that was hashed when its file is
-// deleted or replaced, and it is compressed once for all who send it together.
+// TestBinaryOutlivesItsName checks that the program that is sent is the one that was hashed, even
+// if its file is deleted or replaced, and that it is compressed once for all senders.
 func TestBinaryOutlivesItsName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dcs-tui-linux-arm64")
 	want := bytes.Repeat([]byte("program"), 10000)
@@ -327,8 +332,8 @@ func TestBinaryOutlivesItsName(t *testing.T) {
 	}
 }
 
-// A host of another kind is refused with the command that builds for it; when
-// such a program lies beside ours, it is sent.
+// TestOtherMachines checks that a host with another operating system or architecture is refused
+// with the command that builds for it. If such a program lies beside ours, it is sent.
 func TestOtherMachines(t *testing.T) {
 	for _, c := range []struct{ uname, want string }{
 		{"Linux aarch64", "GOOS=linux GOARCH=arm64 go build -o "},
@@ -374,8 +379,8 @@ func TestOtherMachines(t *testing.T) {
 	}
 }
 
-// BenchmarkConnect is what a connection costs when the helper is there: bootstrap
-// and hello over a local process, without the price of the link.
+// BenchmarkConnect measures a connection when the helper is already there: bootstrap and hello over
+// a local process, without the cost of the link.
 func BenchmarkConnect(b *testing.B) {
 	f := &far{t: b, home: b.TempDir(), base: filepath.Join(b.TempDir(), "base"), shell: `exec "$@"`}
 	c := f.connector()

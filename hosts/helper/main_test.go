@@ -19,8 +19,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// TestMain: what Connect sends to the far side is this very test binary. There
-// it answers __sum as the real one does and plays a helper for __host.
+// TestMain runs this test binary also on the far side, because Connect sends it there. There it
+// answers __sum like the real program, and plays a helper for __host.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 {
 		switch os.Args[1] {
@@ -37,12 +37,12 @@ func TestMain(m *testing.M) {
 			os.Exit(fakeHost(os.Getenv("DCS_FAKE")))
 		}
 	}
-	// Built with -race, each helper would sleep for a second when it exits.
+	// With -race, each helper would otherwise sleep for a second when it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	goleak.VerifyTestMain(m)
 }
 
-// fakeHost plays a helper; how says what is wrong with it.
+// fakeHost plays a helper with the fault that how names.
 func fakeHost(how string) int {
 	if how == "dies" {
 		fmt.Fprintln(os.Stderr, "\x1b[31mno\x07 spool\x1b[0m here")
@@ -101,17 +101,17 @@ func fakeHost(how string) int {
 	}
 }
 
-// memLink is a far side in memory: its standard output is a prepared text, and
-// what is written to it is taken, delayed or refused as the test wants.
+// memLink is a far side in memory. Its standard output is a prepared text. The test decides whether
+// what is written to it is accepted, delayed, or refused.
 type memLink struct {
-	script func(nonce string) []byte                  // the whole standard output; nil: says nothing
+	script func(nonce string) []byte                  // the whole standard output; nil: no output
 	atEnd  error                                      // after the last byte; nil: silence until closed
-	wait   error                                      // what Wait returns
-	take   func(stop <-chan struct{}, p []byte) error // of standard input, after the first write; nil: at once
-	open   func(ctx context.Context) error            // before the link is there; nil: at once
+	wait   error                                      // result of Wait
+	take   func(stop <-chan struct{}, p []byte) error // reads standard input after the first write; nil: at once
+	open   func(ctx context.Context) error            // before the link exists; nil: at once
 
 	once   sync.Once
-	ended  chan error // end gives it the error that silence becomes
+	ended  chan error // end sends the error that replaces the silence
 	closed chan struct{}
 	nonce  chan string
 }
@@ -134,7 +134,7 @@ func (l *memLink) Start(ctx context.Context, command string) (hosts.Stream, erro
 	return &memStream{l: l}, nil
 }
 
-// end makes the silence after the last byte an end.
+// end replaces the silence after the last byte by an error.
 func (l *memLink) end(err error) { l.ended <- err }
 
 func (l *memLink) KeepAlive(context.Context) error { return errors.New("kept alive") }
@@ -197,7 +197,7 @@ func (s *memStream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// silence is a standard error on which nothing comes.
+// silence is a standard error that returns nothing until it is closed.
 type silence struct{ closed chan struct{} }
 
 func (s silence) Read([]byte) (int, error) {

@@ -18,7 +18,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// fill puts a value other than zero in every field that v contains.
+// fill sets every field that v contains to a nonzero value.
 func fill(v reflect.Value, n *int64) {
 	*n++
 	switch v.Kind() {
@@ -68,8 +68,8 @@ func write(t testing.TB, msgs ...hosts.Message) []byte {
 	return b.Bytes()
 }
 
-// Every field of every message arrives as it was sent, in values and pointers,
-// and so do messages whose fields are all zero.
+// TestEveryMessageSurvives checks that every field of every message arrives as it was sent, in
+// values and pointers. The same holds for messages whose fields are all zero.
 func TestEveryMessageSurvives(t *testing.T) {
 	for word, k := range kinds().ofWord {
 		t.Run(word, func(t *testing.T) {
@@ -96,7 +96,8 @@ func TestEveryMessageSurvives(t *testing.T) {
 	}
 }
 
-// Bytes that are not UTF-8 in commands, paths and stderr lines survive exactly.
+// TestAnyBytesSurvive checks that bytes that are not UTF-8 arrive unchanged in commands, paths, and
+// lines of stderr.
 func TestAnyBytesSurvive(t *testing.T) {
 	all := make([]byte, 256)
 	for i := range all {
@@ -110,7 +111,8 @@ func TestAnyBytesSurvive(t *testing.T) {
 	}
 }
 
-// B3: a batch is one write; a batch that cannot be sent leaves the stream good.
+// TestBatchIsOneWrite checks that a batch is one write, and that a batch that cannot be sent does
+// not damage the stream (B3).
 func TestBatchIsOneWrite(t *testing.T) {
 	var c countWriter
 	w := NewWriter(&c)
@@ -151,7 +153,8 @@ type countWriter struct {
 
 func (c *countWriter) Write(p []byte) (int, error) { c.n++; return c.Buffer.Write(p) }
 
-// A list that is too large for a frame arrives whole, in several messages.
+// TestLargeListsAreSplit checks that a list that is too large for a frame arrives complete, in
+// several messages.
 func TestLargeListsAreSplit(t *testing.T) {
 	in := &hosts.Launch{Epoch: 3, ExpireUptime: 9}
 	for i := range 24 {
@@ -180,7 +183,8 @@ func TestLargeListsAreSplit(t *testing.T) {
 	}
 }
 
-// After a failed write nothing more is written: the far end may have half a frame.
+// TestWriteErrorSticks checks that nothing is written after a failed write, because the far end may
+// have received half a frame.
 func TestWriteErrorSticks(t *testing.T) {
 	broken := errors.New("cut")
 	w := NewWriter(errWriter{broken})
@@ -196,7 +200,7 @@ type errWriter struct{ err error }
 
 func (e errWriter) Write([]byte) (int, error) { return 0, e.err }
 
-// Writers on several goroutines give one unbroken sequence.
+// TestConcurrentWrites checks that writers on several goroutines do not mix their frames.
 func TestConcurrentWrites(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
@@ -226,7 +230,8 @@ func TestConcurrentWrites(t *testing.T) {
 
 var greeting = kinds().greeting
 
-// Each kind of damage is told apart from the others and sticks.
+// TestDamageIsNamed checks that each kind of damage has its own error, and that the error is
+// permanent.
 func TestDamageIsNamed(t *testing.T) {
 	one := string(write(t, hosts.Bye{End: true}))
 	first := one[len(greeting):]
@@ -277,7 +282,7 @@ func TestDamageIsNamed(t *testing.T) {
 	}
 }
 
-// One changed bit anywhere is never taken for a message that was not sent.
+// TestEveryBitFlipIsSeen checks that a single changed bit never yields a message that was not sent.
 func TestEveryBitFlipIsSeen(t *testing.T) {
 	in := &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 17, N: 2}, Slot: 3, Outcome: jobs.Outcome{Exit: 1, LastLine: "no"}}}}
 	good := write(t, in, hosts.Limit{Slots: 2})
@@ -300,7 +305,7 @@ func TestEveryBitFlipIsSeen(t *testing.T) {
 	}
 }
 
-// A payload that is well framed but wrong inside is an error, not a panic.
+// TestWrongPayloads checks that a valid frame with an invalid payload is an error, not a panic.
 func TestWrongPayloads(t *testing.T) {
 	for name, c := range map[string]struct{ word, payload string }{
 		"too short":      {"bye", ""},
@@ -320,7 +325,8 @@ func TestWrongPayloads(t *testing.T) {
 	}
 }
 
-// Random cuts of the stream end in EOF or ErrUnexpectedEOF and nothing else.
+// TestCutAnywhere checks that a stream that is cut at a random byte ends in EOF or
+// ErrUnexpectedEOF.
 func TestCutAnywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	good := write(t, hosts.Exits{Jobs: make([]hosts.ExitedJob, 3)}, hosts.Chunk{Bulk: make([]byte, 5000)}, hosts.Bye{})
@@ -336,15 +342,15 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// frame builds a stream of one frame with a right checksum.
+// frame returns a stream of one frame with a correct checksum.
 func frame(word, payload string) []byte {
 	head := fmt.Sprintf("1 %s %d", word, len(payload))
 	sum := crc32.Checksum([]byte(head+payload), castagnoli)
 	return fmt.Appendf(nil, "%s%s %08x\n%s\n", greeting, head, sum, payload)
 }
 
-// FuzzStream: no bytes make the reader panic or return a message that would not
-// be written back to the same length of payload.
+// FuzzStream checks that no bytes make the reader panic or return a message that would be written
+// back with another length of payload.
 func FuzzStream(f *testing.F) {
 	for _, k := range kinds().ofWord {
 		v, n := reflect.New(k.typ), int64(0)
@@ -365,8 +371,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzPayload gets past the checksum: any payload of any word is an error, or a
-// message that survives being written and read again.
+// FuzzPayload bypasses the checksum and checks that any payload of any word is an error, or a
+// message that does not change when it is written and read again.
 func FuzzPayload(f *testing.F) {
 	for w, k := range kinds().ofWord {
 		v, n := reflect.New(k.typ), int64(0)
@@ -416,7 +422,7 @@ func benchExits() *hosts.Exits {
 	return e
 }
 
-// BenchmarkFrames gives the cost of a job in ns/job, each way, in batches of 100.
+// BenchmarkFrames measures the cost of a job in ns/job, in each direction, in batches of 100.
 func BenchmarkFrames(b *testing.B) {
 	for name, m := range map[string]hosts.Message{"Launch": benchLaunch(), "Exits": benchExits()} {
 		b.Run(name+"/write", func(b *testing.B) {

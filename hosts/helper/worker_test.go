@@ -27,13 +27,13 @@ func mustConnect(t *testing.T, l *memLink, more ...hosts.Message) hosts.Worker {
 	return w
 }
 
-// launch is a Launch of one job with a command of n bytes.
+// launch returns a Launch of one job with a command of n bytes.
 func launch(n int) *hosts.Launch {
 	return &hosts.Launch{Jobs: []hosts.LaunchJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Command: strings.Repeat("x", n)}}}
 }
 
-// A host that takes nothing never blocks Send: when too much waits, the worker
-// closes and says so.
+// TestFullMailboxCloses checks that a host that accepts nothing never blocks Send: if too much is
+// waiting, the worker closes with an error.
 func TestFullMailboxCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newMemLink()
@@ -66,7 +66,8 @@ func TestFullMailboxCloses(t *testing.T) {
 	})
 }
 
-// A message that cannot be sent at all fails by itself; the worker continues.
+// TestTooLargeMessageFailsAlone checks that only a message that is too large to be sent fails, and
+// that the worker continues.
 func TestTooLargeMessageFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mustConnect(t, newMemLink())
@@ -83,7 +84,8 @@ func TestTooLargeMessageFailsAlone(t *testing.T) {
 	})
 }
 
-// A dispatcher that takes no reports makes the host wait, and can still close.
+// TestReportsAreBounded checks that a dispatcher that reads no reports makes the host wait, and can
+// still close.
 func TestReportsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var many []hosts.Message
@@ -107,7 +109,8 @@ func TestReportsAreBounded(t *testing.T) {
 	})
 }
 
-// How a worker ends is told apart: link, helper, nonsense, orderly.
+// TestHowWorkersEnd checks that the ends of a worker are distinguished: a lost link, a failed
+// helper, and an orderly end.
 func TestHowWorkersEnd(t *testing.T) {
 	lost := errors.New("connection lost")
 	for _, c := range []struct {
@@ -156,7 +159,8 @@ func TestHowWorkersEnd(t *testing.T) {
 	}
 }
 
-// Nonsense in the helper's stream is Broken and says which frame.
+// TestNonsenseInTheStream checks that invalid data in the helper's stream is Broken, and that the
+// error names the frame.
 func TestNonsenseInTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newMemLink()
@@ -173,7 +177,8 @@ func TestNonsenseInTheStream(t *testing.T) {
 	})
 }
 
-// A program of another build is refused with the advice to build it again.
+// TestOtherBuildIsRefused checks that a program of another build is refused with the advice to
+// build it again.
 func TestOtherBuildIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newMemLink()
@@ -188,7 +193,8 @@ func TestOtherBuildIsRefused(t *testing.T) {
 	})
 }
 
-// A host that is sent nothing for hours keeps its worker: no timer of ours runs.
+// TestSilenceIsNoEnd checks that a host that is sent nothing for hours keeps its worker: the worker
+// has no timer of its own.
 func TestSilenceIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mustConnect(t, newMemLink())
@@ -201,8 +207,9 @@ func TestSilenceIsNoEnd(t *testing.T) {
 	})
 }
 
-// Promise 4: a link that is cut silently at any moment of the bootstrap leaves nothing
-// waiting on the host. (A timeout that expires sooner stands in for the real one.)
+// TestStalledBootstrapEndsByItself checks that a link that is cut silently at any moment of the
+// bootstrap leaves no waiting process on the host (promise 4). The test replaces the real timeout
+// by a shorter one.
 func TestStalledBootstrapEndsByItself(t *testing.T) {
 	real, err := exec.LookPath("timeout")
 	if err != nil {
@@ -211,7 +218,7 @@ func TestStalledBootstrapEndsByItself(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		lines        bool   // the five lines are sent
-		last, upload string // the last answer before the link is cut, and what is sent after it
+		last, upload string // the last answer before the link is cut, and the data sent after it
 	}{
 		{"before the lines", false, "sys", ""},
 		{"within the lines", false, "sys", "hash\n2000"},
@@ -241,7 +248,7 @@ func TestStalledBootstrapEndsByItself(t *testing.T) {
 				}
 			}
 			io.WriteString(in, c.upload)
-			// A process that was left would hold the output open. The input stays open.
+			// A process that is left would hold the output open. The input stays open.
 			if rest, err := io.ReadAll(answers); err != nil || len(rest) > 0 {
 				t.Errorf("%q, %v", rest, err)
 			}
@@ -252,8 +259,9 @@ func TestStalledBootstrapEndsByItself(t *testing.T) {
 	}
 }
 
-// Hosts that read nothing cost a bounded amount of memory, however many there are. A
-// host can always be sent one message, and bytes that were read make room for others.
+// TestMailboxesShareTheirRoom checks that hosts that read nothing cost a bounded amount of memory,
+// however many there are. A host can always be sent one message, and bytes that were read free
+// space for other hosts.
 func TestMailboxesShareTheirRoom(t *testing.T) {
 	var all atomic.Int64
 	piece := make([]byte, 4<<20)
