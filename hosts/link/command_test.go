@@ -14,8 +14,8 @@ import (
 	"dcs-tui/hosts/link"
 )
 
-// A command of the user's keeps every promise of hosts.Link, whether it becomes
-// the far end (env) or stays in between (a shell that waits).
+// TestCommandConformance checks that a command link keeps every promise of hosts.Link, whether the
+// command is replaced by the far end (env) or stays in between (a shell that waits).
 func TestCommandConformance(t *testing.T) {
 	for name, argv := range map[string][]string{
 		"becomes it": {"env", "DCS=1"},
@@ -29,7 +29,7 @@ func TestCommandConformance(t *testing.T) {
 	}
 }
 
-// A program that cannot be started is Misconfigured.
+// TestMisconfigured checks that a program that cannot be started is Misconfigured.
 func TestMisconfigured(t *testing.T) {
 	for name, argv := range map[string][]string{
 		"no such program":    {"no-such-program-anywhere", "exec"},
@@ -49,8 +49,7 @@ func TestMisconfigured(t *testing.T) {
 	}
 }
 
-// sshTo returns a host that is reached by OpenSSH's client: ssh, options, 127.0.0.1,
-// more.
+// sshTo returns a host that is reached by OpenSSH's client: ssh, options, 127.0.0.1, more.
 func sshTo(t testing.TB, s *hosttest.SSHD, options, more []string) *hosts.Host {
 	t.Helper()
 	if _, err := exec.LookPath("ssh"); err != nil {
@@ -86,20 +85,20 @@ func through(t *testing.T, h *hosts.Host, command string) (string, error) {
 	return string(out), s.Wait()
 }
 
-// OpenSSH's client keeps the promises of hosts.Link.
+// TestConformanceOfSSH checks that OpenSSH's client keeps the promises of hosts.Link.
 func TestConformanceOfSSH(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) { return link.CommandOpener{}, sshTo(t, s, nil, nil) })
 }
 
-// special is a command with every character that has a meaning to a shell. Each of them
-// must arrive unchanged.
+// special is a command with every character that has a meaning to a shell. Each of them must arrive
+// unchanged.
 const special = `exec /bin/sh -c 'printf "%s|" "$1" "a  b" "\$x" "*" "#" "~" ";" "a\\nb" "(" "\"" "{1,2}"' sh 0123abcd`
 
 const specialOut = `0123abcd|a  b|$x|*|#|~|;|a\nb|(|"|{1,2}|`
 
-// Our command arrives unchanged, whichever shells run at the far end, and however many
-// split it.
+// TestCommandSurvivesRemoteShells checks that our command arrives unchanged, whichever shells run
+// at the far end, and however many of them split it.
 func TestCommandSurvivesRemoteShells(t *testing.T) {
 	for _, shell := range []string{"/bin/sh", "/bin/bash", "/bin/tcsh", "/bin/zsh", "/usr/bin/fish"} {
 		t.Run(filepath.Base(shell), func(t *testing.T) {
@@ -140,8 +139,8 @@ func lookPath(t *testing.T, name string) string {
 	return path
 }
 
-// openMaster opens a shared connection, as a person with a second factor does. It
-// closes the connection at the end of the test.
+// openMaster opens a shared connection, as a person with a second factor does. It closes the
+// connection at the end of the test.
 func openMaster(t *testing.T, s *hosttest.SSHD, socket string) {
 	t.Helper()
 	ssh := func(args ...string) {
@@ -154,7 +153,8 @@ func openMaster(t *testing.T, s *hosttest.SSHD, socket string) {
 	t.Cleanup(func() { ssh("-O", "exit") })
 }
 
-// A jump host only forwards (-J), so the command needs no second quoting.
+// TestSSHThroughAJumpHost checks that a command through a jump host needs no second quoting,
+// because a jump host only forwards (-J).
 func TestSSHThroughAJumpHost(t *testing.T) {
 	gate := hosttest.StartSSHD(t, hosttest.Options{})
 	s := hosttest.StartSSHD(t, hosttest.Options{With: gate, Shell: "/bin/tcsh"})
@@ -164,7 +164,7 @@ func TestSSHThroughAJumpHost(t *testing.T) {
 	}
 }
 
-// An error of ssh has the right class, quotes ssh, and gives advice.
+// TestWhySSHFailed checks that an error of ssh has the right class, quotes ssh, and gives advice.
 func TestWhySSHFailed(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"Banner " + banner(t)}})
 	gate := hosttest.StartSSHD(t, hosttest.Options{})
@@ -199,7 +199,8 @@ func TestWhySSHFailed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := sshTo(t, s, nil, nil)
-			h.Command = append([]string{"ssh"}, append(c.options, h.Command[1:]...)...) // ssh takes the first value
+			// ssh uses the first value of an option.
+			h.Command = append([]string{"ssh"}, append(c.options, h.Command[1:]...)...)
 			_, err := through(t, h, "true")
 			if err == nil || hosts.ClassOf(err) != c.class || !strings.HasPrefix(err.Error(), "ws1: ssh says: ") {
 				t.Fatalf("%v (%v)", err, hosts.ClassOf(err))
@@ -221,7 +222,8 @@ func banner(t *testing.T) string {
 	return file
 }
 
-// The exit status of the command is distinguished from a failure of ssh.
+// TestExitStatusOfTheCommand checks that the exit status of the command is distinguished from a
+// failure of ssh.
 func TestExitStatusOfTheCommand(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	for _, code := range []int{1, 8, 126, 255} {
@@ -232,7 +234,8 @@ func TestExitStatusOfTheCommand(t *testing.T) {
 	}
 }
 
-// After login, a message of a program at the far end is not taken for a message of ssh.
+// TestWordsOfTheFarEnd checks that, after login, a message of a program at the far end is not taken
+// for a message of ssh.
 func TestWordsOfTheFarEnd(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	_, err := through(t, sshTo(t, s, nil, nil), "echo 'git@example.org: Permission denied (publickey).' >&2; echo ready; exit 255")
@@ -241,7 +244,8 @@ func TestWordsOfTheFarEnd(t *testing.T) {
 	}
 }
 
-// A connection that breaks after login makes the host unreachable.
+// TestSSHConnectionBreaks checks that a connection that breaks after login makes the host
+// unreachable.
 func TestSSHConnectionBreaks(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	l, err := link.CommandOpener{}.Open(t.Context(), sshTo(t, s, nil, nil))
@@ -263,7 +267,7 @@ func TestSSHConnectionBreaks(t *testing.T) {
 	}
 }
 
-// ssh can neither ask on a terminal nor start an askpass program.
+// TestSSHAsksNobody checks that ssh can neither ask on a terminal nor start an askpass program.
 func TestSSHAsksNobody(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "secret"})
 	asked := filepath.Join(t.TempDir(), "asked")

@@ -18,7 +18,7 @@ import (
 	"dcs-tui/hosts"
 )
 
-// needSSH records that the program is missing, loudly, when it is.
+// needSSH skips the test with a clear message if there is no ssh program.
 func needSSH(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("ssh"); err != nil {
@@ -26,7 +26,7 @@ func needSSH(t *testing.T) {
 	}
 }
 
-// A configuration means to us what it means to the installed OpenSSH.
+// TestAgreesWithOpenSSH checks that we interpret a configuration like the installed OpenSSH.
 func TestAgreesWithOpenSSH(t *testing.T) {
 	needSSH(t)
 	for name, c := range map[string]struct {
@@ -160,7 +160,7 @@ Host c d
 	}
 }
 
-// compare holds a target against what ssh -G printed.
+// compare checks a target against the output of ssh -G.
 func compare(t *testing.T, env *environment, alias string, got *Target, printed string) {
 	t.Helper()
 	said := map[string][]string{}
@@ -236,7 +236,8 @@ func compare(t *testing.T, env *environment, alias string, got *Target, printed 
 	check("proxyjump", strings.Join(jumps, " "), want...)
 }
 
-// What the inventory says counts as ssh's own options do.
+// TestInventoryCountsAsOptions checks that settings of the inventory count like command line
+// options of ssh.
 func TestInventoryCountsAsOptions(t *testing.T) {
 	needSSH(t)
 	file := write(t, filepath.Join(t.TempDir(), "config"), `
@@ -265,7 +266,7 @@ Host !other !gw* *
 	compare(t, conf.env, "melon", got, string(out))
 }
 
-// Match exec, final and the like are decided by ssh itself.
+// TestMatch checks that ssh itself evaluates Match exec, final, and similar conditions.
 func TestMatch(t *testing.T) {
 	c := config(t, `
 Match host inside exec "test %h = inside"
@@ -301,8 +302,8 @@ Host *
 	}
 }
 
-// A file that ssh refuses is an error in ssh's words, with file and line, the
-// same for every host.
+// TestRefusedFile checks that a file that ssh refuses is an error with ssh's own message, with file
+// and line, and that the error is the same for every host.
 func TestRefusedFile(t *testing.T) {
 	c := config(t, "Match final all\nHost a\n  Bogus directive\n  Port 0\n")
 	var said []string
@@ -319,7 +320,8 @@ func TestRefusedFile(t *testing.T) {
 	}
 }
 
-// Without an ssh program a host is refused, and the error says what to install.
+// TestWithoutSSH checks that, without an ssh program, a host is refused, and that the error says
+// what to install.
 func TestWithoutSSH(t *testing.T) {
 	c, err := newSSHConfig("", configLab(t), "")
 	if err != nil {
@@ -330,8 +332,8 @@ func TestWithoutSSH(t *testing.T) {
 	}
 }
 
-// A path that is not a file is refused before ssh is asked, and so is a device without
-// an end.
+// TestUnreadableFiles checks that a path that is not a file, such as a device without an end, is
+// refused before ssh is called.
 func TestUnreadableFiles(t *testing.T) {
 	for file, want := range map[string]string{
 		t.TempDir():         "is not an ssh configuration file",
@@ -344,7 +346,8 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 }
 
-// fakeSSH answers as the script says; $LOG gets a line with the arguments of each call.
+// fakeSSH returns a configuration whose ssh program is a stand-in that runs script, and a function
+// that returns the arguments of each call of it.
 func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -363,8 +366,8 @@ func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
 	}
 }
 
-// What the inventory says reaches ssh as its own options; without a file it is
-// ssh that finds the usual ones.
+// TestArguments checks that settings of the inventory reach ssh as its own options. If no
+// configuration file is named, ssh itself finds the usual files.
 func TestArguments(t *testing.T) {
 	for path, f := range map[string]string{"": "", "/dev/null": "-F /dev/null "} {
 		c, log := fakeSSH(t, path, "echo hostname x")
@@ -389,7 +392,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Hosts resolved together ask once for the same thing.
+// TestAskedOnce checks that hosts that are resolved at the same time share equal calls of ssh.
 func TestAskedOnce(t *testing.T) {
 	c, log := fakeSSH(t, "", `for name; do :; done; echo "hostname $name.lab"; echo "proxyjump none"`)
 	var wg sync.WaitGroup
@@ -407,7 +410,8 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// A keyword of a later OpenSSH that is set and that we do not know is named.
+// TestUnknownKeyword checks that a keyword of a later OpenSSH that is set and unknown to us is
+// reported.
 func TestUnknownKeyword(t *testing.T) {
 	c, _ := fakeSSH(t, "", `echo hostname x; echo newthing off; case "$*" in *melon) echo laterthing on;; esac`)
 	if _, w, err := resolveAlias(c, "melon"); err != nil || len(w) != 1 || !strings.Contains(w[0], `"laterthing" in the ssh configuration is unknown`) {
@@ -415,7 +419,8 @@ func TestUnknownKeyword(t *testing.T) {
 	}
 }
 
-// An ssh that hangs ends in an error, together with what its Match exec started.
+// TestSSHThatHangs checks that an ssh that hangs is ended together with the commands of its Match
+// exec, and that the result is an error.
 func TestSSHThatHangs(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -431,7 +436,7 @@ func TestSSHThatHangs(t *testing.T) {
 	if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
 		t.Error(err)
 	}
-	// The pipe ends when the last of them does; the deadline is for the failure only.
+	// The pipe ends when the last of these processes ends. The deadline only ends a failing test.
 	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -440,8 +445,8 @@ func TestSSHThatHangs(t *testing.T) {
 	}
 }
 
-// An ssh that is none, or fails, ends in an error, and is asked again the next
-// time unless it gave a reason.
+// TestSSHThatFails checks that a program that is not ssh, or an ssh that fails, is an error. It is
+// called again the next time, unless it gave a reason.
 func TestSSHThatFails(t *testing.T) {
 	for script, want := range map[string]string{
 		"echo hello":                         "is it OpenSSH 6.8 or later?",
@@ -467,7 +472,7 @@ func TestSSHThatFails(t *testing.T) {
 	}
 }
 
-// Names with blanks in a list that ssh prints without quotes.
+// TestKnownHostsWithBlanks checks file names with blanks in a list that ssh prints without quotes.
 func TestKnownHostsWithBlanks(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "my known hosts"), "")
 	c := config(t, "UserKnownHostsFile /a \""+file+"\" /b\n")

@@ -11,7 +11,7 @@ import (
 	"dcs-tui/hosts"
 )
 
-// lab is a user whose home directory is the test's own.
+// configLab returns the environment of a user whose home directory belongs to the test.
 func configLab(t *testing.T) *environment {
 	t.Helper()
 	vars := map[string]string{"SSH_AUTH_SOCK": "/run/agent", "OTHER_SOCK": "/run/other", "LAB": "melon"}
@@ -32,8 +32,8 @@ func write(t *testing.T, file, text string) string {
 	return file
 }
 
-// config loads text as a configuration file. The ssh program, which reads it, knows only the
-// real user.
+// config loads text as a configuration file. The ssh program, which reads it, knows only the real
+// user.
 func config(t *testing.T, text string) *SSHConfig {
 	t.Helper()
 	needSSH(t)
@@ -57,7 +57,8 @@ func resolveAlias(c *SSHConfig, alias string) (*Target, []string, error) {
 
 func named(name string) *hosts.Host { return &hosts.Host{Name: name, Link: "ssh"} }
 
-// With no configuration at all a host is what `ssh NAME` would make of it.
+// TestNothingSaid checks that, with no configuration at all, a host is resolved as `ssh NAME`
+// resolves it.
 func TestNothingSaid(t *testing.T) {
 	c := config(t, "")
 	got, warnings, err := c.Resolve(named("melon4"), "melon4")
@@ -78,8 +79,8 @@ func TestNothingSaid(t *testing.T) {
 	}
 }
 
-// What the inventory says comes first; a key of the inventory is tried before
-// those of ssh_config, as with ssh -i.
+// TestInventoryWins checks that the inventory has precedence over ssh_config. A key of the
+// inventory is tried before those of ssh_config, as with ssh -i.
 func TestInventoryWins(t *testing.T) {
 	c := config(t, "Host melon*\n HostName %h.lab\n User bob\n Port 2200\n IdentityFile /k/conf\n ProxyJump gate\n")
 	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "~/inv", Jump: []string{"me@gw:2", "gw2"}}
@@ -156,7 +157,8 @@ func TestInclude(t *testing.T) {
 	c := config(t, "Host a\n  Include "+dir+"/d/*.conf nothing*\nInclude "+third+"\nHost *\n Port 9\n")
 	me := c.env.user
 	for alias, want := range map[string]string{"a": "one 2", "b": me + " 9", "c": me + " 9"} {
-		got, _, err := resolveAlias(c, alias) // b and c: the Includes stand inside Host a, so only a reads them
+		// For b and c: the Includes are inside Host a, so only a reads them.
+		got, _, err := resolveAlias(c, alias)
 		if err != nil || fmt.Sprint(got.User, " ", got.Port) != want {
 			t.Errorf("%s: %+v, %v; want %s", alias, got, err, want)
 		}
@@ -168,8 +170,9 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// A directive that we cannot honor for a host in use is named with the host;
-// one that means nothing here is not, nor is any for other hosts.
+// TestWarnings checks that a directive that we cannot honor for a host in use is reported with the
+// name of the host. Directives without an effect here, and directives for other hosts, are not
+// reported.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		"StrictHostKeyChecking no":          "StrictHostKeyChecking no in the ssh configuration is not supported",
@@ -212,8 +215,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A host with a ProxyCommand is refused rather than dialed directly, and so is a host
-// behind such a gateway. The error names the way in that works.
+// TestProxyCommandIsRefused checks that a host with a ProxyCommand is refused rather than dialed
+// directly, and so is a host behind such a gateway. The error names the kind of link that works.
 func TestProxyCommandIsRefused(t *testing.T) {
 	c := config(t, "Host melon4 gate\nProxyCommand corkscrew proxy 80 %h %p\nHost plum\nProxyJump gate\n")
 	for name, about := range map[string]string{"melon4": "m: ", "plum": "m: gateway gate: "} {
@@ -223,7 +226,7 @@ func TestProxyCommandIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", name, target, err, want)
 		}
 	}
-	for _, jump := range [][]string{{}, {"other"}} { // the inventory comes first
+	for _, jump := range [][]string{{}, {"other"}} { // the inventory has precedence
 		if _, _, err := c.Resolve(&hosts.Host{Name: "m", Jump: jump}, "melon4"); err != nil {
 			t.Errorf("jump %q: %v", jump, err)
 		}
@@ -243,7 +246,7 @@ func TestWarningsOfAGatewayNameBoth(t *testing.T) {
 	}
 }
 
-// A value that cannot be meant stops the host, whoever finds it.
+// TestErrors checks that an invalid value stops the host, whether we or ssh find it.
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"IdentityFile ~/%q": "the token %q",
@@ -255,7 +258,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
-	for text, want := range map[string]string{ // in ssh's own words
+	for text, want := range map[string]string{ // ssh's own messages
 		"Port 0":              "line 2: Bad port '0'",
 		"ConnectTimeout soon": "line 2: invalid time value",
 		"HostName %n":         "unknown key %n",
@@ -386,7 +389,7 @@ Host old
 	}
 }
 
-// Whatever ssh prints becomes a whole target or an error.
+// FuzzAnswer checks that any output of ssh becomes a complete target or an error.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
 		"hostname a\nport 22\nuser bob\n", "hostname a\nproxyjump b,c@d:3\n", "hostname a\nproxycommand ssh -W %h:%p g\n",
@@ -418,7 +421,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// BenchmarkFirstAnswer is the cost of a host that was not asked about before.
+// BenchmarkFirstAnswer measures the first lookup of a host.
 func BenchmarkFirstAnswer(b *testing.B) {
 	c, err := LoadSSHConfig("/dev/null")
 	if err != nil {

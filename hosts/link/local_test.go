@@ -15,14 +15,14 @@ import (
 	"dcs-tui/hosts/link"
 )
 
-// The local link keeps every promise of hosts.Link.
+// TestLocalConformance checks that the local link keeps every promise of hosts.Link.
 func TestLocalConformance(t *testing.T) {
 	hosttest.Conform(t, func(testing.TB) (hosts.Opener, *hosts.Host) {
 		return link.LocalOpener{}, &hosts.Host{Name: "here", Link: "local"}
 	})
 }
 
-// twoPids starts a command that prints two pids and lives on.
+// twoPids starts a command that prints two pids and keeps running.
 func twoPids(t *testing.T, l hosts.Link, command string) (s hosts.Stream, first, second int) {
 	t.Helper()
 	s, err := l.Start(t.Context(), command)
@@ -42,8 +42,8 @@ func twoPids(t *testing.T, l hosts.Link, command string) (s hosts.Stream, first,
 	return s, first, second
 }
 
-// Close ends the command's whole process group, and only that: what has left
-// for a session of its own, as a supervisor has, lives on.
+// TestCloseSparesOtherSessions checks that Close ends the command's whole process group, and
+// nothing else: a process in a session of its own, such as a supervisor, keeps running.
 func TestCloseSparesOtherSessions(t *testing.T) {
 	l := link.NewLocal("here", nil)
 	defer l.Close()
@@ -66,8 +66,8 @@ func TestCloseSparesOtherSessions(t *testing.T) {
 	gone()
 }
 
-// When the command ends by itself, what it left in its group ends too, and the
-// streams come to an end although that held them open.
+// TestLeftoversOfTheGroupEnd checks that, when the command ends by itself, the rest of its process
+// group ends too. The streams then end, although these processes held them open.
 func TestLeftoversOfTheGroupEnd(t *testing.T) {
 	l := link.NewLocal("here", nil)
 	defer l.Close()
@@ -87,7 +87,7 @@ func TestLeftoversOfTheGroupEnd(t *testing.T) {
 	s.Close()
 }
 
-// Closing the link ends every command that was started over it.
+// TestCloseLinkEndsAll checks that closing the link ends every command that was started over it.
 func TestCloseLinkEndsAll(t *testing.T) {
 	l := link.NewLocal("here", nil)
 	var gone []func()
@@ -103,7 +103,7 @@ func TestCloseLinkEndsAll(t *testing.T) {
 	}
 }
 
-// pidEnd takes hold of a process now and returns a wait for its end.
+// pidEnd opens a handle of a process and returns a function that waits for its end.
 func pidEnd(t *testing.T, pid int) func() {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// target is what the configuration would give of the fixture.
+// target returns the target that a configuration for the fixture would give.
 func target(s *hosttest.SSHD) *Target {
 	return &Target{
 		Alias: "melon4", HostName: "127.0.0.1", Port: s.Port, User: s.User,
@@ -23,14 +23,14 @@ func target(s *hosttest.SSHD) *Target {
 	}
 }
 
-// patient is a context that ends only when something is stuck.
+// patient returns a context that ends only if the test is stuck.
 func patient(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// mustRun opens a link to target, runs a command and returns what it prints.
+// mustRun opens a link to target, runs a command, and returns its output.
 func mustRun(t *testing.T, o *SSHOpener, target *Target, command string) string {
 	t.Helper()
 	l, err := o.dialTarget(patient(t), "melon4", target)
@@ -59,7 +59,7 @@ func run(t *testing.T, l hosts.Link, command string) string {
 	return string(out)
 }
 
-// mustFail opens a link that must not come about and checks class and words.
+// mustFail opens a link that must fail and checks the class and the words of the error.
 func mustFail(t *testing.T, o *SSHOpener, target *Target, class hosts.Class, words ...string) {
 	t.Helper()
 	l, err := o.dialTarget(patient(t), "melon4", target)

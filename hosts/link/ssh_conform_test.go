@@ -19,7 +19,8 @@ func opener(t testing.TB, s *hosttest.SSHD) *SSHOpener {
 	return NewSSH(SSHOptions{Config: config, Warn: func(host, text string) { t.Logf("warning: %s: %s", host, text) }})
 }
 
-// The ssh link keeps every promise of hosts.Link against a real OpenSSH server, directly and through a gateway.
+// TestConformance checks that the ssh link keeps every promise of hosts.Link against a real OpenSSH
+// server, directly and through a gateway.
 func TestConformance(t *testing.T) {
 	t.Run("direct", func(t *testing.T) {
 		s := hosttest.StartSSHD(t, hosttest.Options{})
@@ -36,7 +37,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The login shells run our fixed text.
+// TestLoginShells checks that the login shells run our fixed text.
 func TestLoginShells(t *testing.T) {
 	for _, shell := range []string{"/bin/bash", "/bin/dash", "/bin/tcsh"} {
 		t.Run(shell, func(t *testing.T) {
@@ -53,8 +54,7 @@ func TestLoginShells(t *testing.T) {
 	}
 }
 
-// BenchmarkRoundTrip sends a frame of 200 bytes to a real sshd and waits for it
-// to come back.
+// BenchmarkRoundTrip sends a frame of 200 bytes to a real sshd and waits for its echo.
 func BenchmarkRoundTrip(b *testing.B) {
 	s := hosttest.StartSSHD(b, hosttest.Options{})
 	l, err := NewSSH(SSHOptions{}).dialTarget(b.Context(), "melon4", target(s))

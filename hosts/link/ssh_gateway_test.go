@@ -36,8 +36,8 @@ func logins(t *testing.T, s *hosttest.SSHD) int {
 	return strings.Count(string(b), "Accepted publickey for")
 }
 
-// Hosts behind a gateway, or two, are reached by dialling through (K14); they
-// share one connection to each gateway, which ends with the last of them.
+// TestTwoGateways checks that hosts behind one or two gateways are reached by dialing through them
+// (K14). The hosts share one connection to each gateway, which ends with the last of them.
 func TestTwoGateways(t *testing.T) {
 	lab := newLab(t)
 	o := NewSSH(SSHOptions{})
@@ -90,13 +90,13 @@ func TestTwoGateways(t *testing.T) {
 	if n := len(o.gateways.all); n != 0 {
 		t.Errorf("%d gateways left", n)
 	}
-	// And again.
+	// A later link makes new connections.
 	if out := mustRun(t, o, far, "echo again"); out != "again\n" {
 		t.Errorf("got %q", out)
 	}
 }
 
-// What is wrong with a gateway is said of the gateway, in its class.
+// TestGatewayTrouble checks that a fault of a gateway is reported for the gateway, with its class.
 func TestGatewayTrouble(t *testing.T) {
 	lab := newLab(t)
 	tg := target(lab.host)
@@ -144,8 +144,8 @@ func TestGatewayTrouble(t *testing.T) {
 	}
 }
 
-// A gateway that dies takes the links through it along, and the next one makes
-// a new connection.
+// TestGatewayDies checks that a gateway that dies ends the links through it, and that the next link
+// makes a new connection.
 func TestGatewayDies(t *testing.T) {
 	lab := newLab(t)
 	tg := target(lab.host)
@@ -161,7 +161,7 @@ func TestGatewayDies(t *testing.T) {
 	l.(*sshLink).c.via.conn.client.Wait()
 	checkError(t, l.KeepAlive(patient(t)), hosts.Unreachable, "lost")
 	for {
-		// The dead connection is forgotten by a goroutine of its own.
+		// A separate goroutine removes the dead connection.
 		next, err := o.dialTarget(patient(t), "melon4", tg)
 		if err == nil {
 			run(t, next, "true")
@@ -175,8 +175,8 @@ func TestGatewayDies(t *testing.T) {
 	}
 }
 
-// A gateway that hangs blocks nobody: dialling through it has a limit, closing a
-// link through it returns, and it is given up after that.
+// TestGatewayHangs checks that a gateway that hangs blocks nobody. Dialing through it has a limit,
+// closing a link through it returns, and the gateway is given up after that.
 func TestGatewayHangs(t *testing.T) {
 	lab := newLab(t)
 	tg := target(lab.host)

@@ -38,8 +38,8 @@ func writeFile(t *testing.T, name, text string) string {
 	return name
 }
 
-// A host key is accepted or refused as the known_hosts files say, each refusal
-// with its own words.
+// TestHostKeys checks that a host key is accepted or refused according to the known_hosts files,
+// and that each kind of refusal has its own message.
 func TestHostKeys(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{RSA: true, ECDSA: true})
 	host := publicKey(t, s.HostKey()+".pub")
@@ -87,7 +87,7 @@ func TestHostKeys(t *testing.T) {
 			if strings.Contains(c.words[0], "not known") {
 				return
 			}
-			// Accepting new keys changes nothing for a key that is wrong.
+			// AcceptNew does not change the result for a wrong key.
 			before, _ := os.ReadFile(tg.KnownHosts[0])
 			mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.HostKey, c.words...)
 			if after, _ := os.ReadFile(tg.KnownHosts[0]); !bytes.Equal(before, after) {
@@ -97,8 +97,8 @@ func TestHostKeys(t *testing.T) {
 	}
 }
 
-// A server that shows none of the kinds of key it is known by is refused: it
-// must not slip through as a new one.
+// TestHostKeyOfAnotherKind checks that a server is refused if it offers no key of the types that
+// are known for it. It must not pass as a new server.
 func TestHostKeyOfAnotherKind(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)
@@ -116,7 +116,8 @@ func ecdsaKey(t *testing.T) ssh.PublicKey {
 	return publicKey(t, file+".pub")
 }
 
-// Host certificates are accepted from an authority of the file only.
+// TestHostCertificates checks that host certificates are accepted only from an authority in the
+// known_hosts file.
 func TestHostCertificates(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{HostCA: true, RSA: true})
 	mustRun(t, NewSSH(SSHOptions{}), target(s), "true")
@@ -146,8 +147,9 @@ func TestHostCertificates(t *testing.T) {
 
 func keyText(k ssh.PublicKey) string { return string(ssh.MarshalAuthorizedKey(k)) }
 
-// An unknown key is remembered by choice, once, however many hosts come at the
-// same time, and in a file that only the user may read; from then on it counts.
+// TestAcceptNew checks that an unknown key is recorded only on request, once for any number of
+// simultaneous hosts, and in a file that only the user may read. Later connections use the recorded
+// key.
 func TestAcceptNew(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	file := filepath.Join(t.TempDir(), "new", "known_hosts")
@@ -187,7 +189,7 @@ func TestAcceptNew(t *testing.T) {
 	}
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
 
-	// By the configuration's word, after a file that does not end its last line.
+	// The configuration enables it, and the last line of the file is not terminated.
 	tg.AcceptNew = true
 	writeFile(t, file, "# unfinished")
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
@@ -197,8 +199,8 @@ func TestAcceptNew(t *testing.T) {
 	}
 }
 
-// A known_hosts that cannot be written stops accept-new: otherwise every key
-// would be new for ever.
+// TestAcceptNewCannotWrite checks that accept-new fails if known_hosts cannot be written.
+// Otherwise, every key would always be new.
 func TestAcceptNewCannotWrite(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)
@@ -206,7 +208,8 @@ func TestAcceptNewCannotWrite(t *testing.T) {
 	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.Misconfigured, "a file")
 }
 
-// A file of host keys that may have no end is refused. /dev/null holds no keys.
+// TestKnownHostsIsAFile checks that a file of host keys that may have no end is refused. /dev/null
+// holds no keys.
 func TestKnownHostsIsAFile(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)
@@ -218,7 +221,8 @@ func TestKnownHostsIsAFile(t *testing.T) {
 
 const edKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2wQ3Ul4hT5bE3n9eQ1a0n2w5i1J8sH7yq7c2vI0mYV"
 
-// Lines that the library would stop at are named and emptied, each in its place.
+// TestCleanKnown checks that lines at which the library would stop are reported and blanked, so
+// that the other lines keep their numbers.
 func TestCleanKnown(t *testing.T) {
 	for _, c := range []struct{ line, bad string }{
 		{"melon4 " + edKey, ""},
@@ -256,7 +260,7 @@ func TestCleanKnown(t *testing.T) {
 	}
 }
 
-// FuzzCleanKnown: what is left of any file, the library reads.
+// FuzzCleanKnown checks that the library can read what remains of any file.
 func FuzzCleanKnown(f *testing.F) {
 	for _, s := range []string{
 		"melon4 " + edKey + "\n", "@cert-authority *.lab " + edKey, "@revoked", "|1|a|b " + edKey, "[a]:b,c " + edKey + " \n#\n\r\n",

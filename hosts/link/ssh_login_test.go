@@ -24,8 +24,8 @@ func newKey(t *testing.T, kind, passphrase string) string {
 	return file
 }
 
-// A key that the server refuses is Denied, and the message says what was tried
-// and what was left out, and why.
+// TestWrongKey checks that a key that the server refuses is Denied, and that the message lists what
+// was tried, what was left out, and why.
 func TestWrongKey(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	wrong := newKey(t, "ed25519", "")
@@ -42,14 +42,14 @@ func TestWrongKey(t *testing.T) {
 	tg.IdentityFiles, tg.Explicit = []string{"/nonexistent/id_rsa", "/nonexistent/id_ed25519"}, false
 	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "no key to offer", "ssh-keygen")
 
-	// The right one after wrong ones is found.
+	// The right key is found after wrong ones.
 	tg.IdentityFiles = []string{wrong, text, s.Identity}
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
 }
 
-// A server that accepts no key, or requires more than a key, reports that. The advice
-// names the way in that works, and says that a person must open the connection if
-// something must be typed.
+// TestLoginsThatNeedMoreThanAKey checks the error for a server that accepts no key, or that
+// requires more than a key. The advice names the kind of link that works. If something must be
+// typed, it says that a person must open the connection.
 func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
 	const first = "over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal"
 	for name, c := range map[string]struct {
@@ -72,7 +72,8 @@ func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
 	}
 }
 
-// More keys than the server looks at end in one clear line.
+// TestTooManyKeys checks that the error is one clear line if there are more keys than the server
+// tries.
 func TestTooManyKeys(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"MaxAuthTries 2"}})
 	tg := target(s)
@@ -80,8 +81,8 @@ func TestTooManyKeys(t *testing.T) {
 	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "refuses every key")
 }
 
-// A passphrase is requested once, however many hosts want the key at the same
-// time, and only because a server wanted it.
+// TestPassphraseOnce checks that a passphrase is requested once, however many hosts want the key at
+// the same time, and only after a server has accepted the key.
 func TestPassphraseOnce(t *testing.T) {
 	for _, kind := range []string{"ed25519", "rsa without its public half"} {
 		t.Run(kind, func(t *testing.T) {
@@ -123,15 +124,15 @@ func TestPassphraseOnce(t *testing.T) {
 			if n := asked.Load(); n != 2 {
 				t.Errorf("asked %d times, want 2 (a wrong answer and the right one)", n)
 			}
-			// Nobody is asked when a server takes another key.
+			// The passphrase is not requested if a server accepts another key.
 			tg.IdentityFiles = []string{newKey(t, "ed25519", "other"), key}
 			mustRun(t, o, tg, "true")
 		})
 	}
 }
 
-// oldFormat writes the key in the PEM form of earlier days, whose public half
-// cannot be seen without the passphrase.
+// oldFormat writes the key in the old PEM format, in which the public half cannot be read without
+// the passphrase.
 func oldFormat(t *testing.T, key string) {
 	t.Helper()
 	if err := hosttest.ConvertToPEM(key, "sesam"); err != nil {
@@ -145,8 +146,8 @@ func oldFormat(t *testing.T, key string) {
 	}
 }
 
-// Without somebody to ask, with a person who gives up, and with one who does not
-// know it, the message says what to do; the person is not bothered again.
+// TestPassphraseNotGiven checks that the message says what to do if there is nobody to ask, if the
+// person gives up, and if the person does not know the passphrase. The person is not asked again.
 func TestPassphraseNotGiven(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "sesam"})
 	mustFail(t, NewSSH(SSHOptions{}), target(s), hosts.Denied, s.Identity, "no terminal to ask", "ssh-add")
@@ -168,8 +169,9 @@ func TestPassphraseNotGiven(t *testing.T) {
 	}
 }
 
-// A caller that has no more time does not wait for the person, and is told so, not that
-// the host refuses: that would end a run because somebody types slowly.
+// TestPassphraseAndContext checks that a caller whose context ends does not wait for the person.
+// Its error is that nobody answered, not that the host refuses. A refusal would end a run because
+// somebody types slowly.
 func TestPassphraseAndContext(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	for _, kind := range []string{"ed25519", "rsa without its public half"} {
@@ -197,14 +199,14 @@ func TestPassphraseAndContext(t *testing.T) {
 				t.Errorf("without an answer: %v", err)
 			}
 			close(answer)
-			// The answer, when it comes, is kept.
+			// A later answer is kept.
 			mustRun(t, o, tg, "true")
 		})
 	}
 }
 
-// A key with a certificate is accepted where the key alone is not: beside the
-// key, as a CertificateFile, and from the agent.
+// TestUserCertificate checks that a key with a certificate is accepted where the key alone is not.
+// The certificate may be beside the key, in a CertificateFile, or in the agent.
 func TestUserCertificate(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	key := newKey(t, "ed25519", "")
@@ -239,8 +241,8 @@ func TestUserCertificate(t *testing.T) {
 	})
 }
 
-// The agent's keys are used; with IdentitiesOnly only those that are named; a
-// key whose passphrase the agent knows is requested by nobody.
+// TestAgent checks that the agent's keys are used, with IdentitiesOnly only those that are named.
+// The passphrase of a key that the agent holds is not requested.
 func TestAgent(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	socket := hosttest.StartAgent(t, newKey(t, "rsa", ""), newKey(t, "ecdsa", ""), s.Identity)
@@ -273,7 +275,8 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// An agent that refuses to sign does not spoil the keys after it.
+// TestAgentRefusesToSign checks that the keys after one for which the agent refuses to sign are
+// still tried.
 func TestAgentRefusesToSign(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	second := newKey(t, "ed25519", "")
@@ -290,7 +293,7 @@ func TestAgentRefusesToSign(t *testing.T) {
 		f.Close()
 	}
 	tg := target(s)
-	// -c asks for a confirmation that nobody can give here.
+	// -c asks for a confirmation, which nobody can give here.
 	tg.IdentityAgent = hosttest.StartAgent(t, "-c", s.Identity)
 	tg.IdentityFiles = []string{s.Identity, second}
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")

@@ -21,7 +21,7 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// listen gives every connection to serve and ends with the test.
+// listen passes every connection to serve and ends with the test.
 func listen(t *testing.T, serve func(net.Conn)) *Target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,8 +42,8 @@ func listen(t *testing.T, serve func(net.Conn)) *Target {
 	return &Target{Alias: "melon4", HostName: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "me"}
 }
 
-// What can be wrong on the way to a host is Unreachable, each with its own
-// words, so that the host is tried again with backoff (B1).
+// TestUnreachable checks that every network fault on the way to a host is Unreachable, with its own
+// message, so that the host is tried again with backoff (B1).
 func TestUnreachable(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	t.Run("refused", func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// A host that sits behind several addresses is reached by the first that
-// answers; when none does, every one is named. What needs a person stops the
+// TestSeveralAddresses checks that a host with several addresses is reached by the first that
+// answers. If none does, the error names every address. An error that needs a person ends the
 // search (B5).
 func TestSeveralAddresses(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
@@ -121,7 +121,8 @@ func TestSeveralAddresses(t *testing.T) {
 	checkError(t, err, hosts.Misconfigured, "no address")
 }
 
-// A name is resolved again for each dial: a host that has moved is found.
+// TestNamesAreResolvedAgain checks that a name is resolved again for each dial, so that a host that
+// has moved is found.
 func TestNamesAreResolvedAgain(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -177,9 +178,9 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 	l.Close()
 }
 
-// TestBurst: 40 hosts behind one sshd with default limits are all reached. A busy sshd counts a
-// connection as new for a while after its login, so it may drop one; that must be an error that
-// a second try can cure. TestLimits checks how many dials are in progress at once.
+// TestBurst checks that 40 hosts behind one sshd with default limits are all reached. A busy sshd
+// counts a connection as new for a while after its login, so it may drop one. That must be an error
+// that a second try can cure. TestLimits checks how many dials are in progress at once.
 func TestBurst(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{}) // MaxStartups 10:30:100
 	o := NewSSH(SSHOptions{})
@@ -200,12 +201,12 @@ func TestBurst(t *testing.T) {
 	wg.Wait()
 }
 
-// A server with fewer places than we take refuses some, and says it in words
-// that lead there; later all get in.
+// TestRefusedBurst checks that a server that allows fewer unauthenticated connections than we open
+// refuses some, with a message that points to the cause, and that all hosts connect later.
 func TestRefusedBurst(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{MaxStartups: "1"})
 	o := NewSSH(SSHOptions{})
-	// A stranger who has not logged in takes the only place.
+	// Another client that has not logged in takes the only place.
 	c, err := net.Dial("tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -228,8 +229,8 @@ func TestRefusedBurst(t *testing.T) {
 	}
 }
 
-// A server that hangs in the middle: a heartbeat comes to its limit, a start
-// too, and closing frees every call that is blocked.
+// TestHungServer checks that, if a server hangs, a heartbeat and a start end at their limits, and
+// that closing the link unblocks every call.
 func TestHungServer(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	o := NewSSH(SSHOptions{})
@@ -249,7 +250,7 @@ func TestHungServer(t *testing.T) {
 	_, err = l.Start(short, "true")
 	checkError(t, err, hosts.Unreachable, "deadline")
 
-	// It was only asleep.
+	// The server was only suspended.
 	s.Resume()
 	if err := l.KeepAlive(patient(t)); err != nil {
 		t.Errorf("after it woke up: %v", err)
@@ -285,8 +286,8 @@ func TestHungServer(t *testing.T) {
 	s.Resume()
 }
 
-// A server that never starts a command costs the link, not the caller: the call
-// returns by the link's own limit although its context has none.
+// TestStartHasALimit checks that a server that never starts a command does not block the caller.
+// The call returns at the link's own limit, although its context has none, and the link ends.
 func TestStartHasALimit(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)
@@ -303,7 +304,7 @@ func TestStartHasALimit(t *testing.T) {
 	checkError(t, l.KeepAlive(t.Context()), hosts.Unreachable, "sshd did not start a command")
 }
 
-// When the server's processes die, the link says so by itself.
+// TestServerDies checks that the link ends by itself when the server's processes die.
 func TestServerDies(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	l, err := NewSSH(SSHOptions{}).dialTarget(patient(t), "melon4", target(s))
@@ -325,8 +326,9 @@ func TestServerDies(t *testing.T) {
 	checkError(t, err, hosts.Unreachable)
 }
 
-// At most eight dials are in progress at one place; who had to wait starts
-// after a jitter; another place is not concerned; who gives up leaves no trace.
+// TestLimits checks that at most eight dials to one address are in progress. A dial that had to
+// wait starts after a jitter. Another address is not affected. A dial that gives up leaves nothing
+// behind.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newDialLimits()
@@ -378,7 +380,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// A dial that gives up during its jitter gives its turn back.
+// TestLimitsJitterGivenUp checks that a dial that gives up during its jitter releases its turn.
 func TestLimitsJitterGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newDialLimits()
@@ -410,8 +412,8 @@ func TestLimitsJitterGivenUp(t *testing.T) {
 	})
 }
 
-// A pipe holds back its writer, hands every byte on in order, and gives its
-// error after the last byte.
+// TestPipe checks that a pipe blocks its writer when it is full, passes on every byte in order, and
+// returns its error after the last byte.
 func TestPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipe()
@@ -436,7 +438,7 @@ func TestPipe(t *testing.T) {
 	})
 }
 
-// Ending a pipe frees both sides; dropped bytes are gone.
+// TestPipeEnd checks that ending a pipe unblocks both sides and discards its bytes.
 func TestPipeEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full, empty := newPipe(), newPipe()
