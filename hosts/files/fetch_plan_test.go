@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// table makes jobs of attempts, each "HOST STATE", or "HOST STATE never" for one that is
-// not known to have started.
+// table returns jobs with the given attempts. Each is "HOST STATE", or "HOST STATE never" for an
+// attempt that is not known to have started.
 func table(t *testing.T, list ...[]string) *jobs.Table {
 	t.Helper()
 	states := map[string]jobs.AttemptState{"launching": jobs.AttemptLaunching, "running": jobs.AttemptRunning, "exited": jobs.AttemptExited,
@@ -38,7 +38,8 @@ func table(t *testing.T, list ...[]string) *jobs.Table {
 	return table
 }
 
-// X2: what is missing from where. far and gone keep their files; ws shares the directory.
+// TestPlan checks what a fetch copies from which host (X2). far and gone keep their files, and ws
+// shares the run directory.
 func TestPlan(t *testing.T) {
 	all := [][]string{
 		{"far exited"},                  // 1
@@ -46,9 +47,9 @@ func TestPlan(t *testing.T) {
 		{"ws exited"},                   // 3
 		{"far running"},                 // 4
 		{"far launching never"},         // 5
-		{"far superseded never"},        // 6: taken back
+		{"far superseded never"},        // 6: withdrawn
 		{"gone canceled"},               // 7
-		{"far exited never"},            // 8: its start was not heard of
+		{"far exited never"},            // 8: its start was not reported
 		{"ws lost never", "ws exited"},  // 9
 		{"gone exited", "far canceled"}, // 10
 	}

@@ -16,13 +16,13 @@ import (
 	"dcs-tui/jobs"
 )
 
-// machine is a host without a machine: what it answers to a Read, and what was sent.
+// machine is a simulated host. It records what it is sent.
 type machine struct {
 	*hosttest.Worker
-	answer func(*hosts.Read) *hosts.Chunk // nil: it says nothing
+	answer func(*hosts.Read) *hosts.Chunk // answer to a Read; nil: no answer
 
 	mu     sync.Mutex
-	owed   int // pieces asked for and not given
+	owed   int // number of pieces requested and not yet sent
 	most   int
 	opened *hosts.Open
 	byes   int
@@ -57,7 +57,7 @@ func (m *machine) Send(msgs ...hosts.Message) error {
 	return nil
 }
 
-// machines connects to some of them; the others cannot be reached.
+// machines connects to the hosts in the map. All other hosts are unreachable.
 type machines map[string]*machine
 
 func (ms machines) Connect(ctx context.Context, h *hosts.Host, o *hosts.Open) (hosts.Worker, error) {
@@ -82,8 +82,9 @@ func piece(host string, job int) Piece {
 	return Piece{Host: host, Attempt: jobs.AttemptID{Job: jobs.ID(job), N: 1}, File: jobs.FileOut, Limit: 100}
 }
 
-// X2: pieces come from several hosts at once, each over one connection that only reads,
-// by the run's uid; no host is requested more than it may owe, and each is taken leave of.
+// TestReader checks that pieces are read from several hosts at once, each over one read-only
+// connection for the run's uid (X2). No host has more than maxReads pending requests, and each gets
+// a Bye.
 func TestReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := machines{}
@@ -120,7 +121,8 @@ func TestReader(t *testing.T) {
 	})
 }
 
-// Promise 5: what one host cannot give costs itself, and says what is wrong.
+// TestReaderTrouble checks that a fault of one host affects only that host, and that the error
+// describes the fault (promise 5).
 func TestReaderTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := &machine{}
@@ -189,7 +191,8 @@ func away(err error) bool {
 	return errors.As(err, &e)
 }
 
-// Who asks may stop waiting, and the end does not wait for a host that is just dialled.
+// TestReaderLeft checks that a caller may stop waiting, and that Close does not wait for a host
+// that does not answer.
 func TestReaderLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReader(machines{"mute": {answer: func(*hosts.Read) *hosts.Chunk { return nil }}}, "uid", inventory("mute"))

@@ -14,9 +14,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Parts of a fetch that was killed on this machine go at once, whatever their age; those of
-// one that lives stay; those of another machine's, which nobody here can tell, go when they
-// are old. What is no part stays.
+// TestSweep checks which partial files are removed. Those of a killed fetch on this machine are
+// removed at once, whatever their age. Those of a live fetch stay. Those of another machine, whose
+// processes cannot be checked here, are removed when they are old. Other files stay.
 func TestSweep(t *testing.T) {
 	l := newLab(t)
 	parts := strings.Split(thisProcess(), ".")

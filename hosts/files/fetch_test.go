@@ -25,13 +25,13 @@ import (
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-// lab is a run and what its hosts have of it, by "HOST ATTEMPT.FILE".
+// lab is a run and the files that its hosts have of it, by "HOST ATTEMPT.FILE".
 type lab struct {
 	t     *testing.T
 	run   *rundir.Run
 	mu    sync.Mutex
 	has   map[string]string
-	errs  map[string]error // of a file, or of a host
+	errs  map[string]error // by file or by host
 	reads []string
 }
 
@@ -86,7 +86,7 @@ func (l *lab) read(ctx context.Context, p Piece) ([]byte, int64, error) {
 	return []byte(text[from:min(int64(len(text)), from+int64(p.Limit))]), int64(len(text)), nil
 }
 
-// plan wants all attempts that a host has something of.
+// plan returns a plan for all attempts of which a host has files.
 func (l *lab) plan() *FetchPlan {
 	here := attempts.NewHere(rundir.OS, l.run.Dir)
 	of := map[string]map[jobs.AttemptID]bool{}
@@ -112,7 +112,7 @@ func (l *lab) bring(b *Bringer) ([]HostResult, error) {
 	return b.Bring(l.t.Context(), l.plan())
 }
 
-// same reports what of a host's files is not here as it is there.
+// same fails the test for each file of a host whose local copy differs.
 func (l *lab) same(names ...string) {
 	l.t.Helper()
 	for _, name := range names {
@@ -130,7 +130,7 @@ func (l *lab) same(names ...string) {
 	}
 }
 
-// files lists what is below attempts/.
+// files returns the names of all files below attempts/.
 func (l *lab) files() (names []string) {
 	filepath.WalkDir(l.run.Path(rundir.AttemptsDir), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -141,8 +141,8 @@ func (l *lab) files() (names []string) {
 	return names
 }
 
-// X2: outputs of all sizes come whole from several hosts, and what is here is not asked
-// for again.
+// TestBring checks that outputs of all sizes are copied completely from several hosts, and that
+// local files are not requested again (X2).
 func TestBring(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "acc=0.5\n", "")
@@ -171,8 +171,8 @@ func TestBring(t *testing.T) {
 	}
 }
 
-// A fetch that was killed continues: a file that is whole is not brought again, one that is
-// not is.
+// TestBringResumed checks that a fetch that was killed is resumed: a complete file is not copied
+// again, and an incomplete file is.
 func TestBringResumed(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "whole\n", "longer\n")
@@ -196,8 +196,8 @@ func TestBringResumed(t *testing.T) {
 	}
 }
 
-// Promise 5: a host that is away, a file that is odd, an attempt that was lost cost
-// themselves alone, and an attempt of which something lacks is not taken for here.
+// TestBringTrouble checks that an unreachable host, an inconsistent file, and a lost attempt affect
+// only themselves, and that an attempt with a missing file does not count as fetched (promise 5).
 func TestBringTrouble(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "good\n", "")
@@ -231,15 +231,15 @@ func TestBringTrouble(t *testing.T) {
 			t.Errorf("%s is here: %v", id, !want)
 		}
 	}
-	// The lost one is looked at again, and none of it is counted twice.
+	// The lost attempt is read again, and none of its files is counted twice.
 	results, err = l.bring(&Bringer{})
 	if r := results[0]; err != nil || r.Brought != 0 || r.Same != 1 || r.Left != 3 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 }
 
-// A host cannot fill the disk by what it says of a size, nor by a file that grows or
-// shrinks; one file that is too large costs itself.
+// TestBringSizes checks that a host cannot fill the disk with a false size, or with a file that
+// grows or shrinks. A file that is too large affects only itself.
 func TestBringSizes(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "small", "")
@@ -292,8 +292,8 @@ func TestBringSizes(t *testing.T) {
 	}
 }
 
-// An attempt that was given up may live: what it prints and its sentinel, come to be while
-// its output was read, make no part of it pass for the whole.
+// TestBringAlive checks an attempt that was given up but may still run. If its output and its
+// sentinel are written while its output is read, the partial copy does not count as complete.
 func TestBringAlive(t *testing.T) {
 	l := newLab(t)
 	l.has["far 1.1.out"], l.has["far 1.1.err"] = "half\n", ""
@@ -317,8 +317,8 @@ func TestBringAlive(t *testing.T) {
 	l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 }
 
-// What is left of the disk for others stays, however many files are written at once: each
-// has its room beside the others.
+// TestBringRoomTaken checks that files that are written at the same time reserve their disk space
+// separately, so that the reserve for other users of the disk is kept.
 func TestBringRoomTaken(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
@@ -346,8 +346,8 @@ func TestBringRoomTaken(t *testing.T) {
 	})
 }
 
-// Of large files two of a host are under way at a time, so that an interrupt keeps what was
-// whole before it; of small ones many.
+// TestBringLarge checks that at most two large files of a host are copied at a time, so that an
+// interrupt keeps the files that are complete by then, and that many small files are.
 func TestBringLarge(t *testing.T) {
 	l := newLab(t)
 	for i := 1; i <= 10; i++ {
@@ -390,8 +390,8 @@ func TestBringLarge(t *testing.T) {
 	})
 }
 
-// When others fill the disk, a file that is under way has its room and is brought; nothing
-// is begun behind it, and the disk is named.
+// TestBringFillsUp checks that, when others fill the disk, a file that is being copied keeps its
+// reserved space and is completed. No other file is begun, and the error names the disk.
 func TestBringFillsUp(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
@@ -425,7 +425,8 @@ func TestBringFillsUp(t *testing.T) {
 	})
 }
 
-// A full disk stops it with a clear word, leaves nothing half, and what was brought stays.
+// TestBringFull checks that a full disk stops a fetch with a clear error and leaves no partial
+// file. Files that were copied before stay.
 func TestBringFull(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "first\n", "")
@@ -449,8 +450,9 @@ func TestBringFull(t *testing.T) {
 	}
 }
 
-// Any one operation on the disk that fails leaves every file whole or away, and no
-// attempt that lacks something is taken for here; the next fetch brings it.
+// TestBringFaults checks that, after any single failed disk operation, every file is either
+// complete or missing. No attempt with a missing file counts as fetched, and the next fetch
+// completes it.
 func TestBringFaults(t *testing.T) {
 	for n := 1; ; n++ {
 		errno := []syscall.Errno{syscall.EIO, syscall.ENOSPC}[n%2]
@@ -485,7 +487,7 @@ func TestBringFaults(t *testing.T) {
 	}
 }
 
-// An interrupt ends it at once, and says so.
+// TestBringInterrupted checks that an interrupt ends a fetch at once with an error.
 func TestBringInterrupted(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "output\n", "")

@@ -36,8 +36,8 @@ func paths(m Manifest) (list []string) {
 	return list
 }
 
-// The rules of .dcsignore are those of git: what `git ls-files --others` lists of a tree is
-// what is sent of it.
+// TestIgnoreAsGit checks that .dcsignore has the rules of git: the files that are sent of a tree
+// are those that `git ls-files --others` lists.
 func TestIgnoreAsGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git: nothing to compare with")
@@ -79,7 +79,8 @@ func TestIgnoreAsGit(t *testing.T) {
 	}
 }
 
-// A manifest survives with any bytes in names, and nothing but a whole one is accepted.
+// TestManifestRoundTrip checks that a manifest with any bytes in names can be encoded and decoded,
+// and that only a complete manifest is accepted.
 func TestManifestRoundTrip(t *testing.T) {
 	m := Manifest{
 		{Path: "a", Kind: 'd'}, {Path: "a/b \n\xff\"", Kind: 'f', Exec: true, Size: 7, Mtime: -5, Sum: Sum{1, 2}, Origin: "/x\ny"},
@@ -105,7 +106,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 }
 
-// What a damaged or hostile list says never leads out of the directory of a job.
+// FuzzDecode checks that a damaged or hostile manifest never leads out of the directory of a job.
 func FuzzDecode(f *testing.F) {
 	f.Add(Manifest{{Path: "a", Kind: 'd'}, {Path: "a/l", Kind: 'l', Target: "../b"}}.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -124,8 +125,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// bring copies what items name into a store, as a helper does, and returns how many bytes
-// were read.
+// bring copies the items into a store, like a helper, and returns the number of bytes that were
+// read.
 func bring(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) {
 	t.Helper()
 	m, err := src.Manifest(items)
@@ -156,7 +157,8 @@ func store(t *testing.T) Store {
 	return s
 }
 
-// Only contents that a host lacks are sent: not again what it has, under whatever name.
+// TestOnlyDifferencesAreSent checks that only contents that a host lacks are sent. Contents that it
+// has under another name are not sent again.
 func TestOnlyDifferencesAreSent(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"d/a": "0123456789", "d/b": "0123456789", "d/c/e": ""})
@@ -181,7 +183,7 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "d/a")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that was renamed is still under its old name: %v", err)
 	}
-	// After a crash of the host nothing is believed to be whole.
+	// After a crash of the host, no file is assumed to be complete.
 	if err := s.Open("another boot"); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +192,8 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 	}
 }
 
-// A copy that a job has changed is noticed, removed, and not given to other jobs.
+// TestCopyThatAJobChanged checks that a copy that a job has changed is detected, removed, and not
+// given to other jobs.
 func TestCopyThatAJobChanged(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"a": "right"})
@@ -215,7 +218,7 @@ func TestCopyThatAJobChanged(t *testing.T) {
 	}
 }
 
-// What a job returns is what its patterns match, without what it was given.
+// TestCollect checks that a job returns the files that match its patterns, except for its inputs.
 func TestCollect(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"in/a.csv": "a", "in/b.csv": "b"})
@@ -265,8 +268,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// Nothing takes its place before everything is here, and nothing is left of what failed or
-// of a process that was killed.
+// TestPlace checks that no file is moved to its final place before all files have been copied, and
+// that nothing is left of a failed attempt or of a process that was killed.
 func TestPlace(t *testing.T) {
 	base := t.TempDir()
 	notes := filepath.Join(base, "notes")
@@ -324,7 +327,8 @@ func TestPlace(t *testing.T) {
 		t.Errorf("%v, left: %q", err, left())
 	}
 
-	// Killed before its result was recorded: nothing of it stays but what somebody else wrote.
+	// The process was killed before the result was recorded. Only the file that somebody else wrote
+	// stays.
 	place := func(attempt string) {
 		t.Helper()
 		if err := Place(base, notes, attempt, m, read, func() error { return nil }); err != nil {
@@ -339,7 +343,7 @@ func TestPlace(t *testing.T) {
 	if err := Sweep(base, notes, never); err != nil || !slices.Equal(left(), []string{"out/a"}) {
 		t.Errorf("%v, left: %q", err, left())
 	}
-	// Its result was recorded: all stays.
+	// The result was recorded, so all files stay.
 	place("1.3")
 	if err := Sweep(base, notes, func(attempt string) bool { return attempt == "1.3" }); err != nil || !slices.Equal(left(), []string{"out/a", "out/sub/b"}) {
 		t.Errorf("%v, left: %q", err, left())
@@ -349,7 +353,7 @@ func TestPlace(t *testing.T) {
 	if err := Sweep(base, notes, never); err != nil || !slices.Equal(left(), []string{"out/a", "out/sub/b"}) {
 		t.Errorf("%v, left: %q", err, left())
 	}
-	// A file that cannot take its place takes the others with it.
+	// If one file cannot be moved to its final place, none is.
 	if err := errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")), os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +370,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A directory here that is a symbolic link to elsewhere takes nothing out of the tree.
+// TestPlaceStaysInside checks that nothing is written outside the tree through a local directory
+// that is a symbolic link.
 func TestPlaceStaysInside(t *testing.T) {
 	base, other := t.TempDir(), t.TempDir()
 	if err := os.Symlink(other, filepath.Join(base, "out")); err != nil {
@@ -383,7 +388,7 @@ func TestPlaceStaysInside(t *testing.T) {
 	}
 }
 
-// Items and links that lead out of the tree are refused by name.
+// TestSourceRefuses checks that items and links that lead out of the tree are refused by name.
 func TestSourceRefuses(t *testing.T) {
 	top := t.TempDir()
 	base := filepath.Join(top, "base")
@@ -405,7 +410,8 @@ func TestSourceRefuses(t *testing.T) {
 	}
 }
 
-// A file that changes after its sum was taken is not sent as what it was.
+// TestReadOfChangedFile checks that a file that changes after its checksum was computed is not sent
+// as the old file.
 func TestReadOfChangedFile(t *testing.T) {
 	base := t.TempDir()
 	write(t, base, map[string]string{"a": "one"})
@@ -423,12 +429,13 @@ func TestReadOfChangedFile(t *testing.T) {
 	}
 }
 
-// A file that changes twice within a tick of its file system's clock is not taken for what it was.
+// TestChangeWithinATick checks that a file that changes twice within a tick of its file system's
+// clock is not taken for the old file.
 func TestChangeWithinATick(t *testing.T) {
 	base := t.TempDir()
 	path := filepath.Join(base, "a")
 	src := NewSource(base)
-	at := time.Now().Add(time.Minute) // young, however slow this machine is
+	at := time.Now().Add(time.Minute) // recent, however slow this machine is
 	sums := map[Sum]bool{}
 	for _, text := range []string{"one", "two"} {
 		write(t, base, map[string]string{"a": text})
