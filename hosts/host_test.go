@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Every changed field of a host is reported, also fields that are added to Host
-// later.
+// TestHostChangeKnowsEveryField checks that every changed field of a host is reported, including
+// fields that are added to Host later.
 func TestHostChangeKnowsEveryField(t *testing.T) {
 	for i := range reflect.TypeFor[Host]().NumField() {
 		old, now := new(Host), new(Host)
@@ -50,7 +50,7 @@ func TestHostChangeKnowsEveryField(t *testing.T) {
 	}
 }
 
-// A change of a whole lab is reported in one short line.
+// TestInventoryChangesAreGrouped checks that a change of a whole lab is reported in one short line.
 func TestInventoryChangesAreGrouped(t *testing.T) {
 	lab := func(n, slots int, names ...string) (list []*Host) {
 		for i := range n {
@@ -103,8 +103,8 @@ type namedOpener struct{ err error }
 
 func (o namedOpener) Open(context.Context, *Host) (Link, error) { return nil, o.err }
 
-// Each host gets the opener of its kind of link; an unknown kind is a person's
-// mistake and names what there is.
+// TestRouter checks that each host gets the opener of its kind of link. An unknown kind is
+// Misconfigured, and the error lists the known kinds.
 func TestRouter(t *testing.T) {
 	ssh, local := errors.New("ssh"), errors.New("local")
 	r := Router{"ssh": namedOpener{ssh}, "local": namedOpener{local}}
@@ -122,7 +122,7 @@ func TestRouter(t *testing.T) {
 	}
 }
 
-// A command's end is told apart by code and signal.
+// TestExitErrorText checks that the error of a command distinguishes exit codes and signals.
 func TestExitErrorText(t *testing.T) {
 	for _, c := range []struct {
 		err  ExitError
@@ -134,8 +134,8 @@ func TestExitErrorText(t *testing.T) {
 	}
 }
 
-// A program that joins its words is recognized by its name, wherever it stands in the
-// command. A host of that name does not count.
+// TestRemoteShells checks that a program that joins its arguments, such as ssh, is recognized by
+// its name at any position in the command. A host of that name does not count.
 func TestRemoteShells(t *testing.T) {
 	for link, want := range map[string]int{
 		`"ssh {name}"`: 1,

@@ -19,7 +19,8 @@ func cloudCommands(create, list, terminate string) *Provider {
 		Host: Host{Link: "ssh", Addresses: []string{"{name}"}}}
 }
 
-// Names, the prefix and idle reach the command as one word each, whatever is in them.
+// TestPlaceholders checks that names, the prefix, and idle reach the command as one word each,
+// whatever characters they contain.
 func TestPlaceholders(t *testing.T) {
 	for name, want := range map[string]string{
 		"dcs-a-1":        "<dcs-a-1><dcs-a><90>",
@@ -74,8 +75,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A command that hangs is killed with all that it has started; one that has succeeded may
-// leave something running that keeps its output open.
+// TestHangingCommands checks that a command that hangs is killed with all of its processes. A
+// command that has succeeded may leave a process that keeps its output open.
 func TestHangingCommands(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	fifo := filepath.Join(t.TempDir(), "started")
@@ -101,14 +102,14 @@ func TestHangingCommands(t *testing.T) {
 	}
 }
 
-// A command that has made an instance has made it, however much it prints.
+// TestCreatePrintsMuch checks that a create command succeeds however much it prints.
 func TestCreatePrintsMuch(t *testing.T) {
 	if err := cloudCommands("yes | head -1000000", "", "").CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
 		t.Error(err)
 	}
 }
 
-// slurm is a provider of the inventory whose programs of Slurm are scripts.
+// slurm returns a provider of the inventory whose Slurm programs are scripts.
 func slurm(t *testing.T, keys string, programs map[string]string) *Provider {
 	t.Helper()
 	bin := t.TempDir()
@@ -125,7 +126,8 @@ func slurm(t *testing.T, keys string, programs map[string]string) *Provider {
 	return inv.Providers[0]
 }
 
-// Allocations are read from squeue: their state, their nodes, and when they end.
+// TestAllocations checks that the state, the nodes, and the remaining time of allocations are read
+// from squeue.
 func TestAllocations(t *testing.T) {
 	for _, c := range []struct{ name, squeue, want string }{
 		{"running", "echo 'dcs-a-1|7|RUNNING|1:59:30|n[1-2]|None'", "dcs-a-1 dcs-a-1.n1=n1 dcs-a-1.n2=n2 left 1h59m30s"},
@@ -173,7 +175,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// What the inventory says reaches sbatch as one word each, and refusals are told.
+// TestSbatch checks that values of the inventory reach sbatch as one word each, and that refusals
+// of sbatch are reported.
 func TestSbatch(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	p := slurm(t, "partition = 'a b'\naccount = \"it's\"\ngres = 'gpu:2'\nnodes = 3\nslots = 4\nidle = '90s'\nsbatch = ['--qos=low', '--comment=$(id) x']\n",
@@ -208,7 +211,7 @@ func TestSbatch(t *testing.T) {
 	}
 }
 
-// With link = "srun" each node is reached by a step of the allocation.
+// TestSrunLink checks that, with link = "srun", each node is reached by a step of the allocation.
 func TestSrunLink(t *testing.T) {
 	p := slurm(t, "link = 'srun'\n", map[string]string{"squeue": "echo 'dcs-a-1|77|RUNNING|1:00|n5|None'"})
 	list, err := p.Instances(context.Background(), "dcs-a")
@@ -222,8 +225,8 @@ func TestSrunLink(t *testing.T) {
 	}
 }
 
-// The allocation gives itself back when its nodes have been unused for idle, and not while
-// that cannot be found out.
+// TestAllocationEndsItself checks that an allocation ends itself when its nodes have been unused
+// for idle, and that it does not end while the use of its nodes is unknown.
 func TestAllocationEndsItself(t *testing.T) {
 	calls := filepath.Join(t.TempDir(), "calls")
 	p := slurm(t, "idle = '1s'\n", map[string]string{

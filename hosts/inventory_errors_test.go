@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Unknown keys, bad values and duplicates are errors with file and line.
+// TestErrorsNameFileAndLine checks that unknown keys, bad values, and duplicates are errors with
+// file and line.
 func TestErrorsNameFileAndLine(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "f: no [[host]]"},
@@ -115,7 +116,8 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 	}
 }
 
-// Several errors are reported at once, in order of lines, each line that of its key.
+// TestAllErrorsAtOnce checks that all errors are reported at once, in order of lines, each with the
+// line of its key.
 func TestAllErrorsAtOnce(t *testing.T) {
 	_, _, err := Parse([]byte(`# "quotes' in a comment [[host]]
 [defaults]
@@ -171,7 +173,8 @@ func TestManyErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// What is legal and surely not meant is a warning with file and line.
+// TestWarnings checks that settings that are valid but surely unintended are warnings with file and
+// line.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		"[[host]]\nname='a'\nslots=4\nreserve=2\n":           "f:4: reserve does nothing here",

@@ -24,7 +24,7 @@ func parse(t *testing.T, text string) (*Inventory, []string) {
 	return inv, warnings
 }
 
-// Every default (n - 1 slots on n cores).
+// TestDefaultsOfAHost checks every default, such as n - 1 slots on n cores.
 func TestDefaultsOfAHost(t *testing.T) {
 	inv, warnings := parse(t, "[[host]]\nname = \"melon4\"\n")
 	want := &Host{
@@ -115,7 +115,8 @@ link = "local"
 	if h := inv.Find("box2"); h.Nice != 15 || h.Link != "command" || !reflect.DeepEqual(h.Command, []string{"docker", "exec", "-i", "box2"}) || len(h.Tags) != 0 {
 		t.Errorf("box2: %+v", h)
 	}
-	// An empty list of gateways is not the same as none said: ssh_config is not asked then.
+	// An empty list of gateways is different from a missing list: with an empty list, ssh_config is
+	// not consulted.
 	if h := inv.Find("near"); h.Jump == nil || len(h.Jump) != 0 {
 		t.Errorf("near: %+v", h)
 	}
@@ -127,7 +128,7 @@ link = "local"
 	}
 }
 
-// slots and reserve: what a host says comes before [defaults]; K5.
+// TestSlotsAndReserve checks that slots and reserve of a host override those of [defaults] (K5).
 func TestSlotsAndReserve(t *testing.T) {
 	for _, c := range []struct {
 		defaults, host string
@@ -169,7 +170,7 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// P1: with no inventory there is this machine.
+// TestLocal checks that, without an inventory, this machine is the only host (P1).
 func TestLocal(t *testing.T) {
 	inv := Local()
 	h := inv.Hosts[0]
@@ -242,8 +243,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// An inventory may be a pipe, such as <(…) of a shell. Its text is kept, because a pipe
-// cannot be read again.
+// TestLoadFromAPipe checks that an inventory may be a pipe, such as <(…) of a shell. Its text is
+// kept, because a pipe cannot be read again.
 func TestLoadFromAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -261,8 +262,8 @@ func TestLoadFromAPipe(t *testing.T) {
 	}
 }
 
-// hosts.toml.example parses as it is, harmless to copy, and also with everything
-// taken out of its comments; it documents every key.
+// TestExampleFile checks that hosts.toml.example documents every key, can be copied without harm,
+// and can be parsed, also with all comments turned into settings.
 func TestExampleFile(t *testing.T) {
 	const file = "../hosts.toml.example"
 	text, err := os.ReadFile(file)
@@ -305,7 +306,8 @@ func TestParseQuiet(t *testing.T) {
 	}
 }
 
-// A command link is split as a shell would split it; what only a shell could do is refused.
+// TestSplitWords checks that a command link is split like in a shell, and that syntax that only a
+// shell can evaluate is refused.
 func TestSplitWords(t *testing.T) {
 	for s, want := range map[string]string{
 		`docker exec -i web`:     `docker|exec|-i|web`,
@@ -332,8 +334,8 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// A size, a duration and a number mean the same in a jobs file and in hosts.toml, or
-// are refused in both.
+// TestQuantitiesMeanTheSameEverywhere checks that a size, a duration, and a number mean the same in
+// a jobs file and in hosts.toml, or are refused in both.
 func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 	type reading struct {
 		value any
@@ -396,8 +398,8 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestQueues holds K10: what a host keeps for queues, and that nonsense is refused with file
-// and line.
+// TestQueues checks the slots and GPUs that a host keeps for queues, and that invalid values are
+// refused with file and line (K10).
 func TestQueues(t *testing.T) {
 	for _, tt := range []struct{ says, kept, wrong string }{
 		{`queues = "urgent"`, "urgent", ""},
@@ -423,7 +425,7 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestIsOpenTo: who may use a host, and how much of it.
+// TestIsOpenTo checks which queues may use a host, and how much of it.
 func TestIsOpenTo(t *testing.T) {
 	h := &Host{Queues: []Kept{{Queue: "a", Slots: 2}, {Queue: "b", GPUs: 1}}}
 	if !h.IsOpenTo("") || !h.IsOpenTo("a") {
@@ -439,7 +441,7 @@ func TestIsOpenTo(t *testing.T) {
 	}
 }
 
-// TestInventoryTokens holds T7: the counts of [tokens].
+// TestInventoryTokens checks the counts of [tokens] (T7).
 func TestInventoryTokens(t *testing.T) {
 	text := "[tokens]\nmatlab = 5\nansys = 0\n[[host]]\nname = 'a'\n"
 	inv, _, err := Parse([]byte(text), "hosts.toml")
@@ -457,7 +459,8 @@ func TestInventoryTokens(t *testing.T) {
 	}
 }
 
-// An inventory may be a plain list in the syntax of GNU parallel's --sshloginfile.
+// TestParseLogins checks that an inventory may be a plain list in the syntax of GNU parallel's
+// --sshloginfile.
 func TestParseLogins(t *testing.T) {
 	inv, _, err := Parse([]byte("# our room\nws01\n 8/ada@ws02:2222 # big\n\n4/ws[03-04]\n1/:\n"), "nodes")
 	if err != nil {
@@ -498,8 +501,8 @@ func TestParseLoginsRefused(t *testing.T) {
 	}
 }
 
-// TestAdd: a host that is added on request has the defaults of the inventory and its options,
-// and the text that is kept of it gives the same host.
+// TestAdd checks that a host that is added on request has the defaults of the inventory and its own
+// options, and that the text that is saved for it yields the same host.
 func TestAdd(t *testing.T) {
 	inv, _, err := Parse([]byte("[defaults]\nslots = 7\nnice = 3\n[[host]]\nname = \"a\"\n"), "hosts.toml")
 	if err != nil {
@@ -507,7 +510,7 @@ func TestAdd(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, options string
-		want          Host // what it is about
+		want          Host // only the fields that the test compares
 		wrong         string
 	}{
 		{"b", "", Host{Slots: SlotRule{Fixed: 7}, Nice: 3, Addresses: []string{"b"}}, ""},
@@ -544,8 +547,8 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestWith: the set is the file without what people removed, then what they added, then the
-// hosts of providers, each name once.
+// TestWith checks the effective set of hosts: the hosts of the file without those that people
+// removed, then those that people added, then those of providers, with each name once.
 func TestWith(t *testing.T) {
 	inv := &Inventory{Hosts: []*Host{{Name: "a"}, {Name: "b"}}}
 	asked := map[string]jobs.HostRequest{"b": {Removed: true}, "d": {Options: "slots=2"}, "c": {}, "a": {Options: "slots=9"}, "bad": {Options: "slot=2"}, "p2": {Removed: true}}
@@ -570,7 +573,8 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestTOML: hosts can be appended to a list of logins, and to no file at all.
+// TestTOML checks that hosts can be appended to a list of logins, and to the inventory of a run
+// without a file.
 func TestTOML(t *testing.T) {
 	logins, _, err := Parse([]byte("# ours\n4/me@ws1:2222\nws[2-3]\n"), "nodes")
 	if err != nil {

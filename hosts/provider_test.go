@@ -38,8 +38,8 @@ func TestProviderKeys(t *testing.T) {
 	}
 }
 
-// What the list command prints comes before the template; names and addresses are checked
-// as those of a [[host]] are.
+// TestProviderInstance checks that the output of the list command overrides the template, and that
+// names and addresses are validated like those of a [[host]].
 func TestProviderInstance(t *testing.T) {
 	for _, c := range []struct {
 		keys, address string

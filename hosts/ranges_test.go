@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Host ranges of the inventory.
+// TestExpand checks the host ranges of the inventory.
 func TestExpand(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"melon4":              "melon4",
@@ -72,7 +72,7 @@ func FuzzExpand(f *testing.F) {
 	})
 }
 
-// Fold gives patterns that Expand expands to the same names.
+// TestFold checks that Fold returns patterns that Expand expands to the same names.
 func TestFold(t *testing.T) {
 	for _, c := range []struct{ names, want string }{
 		{"ws01 ws02 ws03", "ws[01-03]"},

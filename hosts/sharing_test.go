@@ -32,9 +32,9 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// Whatever the claims are, no more is given than there is, nobody gets more than it wants,
-// nothing is left while somebody wants more, and the order of the claims does not matter.
-// Over all offsets everybody gets its exact part.
+// TestDivideIsFair checks the division of slots for random claims. No more slots are given than
+// exist, nobody gets more than it wants, nothing is left while somebody wants more, and the order
+// of the claims does not matter. Over all offsets, every claim gets its exact share.
 func TestDivideIsFair(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -89,8 +89,8 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// Memory of others counts in full up to each user's equal part, and that of the user's own
-// other runs in full.
+// TestHeldMemory checks that memory of other users counts in full up to the equal share of each
+// user, and that memory of the user's own other runs counts in full.
 func TestHeldMemory(t *testing.T) {
 	const me = 0
 	claim := func(user int, memory int64) SlotClaim { return SlotClaim{User: user, Memory: memory} }
