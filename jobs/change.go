@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Change is what a person changes of jobs that were accepted already: what is nil
-// stays as it is. Zero takes an option back to the run's default.
+// Change is a user's change of accepted jobs. A nil field leaves the option as it is. A zero value
+// resets the option to the run's default.
 type Change struct {
 	Command  *string        `json:"command,omitempty"`
 	Name     *string        `json:"name,omitempty"`
@@ -22,10 +22,10 @@ type Change struct {
 	Tags     *[]string      `json:"tags,omitempty"` // in any order
 }
 
-// MaxCommand bounds a command that is changed, in bytes.
+// MaxCommand is the maximum length of a changed command, in bytes.
 const MaxCommand = 1 << 20
 
-// Empty reports whether nothing is to be changed.
+// Empty reports whether the change changes nothing.
 func (c *Change) Empty() bool { return *c == Change{} }
 
 // Check returns what makes the change impossible for every job.
@@ -78,12 +78,12 @@ func (c *Change) Check() error {
 
 const maxTags = 1000
 
-// Apply returns the specification as it is after the change; s stays as it is. One
-// whose line in jobs.jsonl is damaged cannot be changed: most of it is not known.
+// Apply returns the changed specification and does not modify s. A job whose line in jobs.jsonl is
+// damaged cannot be changed, because most of it is unknown.
 func (c *Change) Apply(s *Spec) (*Spec, error) { return new(Changer).Apply(c, s) }
 
-// Changer applies changes to many specifications, so that those which shared their
-// Options share them afterwards.
+// Changer applies changes to many specifications. Specifications that shared their Options share
+// the changed ones.
 type Changer struct {
 	of     *Change
 	shared map[*Options]*Options
@@ -113,7 +113,7 @@ func (r *Changer) Apply(c *Change, s *Spec) (*Spec, error) {
 	}
 	o := r.shared[changed.Options]
 	if (Change{Command: c.Command, Name: c.Name}) == *c {
-		o = changed.Options // none of them changes
+		o = changed.Options // no option changes
 	}
 	if o == nil {
 		o = r.in.Share(c.options(changed.Options))
@@ -143,12 +143,12 @@ func put[T any](to *T, from *T) {
 	}
 }
 
-// Same reports whether two specifications of a job ask for the same.
+// Same reports whether two specifications of a job are equal.
 func (s *Spec) Same(o *Spec) bool {
 	return s == o || string(AppendSpecJSON(nil, s)) == string(AppendSpecJSON(nil, o))
 }
 
-// String describes what is changed, for people and not yet clean: "timeout 2h0m0s, tries 5".
+// String describes the change for people, not yet sanitized: "timeout 2h0m0s, tries 5".
 func (c *Change) String() string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

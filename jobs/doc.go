@@ -1,9 +1,7 @@
-// Package jobs holds the data model of a run: job
-// specifications, identifiers, states, attempts, outcomes, the records that the
-// journal stores, and Fold, the one place where a record changes a state.
+// Package jobs holds the data model of a run: job specifications, identifiers, states, attempts,
+// outcomes, the records that the journal stores, and Fold, the only function that changes a state.
 //
-// Use it to say what a job is and what happened to it. It decides nothing (see
-// dispatch/sched), stores nothing (see jobs/journal) and talks to nobody. It
-// imports no other package of ours, and Fold uses no clock, lock, goroutine or
-// channel, so that replaying a journal gives what the live run had.
+// The package decides nothing (see dispatch/sched), stores nothing (see jobs/journal), and does no
+// communication. It imports no other package of this module. Fold uses no clock, lock, goroutine,
+// or channel, so that replaying a journal yields the state of the live run.
 package jobs

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Fold applies one record to the table. It is the only code that changes the
-// state of a job or an attempt, live and on replay. An error means that the
-// record does not fit the state (a damaged journal, or a defect of ours); the
-// table is then unchanged.
+// Fold applies one record to the table. Only Fold changes the state of a job or an attempt, both
+// live and on replay. An error means that the record does not fit the state, because the journal is
+// damaged or the program has a defect. The table is then unchanged.
 func Fold(t *Table, r *Record) error {
 	if err := sound(r); err != nil {
 		return err
@@ -54,7 +53,7 @@ func Fold(t *Table, r *Record) error {
 			if !t.Damaged {
 				return fmt.Errorf("result %d was acknowledged but the newest is %d", r.Seq, t.Seq)
 			}
-			t.Seq = r.Seq // its record was lost; its number is not given twice
+			t.Seq = r.Seq // the record of the result was lost; its number is not reused
 		}
 		t.Acked = max(t.Acked, r.Seq)
 		t.Past = slices.DeleteFunc(t.Past, func(j Job) bool { return j.Seq <= t.Acked })
@@ -93,7 +92,8 @@ func Fold(t *Table, r *Record) error {
 		}
 		return t.move(j, r)
 	case KindRound:
-		// After damage the result of the last one may be what was lost: the round stands.
+		// If records were lost, the result of the last attempt may be one of them. The new round is
+		// still applied.
 		if !j.State.Terminal() && !(t.Damaged && j.State == Queued) {
 			return fmt.Errorf("job %d is %s: no new round", r.Job, j.State)
 		}
@@ -112,7 +112,7 @@ func Fold(t *Table, r *Record) error {
 		j.Failures--
 		return nil
 	case KindCanceling:
-		// After damage the launch may be what was lost: the wish stands.
+		// If records were lost, the launch may be one of them. The cancel is still applied.
 		if j.State != Running && !(t.Damaged && j.State == Queued) {
 			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)
 		}
@@ -136,8 +136,8 @@ func Fold(t *Table, r *Record) error {
 	return fmt.Errorf("unknown record kind %q", r.Kind)
 }
 
-// sound refuses what no state of the table could make right: a record must not
-// index out of range, and a success needs a successful outcome (promise 3).
+// sound returns an error for a record that no state of the table could make valid. A record must
+// not index out of range, and a success needs a successful outcome (promise 3).
 func sound(r *Record) error {
 	switch {
 	case r.Next > Skipped:
@@ -156,18 +156,18 @@ func sound(r *Record) error {
 	return nil
 }
 
-// keep saves a row whose result the consumer may not have: an earlier round's is as
-// much a result as the last one's (promise 1).
+// keep saves a row whose result the consumer may not have received. The result of an earlier round
+// must be delivered, too (promise 1).
 func (t *Table) keep(j *Job) {
 	if j.Seq <= t.Acked || t.packed != nil {
 		return
 	}
 	past := *j
-	past.Attempts = slices.Clip(past.Attempts) // what a later round adds is not part of it
-	t.Past = append(t.Past, past)              // not sorted in: thousands may be requeued at once
+	past.Attempts = slices.Clip(past.Attempts) // attempts of a later round are not part of it
+	t.Past = append(t.Past, past)              // not sorted, because thousands may be requeued at once
 }
 
-// dropRequeue forgets that the job was to be requeued after its cancel.
+// dropRequeue cancels the requeue of a job that was to follow its cancel.
 func (t *Table) dropRequeue(id ID) {
 	if delete(t.Requeues, id); len(t.Requeues) == 0 {
 		t.Requeues = nil
@@ -218,12 +218,11 @@ func (t *Table) launch(j *Job, r *Record) error {
 	return nil
 }
 
-// maxGap bounds the numbers of attempts that a record may leave out after damage.
+// maxGap is the maximum number of attempt numbers that a record may skip after damage.
 const maxGap = 1000
 
-// relaunch fits a launch into a table from which records are missing: numbers may
-// be left out, which get a place without a host, and such a place may be filled
-// when its host is found.
+// relaunch applies a launch to a table from which records are missing. Skipped attempt numbers get
+// an entry without a host. A later launch record may fill in such an entry.
 func (t *Table) relaunch(j *Job, r *Record) bool {
 	n := len(j.Attempts)
 	if r.N < 1 || r.N > n+maxGap || r.Host == "" {
@@ -246,8 +245,8 @@ func (t *Table) relaunch(j *Job, r *Record) bool {
 	return false
 }
 
-// running records that an attempt has started. One that was declared lost may
-// come back alive: it is open again, and so is its job's work.
+// running records that an attempt has started. An attempt that was declared lost may return alive.
+// It is then open again, and its job runs again.
 func (t *Table) running(j *Job, r *Record) error {
 	a := t.Attempt(r.Attempt())
 	if a == nil || !a.State.Open() && (a.State != AttemptLost || j.State.Terminal()) {
@@ -262,23 +261,23 @@ func (t *Table) running(j *Job, r *Record) error {
 	return nil
 }
 
-// placed gives an attempt whose launch was lost to damage the host that a later record
-// of it names: only that host can be asked about it.
+// placed sets the host of an attempt whose launch record was lost to damage. A later record of the
+// attempt names the host, and only that host can be queried about it.
 func (a *Attempt) placed(r *Record) {
 	if a.Host == "" {
 		a.Host = r.Host
 	}
 }
 
-// end closes an attempt. The job moves to Next unless it is already terminal
-// (a late exit of a superseded copy changes the attempt alone) or another
-// attempt of it is still open (Next is then Running).
+// end closes an attempt. The job moves to Next unless it is already terminal or another of its
+// attempts is still open. If it is terminal, a late exit of a superseded copy changes only the
+// attempt. If another attempt is open, Next is Running.
 func (t *Table) end(j *Job, r *Record) error {
 	a := t.Attempt(r.Attempt())
 	if a == nil {
 		return fmt.Errorf("%s: there is no attempt %s", r.Kind, r.Attempt())
 	}
-	// An attempt declared lost may come back with an outcome.
+	// An attempt that was declared lost may return with an outcome.
 	late := a.State == AttemptLost && r.Kind != KindLost
 	if !a.State.Open() && !late {
 		return fmt.Errorf("attempt %s is already %s", a.ID, a.State)
@@ -316,7 +315,7 @@ func (t *Table) end(j *Job, r *Record) error {
 	return nil
 }
 
-// move takes an open job to r.Next and gives a terminal one its result number.
+// move changes an open job to r.Next and assigns the result number if that is terminal.
 func (t *Table) move(j *Job, r *Record) error {
 	if r.Next.Terminal() {
 		if r.Seq != t.Seq+1 && !(t.Damaged && r.Seq > t.Seq) {
@@ -342,11 +341,11 @@ func (t *Table) set(j *Job, s JobState) {
 	j.State = s
 }
 
-// edit gives a job another specification. What ran by the old one must be over; it
-// counts for nothing any more, should an attempt that was declared lost come back. A
-// job that has a result keeps that as its earlier round's, with the specification that
-// it had, and begins a new round. All in one record, so that a torn tail leaves neither
-// a result under a command that did not give it nor a new round without the change.
+// edit gives a job another specification. Attempts of the old one must be over. They no longer
+// count, even if one that was declared lost returns. A job that has a result keeps it as the result
+// of its earlier round, with the specification of that round, and begins a new round. All this is
+// one record. A torn tail therefore leaves neither a result under a command that did not produce it
+// nor a new round without the change.
 func (t *Table) edit(j *Job, r *Record) error {
 	switch {
 	case r.Spec == nil || r.Spec.Options == nil || r.Spec.ID != r.Job:

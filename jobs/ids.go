@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// ID is a job's number within its run: 1, 2, 3 … in file order.
+// ID is a job's number within its run: 1, 2, 3, … in file order.
 type ID int
 
-// AttemptID names one execution of a job: Job 17, N 2 is written "17.2".
-// N counts every attempt the job ever had, across all its rounds, from 1.
+// AttemptID names one execution of a job. Job 17, N 2 is written "17.2". N counts all attempts of
+// the job, across all its rounds, from 1.
 type AttemptID struct {
 	Job ID
 	N   int
 }
 
-// String returns the form used in file names, the journal and messages: "17.2".
+// String returns the form used in file names, the journal, and messages: "17.2".
 func (a AttemptID) String() string {
 	return string(a.Append(make([]byte, 0, 24)))
 }
 
-// Append adds the text form to b and returns it.
+// Append appends the text form to b and returns it.
 func (a AttemptID) Append(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(a.Job), 10)
 	b = append(b, '.')
@@ -43,8 +43,8 @@ func (a *AttemptID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// ParseAttemptID reads "17.2". Both numbers are positive and written without
-// leading zeros, so that one attempt has one name.
+// ParseAttemptID parses "17.2". Both numbers are positive and have no leading zeros, so that an
+// attempt has only one name.
 func ParseAttemptID(s string) (AttemptID, error) {
 	job, n, ok := strings.Cut(s, ".")
 	j, err1 := strconv.Atoi(job)
@@ -56,14 +56,14 @@ func ParseAttemptID(s string) (AttemptID, error) {
 	return id, nil
 }
 
-// Ranges are jobs by number, ascending, none twice: "3-17,20".
+// Ranges are job numbers in ascending order without duplicates: "3-17,20".
 type Ranges []Range
 
-// Range is the jobs First to Last, both included.
+// Range is the jobs from First to Last, inclusive.
 type Range struct{ First, Last ID }
 
-// ParseRanges reads job numbers and ranges of them, in any order, separated by
-// commas: "3", "3-17", "9,3-5".
+// ParseRanges parses job numbers and ranges, in any order and separated by commas: "3", "3-17",
+// "9,3-5".
 func ParseRanges(s string) (Ranges, error) {
 	var list Ranges
 	for part := range strings.SplitSeq(s, ",") {
@@ -89,7 +89,7 @@ func jobNumber(s string) (ID, error) {
 	return ID(n), err
 }
 
-// One returns the ranges of a single job.
+// One returns the ranges that contain a single job.
 func One(id ID) Ranges { return Ranges{{id, id}} }
 
 // Add appends a job that is higher than all in the ranges.
@@ -101,7 +101,7 @@ func (l *Ranges) Add(id ID) {
 	*l = append(*l, Range{id, id})
 }
 
-// RangesOf gathers job numbers.
+// RangesOf returns the ranges of job numbers.
 func RangesOf(ids []ID) Ranges {
 	list := make(Ranges, 0, 16)
 	for _, id := range ids {
@@ -114,7 +114,7 @@ func RangesOf(ids []ID) Ranges {
 	return list.sorted()
 }
 
-// sorted brings ranges into order and joins those that touch.
+// sorted sorts ranges and merges adjacent ones.
 func (l Ranges) sorted() Ranges {
 	slices.SortFunc(l, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
 	kept := l[:0]
@@ -128,10 +128,10 @@ func (l Ranges) sorted() Ranges {
 	return kept
 }
 
-// Union returns the jobs of both.
+// Union returns the jobs of a and b.
 func Union(a, b Ranges) Ranges { return slices.Concat(a, b).sorted() }
 
-// Count returns how many jobs they are.
+// Count returns the number of jobs.
 func (l Ranges) Count() int {
 	n := 0
 	for _, r := range l {
@@ -140,7 +140,7 @@ func (l Ranges) Count() int {
 	return n
 }
 
-// Last returns the highest number, 0 for none.
+// Last returns the highest number, or 0 if there is none.
 func (l Ranges) Last() ID {
 	if len(l) == 0 {
 		return 0
@@ -160,8 +160,8 @@ func (l Ranges) Overlaps(first, last ID) bool {
 	return i < len(l) && l[i].First <= last
 }
 
-// IDs returns the jobs one by one, those above most left out, so that a range
-// which somebody wrote by hand cannot fill the memory.
+// IDs returns the individual jobs up to most. The limit keeps a range that somebody wrote by hand
+// from filling the memory.
 func (l Ranges) IDs(most ID) []ID {
 	ids := []ID{}
 	for _, r := range l {
@@ -190,7 +190,7 @@ func (l Ranges) String() string {
 // MarshalText writes "3-17,20".
 func (l Ranges) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText parses it.
 func (l *Ranges) UnmarshalText(b []byte) error {
 	list, err := ParseRanges(string(b))
 	if err == nil {
@@ -199,22 +199,22 @@ func (l *Ranges) UnmarshalText(b []byte) error {
 	return err
 }
 
-// File is one of the at most three files of an attempt.
+// File is the kind of a file of an attempt. An attempt has at most three.
 type File string
 
 // The files of an attempt.
 const (
-	FileStatus File = "status" // its claim and, when it has ended, its sentinel: package attempts
+	FileStatus File = "status" // its claim and, once it has ended, its sentinel: package attempts
 	FileOut    File = "out"
 	FileErr    File = "err"
 )
 
-// ShardDir returns the directory under attempts/ that holds a job's files:
-// "000" for jobs 1 to 999, "001" from 1000 (job div 1000).
+// ShardDir returns the directory under attempts/ that holds the files of a job: "000" for jobs 1 to
+// 999, "001" from 1000 on (job div 1000).
 func ShardDir(id ID) string { return fmt.Sprintf("%03d", int(id)/1000) }
 
-// AttemptFile returns the path of one file of an attempt below dir, the
-// directory that contains attempts/: dir/attempts/000/17.2.status.
+// AttemptFile returns the path of one file of an attempt. dir is the directory that contains
+// attempts/. An example is dir/attempts/000/17.2.status.
 func AttemptFile(dir string, id AttemptID, f File) string {
 	return filepath.Join(dir, "attempts", ShardDir(id.Job), id.String()+"."+string(f))
 }

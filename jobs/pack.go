@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// packed holds the specifications and rows of a table that only shows a run: about 140 bytes
-// for a finished job with a short command, without pointers, instead of 350. Rows with
-// open attempts are not packed.
+// packed holds the specifications and rows of a table that only displays a run. A finished job with
+// a short command takes about 140 bytes without pointers, instead of 350. Rows with open attempts
+// are not packed.
 type packed struct {
 	blocks  blocks
 	specs   []address   // job id - 1
-	rows    []address   // of accepted jobs; 0: the job is as it was when it was accepted
+	rows    []address   // of accepted jobs; 0: the job is unchanged since it was accepted
 	open    map[ID]*Job // rows that are not packed; their Spec is nil
-	options []*Options  // each once
+	options []*Options  // distinct options
 	number  map[*Options]int
 	hosts   []string
 	hostAt  map[string]int
 	buf     []byte
 }
 
-// NewPacked returns an empty table that keeps its rows packed, for a reader that has a
-// million of them. Specs and Jobs stay empty: Spec, Job, RowReader, and Rows unpack copies.
-// Fold takes the row that it changes out; Pack packs it again. Past stays empty.
+// NewPacked returns an empty table that keeps its rows packed, for a reader with a million of them.
+// Specs, Jobs, and Past stay empty. Spec, Job, RowReader, and Rows unpack copies. Fold unpacks the
+// row that it changes, and Pack packs it again.
 func NewPacked() *Table {
 	return &Table{packed: &packed{open: map[ID]*Job{}, number: map[*Options]int{}, hostAt: map[string]int{}}}
 }
 
-// Pack packs the row of a job of a packed table, unless an attempt is open.
+// Pack packs the row of a job of a packed table, unless one of its attempts is open.
 func (t *Table) Pack(id ID) {
 	if t.packed == nil {
 		return
@@ -42,7 +42,7 @@ func (t *Table) Pack(id ID) {
 	}
 }
 
-// row returns the row of a job for Fold to change, nil if there is none.
+// row returns the row of a job for Fold to change, or nil if there is none.
 func (t *Table) row(id ID) *Job {
 	if t.packed == nil {
 		return t.Job(id)
@@ -64,7 +64,7 @@ func (t *Table) row(id ID) *Job {
 	return j
 }
 
-// NumJobs returns how many jobs were accepted.
+// NumJobs returns the number of accepted jobs.
 func (t *Table) NumJobs() int {
 	if t.packed != nil {
 		return len(t.packed.rows)
@@ -72,7 +72,7 @@ func (t *Table) NumJobs() int {
 	return len(t.Jobs)
 }
 
-// NumSpecs returns how many specifications are known.
+// NumSpecs returns the number of known specifications.
 func (t *Table) NumSpecs() int {
 	if t.packed != nil {
 		return len(t.packed.specs)
@@ -99,7 +99,7 @@ func (t *Table) State(id ID) JobState {
 	return Queued
 }
 
-// SetSpecs replaces the specifications after the first n, except those of accepted jobs:
+// SetSpecs replaces the specifications after the first n. It keeps those of accepted jobs, because
 // they may have been edited.
 func (t *Table) SetSpecs(n int, specs []*Spec) {
 	if more := t.NumJobs() - n; more > 0 {
@@ -118,7 +118,7 @@ func (t *Table) SetSpecs(n int, specs []*Spec) {
 	}
 }
 
-// setSpec gives a job another specification.
+// setSpec replaces the specification of a job.
 func (t *Table) setSpec(j *Job, s *Spec) {
 	if t.packed != nil {
 		t.packed.specs[s.ID-1] = t.packed.addSpec(s)
@@ -127,7 +127,7 @@ func (t *Table) setSpec(j *Job, s *Spec) {
 	j.Spec, t.Specs[s.ID-1] = s, s
 }
 
-// Rows returns the rows of the table. Each is valid until the next.
+// Rows returns the rows of the table. Each is valid until the next one.
 func (t *Table) Rows() iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		var r RowReader
@@ -139,8 +139,8 @@ func (t *Table) Rows() iter.Seq[*Job] {
 	}
 }
 
-// RowReader unpacks rows of a packed table one after the other into the same memory. It is
-// for one goroutine.
+// RowReader unpacks rows of a packed table one after the other into the same memory. It is for one
+// goroutine.
 type RowReader struct {
 	job      Job
 	spec     Spec
@@ -194,7 +194,7 @@ func (p *packed) addRow(j *Job) address {
 	})
 }
 
-// load unpacks a row, all but its specification.
+// load unpacks a row without its specification.
 func (r *RowReader) load(p *packed, id ID) *Job {
 	j := &r.job
 	if open := p.open[id]; open != nil {
@@ -227,7 +227,7 @@ func (r *RowReader) load(p *packed, id ID) *Job {
 	return j
 }
 
-// add packs what code passes to the codec.
+// add appends the values that code passes to the codec.
 func (p *packed) add(code func(c *codec)) address {
 	c := codec{packing: true, packed: p.buf[:0]}
 	code(&c)
@@ -237,8 +237,7 @@ func (p *packed) add(code func(c *codec)) address {
 
 func (p *packed) unpacking(at address) *codec { return &codec{rest: p.blocks.at(at)} }
 
-// codeSpec packs or unpacks a specification, all but its ID. The number of its options comes
-// first.
+// codeSpec packs or unpacks a specification without its ID. The number of its options comes first.
 func (p *packed) codeSpec(c *codec, s *Spec) {
 	var n int
 	if c.packing {
@@ -267,8 +266,7 @@ func (p *packed) optionsNumber(o *Options) int {
 	return n
 }
 
-// codeRow packs or unpacks a row, all but its specification and its attempts. The state comes
-// first.
+// codeRow packs or unpacks a row without its specification and attempts. The state comes first.
 func codeRow(c *codec, j *Job) {
 	number(c, &j.State)
 	c.flags(&j.Urgent)
@@ -280,7 +278,7 @@ func codeRow(c *codec, j *Job) {
 	c.texts(&j.Reason)
 }
 
-// codeAttempt packs or unpacks an attempt, all but its ID, and its outcome if it has one.
+// codeAttempt packs or unpacks an attempt without its ID, and its outcome if there is one.
 func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	var host int
 	if c.packing {
@@ -316,12 +314,12 @@ func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	a.Outcome = o
 }
 
-// codec packs values, or unpacks them into the variables that held them. One function
-// describes what is packed, in both directions.
+// codec packs values, or unpacks them into the same variables. One function therefore describes
+// both directions.
 type codec struct {
 	packing bool
-	packed  []byte // so far
-	rest    string // to be unpacked
+	packed  []byte // packed so far
+	rest    string // still to unpack
 }
 
 // number packs or unpacks an integer, in one byte if it is small.
@@ -342,7 +340,7 @@ func number[T ~int | ~int32 | ~int64 | ~uint8](c *codec, n *T) {
 	*n = T(int64(u>>1) ^ -int64(u&1))
 }
 
-// since packs or unpacks an instant as the time since another one, which is shorter.
+// since packs or unpacks an instant as the time since another one, which takes fewer bytes.
 func since(c *codec, at *Stamp, start Stamp) {
 	d := *at - start
 	number(c, &d)
@@ -374,15 +372,15 @@ func (c *codec) texts(texts ...*string) {
 	}
 }
 
-// blocks keep many short texts in few allocations. What is in them never changes, because
-// a strings.Builder only appends.
+// blocks stores many short texts in few allocations. The stored bytes never change, because a
+// strings.Builder only appends.
 type blocks struct {
 	all  []*strings.Builder
-	last int // 1 + index of the one that short texts are added to; 0: none
+	last int // 1 + index of the block to which short texts are appended; 0: none
 }
 
-// address is where a text begins: 1 + the index of a block, and in the lower 32 bits the
-// offset in it; 0 is nowhere.
+// address is where a text begins. The upper 32 bits hold 1 + the index of a block, the lower 32
+// bits the offset in it. 0 means no text.
 type address uint64
 
 const blockSize = 64 << 10
@@ -390,7 +388,7 @@ const blockSize = 64 << 10
 func (b *blocks) add(text []byte) address {
 	n := b.last
 	if n == 0 || b.all[n-1].Cap()-b.all[n-1].Len() < len(text) {
-		long := len(text) >= blockSize/4 // it stands alone, or it would waste the rest of a block
+		long := len(text) >= blockSize/4 // it gets a block of its own, because it would waste the rest of a block
 		x, size := new(strings.Builder), len(text)
 		if b.all, n = append(b.all, x), len(b.all)+1; !long {
 			b.last, size = n, blockSize
@@ -403,5 +401,5 @@ func (b *blocks) add(text []byte) address {
 	return at
 }
 
-// at returns what begins at an address.
+// at returns the text that begins at an address.
 func (b *blocks) at(a address) string { return b.all[a>>32-1].String()[uint32(a):] }

@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// Kind names what a record says.
+// Kind is the kind of a record.
 type Kind string
 
-// The kinds of record. Facts, not inputs: a record states what was decided or
-// what happened, never what should be worked out again on replay.
+// The kinds of record. A record states what was decided or what happened. It never states an input
+// from which replay would have to work something out again.
 const (
-	KindEpoch      Kind = "epoch"      // a dispatcher took the run over: Epoch, Owner, Files
-	KindAccepted   Kind = "accepted"   // jobs Job … Job+Count-1 of jobs.jsonl are part of the run
-	KindLaunching  Kind = "launching"  // attempt Job.N is about to be handed to Host; fsynced before it is
-	KindRunning    Kind = "running"    // the attempt has started, in Slot, at Started
-	KindExited     Kind = "exited"     // the attempt is over with Outcome; the job becomes Next
-	KindLost       Kind = "lost"       // the attempt is over or given up, no outcome, Reason; the job becomes Next
+	KindEpoch      Kind = "epoch"      // a dispatcher took over the run: Epoch, Owner, Files
+	KindAccepted   Kind = "accepted"   // jobs Job to Job+Count-1 of jobs.jsonl are part of the run
+	KindLaunching  Kind = "launching"  // attempt Job.N is about to be sent to Host; fsynced before it is sent
+	KindRunning    Kind = "running"    // the attempt started in Slot at Started
+	KindExited     Kind = "exited"     // the attempt ended with Outcome; the job becomes Next
+	KindLost       Kind = "lost"       // the attempt ended or was given up without an outcome: Reason; the job becomes Next
 	KindSuperseded Kind = "superseded" // the attempt never started, or its result came too late; the job becomes Next
 	KindCanceled   Kind = "canceled"   // the attempt was ended on request (Outcome if known); the job becomes Next
-	KindJob        Kind = "job"        // the job becomes Next without an attempt: canceled, skipped, failed for a reason
-	KindForgiven   Kind = "forgiven"   // the attempt uses up no try after all: its host was to blame, Reason
-	KindCanceling  Kind = "canceling"  // a person wants the job ended; its open attempts are being ended, Reason. How ThenRequeue: it is to be requeued when they have ended
-	KindRequest    Kind = "request"    // the answer to Request, which is never carried out again: done for Count, N left alone, Job is the first submitted one. Reason: why it was refused
-	KindRound      Kind = "round"      // requeued by a person: a new round, queued, tries counted afresh
-	KindEdited     Kind = "edited"     // the job is from now on as Spec says; one that was over begins a new round; Count is the round it is in then, Reason
+	KindJob        Kind = "job"        // the job becomes Next without an attempt: it is canceled, skipped, or failed (Reason)
+	KindForgiven   Kind = "forgiven"   // the attempt is not charged as a try after all, because its host was at fault: Reason
+	KindCanceling  Kind = "canceling"  // the user canceled the job and its open attempts are being ended: Reason. How ThenRequeue: it is requeued when they have ended
+	KindRequest    Kind = "request"    // the response to Request, which is never carried out again: Count jobs changed, N left alone, Job is the first submitted one. Reason: why it was refused
+	KindRound      Kind = "round"      // the user requeued the job: it is queued in a new round, and its tries are counted afresh
+	KindEdited     Kind = "edited"     // the specification of the job is now Spec; a finished job begins a new round; Count is its round from then on; Reason
 	KindPriority   Kind = "priority"   // the job's priority is now Priority
-	KindHost       Kind = "host"       // what a person asked of Host holds until it is taken back: Count is a HostUse, Slot how many it was given, 0: by its rule
-	KindMachine    Kind = "machine"    // behind the name Host is from now on the machine whose id is Reason: attempts that are launched there are its attempts
-	KindInventory  Kind = "inventory"  // a person asked that Host be part of the run (Count 1, Reason: its options) or not (Count 2), whatever the inventory file says; 0 takes that back
-	KindPause      Kind = "pause"      // a person paused launching (Count 1) or continued it (0); holds until changed
-	KindInstance   Kind = "instance"   // How (an InstanceState) the instance Host of a provider is; Reason: the provider of one that is being created, else why
+	KindHost       Kind = "host"       // the user's setting for Host, until it is withdrawn: Count is a HostUse, Slot the number of slots (0: by its rule)
+	KindMachine    Kind = "machine"    // Host now names the machine with the id Reason: attempts that are launched there are attempts of that machine
+	KindInventory  Kind = "inventory"  // the user added Host to the run (Count 1, Reason: its options) or removed it (Count 2), whatever the inventory file contains; 0 withdraws that
+	KindPause      Kind = "pause"      // the user paused launching (Count 1) or continued it (0), until the next such record
+	KindInstance   Kind = "instance"   // the instance Host of a provider is in the state How (an InstanceState); Reason: its provider while it is being created, otherwise the cause
 	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
-	KindEvent      Kind = "event"      // something a person may want to read, about Host or Job; changes no state. Count > 0: that the job cannot meet its deadline, told once in round Count
-	KindDamaged    Kind = "damaged"    // earlier records may be missing, and Reason says why; holds for every later dispatcher
-	KindEnded      Kind = "ended"      // every job is terminal and the hosts are cleaned up; Reason empty if all is well
-	KindClosed     Kind = "closed"     // the dispatcher of this epoch has ended: How, Reason. Its last record; there is none after a crash
+	KindEvent      Kind = "event"      // an event for the user about Host or Job; changes no state. Count > 0: the job cannot meet its deadline, reported once in round Count
+	KindDamaged    Kind = "damaged"    // earlier records may be missing for the cause Reason; applies to all later dispatchers
+	KindEnded      Kind = "ended"      // every job is terminal and the hosts are cleaned up; Reason is empty if nothing went wrong
+	KindClosed     Kind = "closed"     // the dispatcher of this epoch ended: How, Reason. It is its last record, and is absent after a crash
 )
 
-// Known reports whether this program knows the kind. A record of another kind is from a
-// newer version.
+// Known reports whether this program knows the kind. A newer version wrote a record of another
+// kind.
 func (k Kind) Known() bool {
 	switch k {
 	case KindEpoch, KindAccepted, KindLaunching, KindRunning, KindExited, KindLost, KindSuperseded, KindCanceled, KindJob,
@@ -52,19 +52,19 @@ func (k Kind) Known() bool {
 	return false
 }
 
-// Record is one fact of the journal. Which fields count depends on Kind.
+// Record is one fact of the journal. Kind determines which fields are used.
 type Record struct {
 	Kind     Kind       `json:"k"`
-	At       Stamp      `json:"t"`          // when it was recorded, dispatcher's clock
+	At       Stamp      `json:"t"`          // when it was recorded, by the dispatcher's clock
 	Job      ID         `json:"j,omitzero"` // with N: the attempt Job.N
 	N        int        `json:"n,omitzero"`
-	Host     string     `json:"h,omitzero"` // inventory name
+	Host     string     `json:"h,omitzero"` // name in the inventory
 	Slot     int        `json:"slot,omitzero"`
 	Count    int        `json:"count,omitzero"`
 	Next     JobState   `json:"next,omitzero"` // omitted: queued
 	Charged  bool       `json:"charged,omitzero"`
-	Retry    Stamp      `json:"retry,omitzero"` // do not launch again before
-	Seq      int64      `json:"seq,omitzero"`   // result number, given when the job becomes terminal
+	Retry    Stamp      `json:"retry,omitzero"` // do not launch before this time
+	Seq      int64      `json:"seq,omitzero"`   // result number, assigned when the job becomes terminal
 	Outcome  *Outcome   `json:"o,omitzero"`
 	Reason   string     `json:"why,omitzero"`
 	Priority int        `json:"prio,omitzero"`
@@ -72,31 +72,31 @@ type Record struct {
 	Epoch    int        `json:"epoch,omitzero"`
 	Owner    string     `json:"owner,omitzero"`
 	Files    []FileMark `json:"files,omitzero"`
-	How      string     `json:"how,omitzero"`  // one of the Closed constants, an InstanceState, of a request CanceledAll, or of a cancel ThenRequeue
-	Request  string     `json:"req,omitzero"`  // name of the request that caused the record; "": none did
-	Spec     *Spec      `json:"spec,omitzero"` // the last field, also of the line
+	How      string     `json:"how,omitzero"`  // one of the Closed constants, an InstanceState, CanceledAll for a request, or ThenRequeue for a cancel
+	Request  string     `json:"req,omitzero"`  // name of the request that caused the record; "": none
+	Spec     *Spec      `json:"spec,omitzero"` // the last field, also in the line
 }
 
-// FileMark fixes an older journal file: what lies beyond Length is not part of
-// the run, whoever wrote it.
+// FileMark marks the end of an older journal file. Bytes beyond Length are not part of the run,
+// whoever wrote them.
 type FileMark struct {
 	Name   string `json:"name"`
 	Length int64  `json:"len"`
 	CRC    uint32 `json:"crc"` // CRC-32C of the first Length bytes
 }
 
-// The ways in which a dispatcher ends, in Record.How.
+// The ways in which a dispatcher ends (Record.How).
 const (
 	ClosedDone    = "done"     // every job is terminal
-	ClosedDrained = "drained"  // asked to drain, or too many failures
-	ClosedStopped = "stopped"  // asked to stop; attempts may be running
-	ClosedNoHosts = "no_hosts" // no host could be used
+	ClosedDrained = "drained"  // drained on request, or because of too many failures
+	ClosedStopped = "stopped"  // stopped on request; attempts may be running
+	ClosedNoHosts = "no_hosts" // no host was usable
 )
 
-// Attempt returns the attempt a record is about.
+// Attempt returns the attempt of the record.
 func (r *Record) Attempt() AttemptID { return AttemptID{r.Job, r.N} }
 
-// JobState is where a job stands. The zero value is Queued.
+// JobState is the state of a job. The zero value is Queued.
 type JobState uint8
 
 // The job states. Queued and Running are open; the others are terminal.
@@ -128,18 +128,18 @@ func (s *JobState) UnmarshalText(b []byte) error {
 	return err
 }
 
-// AttemptState is where one execution stands.
+// AttemptState is the state of one execution.
 type AttemptState uint8
 
-// The attempt states. Launching means handed (or about to be handed) to a host:
-// it may be buffered there, or may never have arrived.
+// The attempt states. A launching attempt was sent to a host, or is about to be sent. The host may
+// have buffered it, or may never have received it.
 const (
 	AttemptLaunching AttemptState = iota
 	AttemptRunning
-	AttemptExited     // over, with a known outcome
-	AttemptLost       // given up or proved dead without an outcome
+	AttemptExited     // ended with a known outcome
+	AttemptLost       // given up, or known to be dead, without an outcome
 	AttemptSuperseded // never started, withdrawn, or another attempt's result was accepted
-	AttemptCanceled   // ended because a person asked
+	AttemptCanceled   // ended on request
 )
 
 var attemptStateNames = [...]string{"launching", "running", "exited", "lost", "superseded", "canceled"}
@@ -181,19 +181,19 @@ type Instance struct {
 	Provider string
 	State    InstanceState
 	Created  Stamp // when its creation was recorded
-	Up       Stamp // when it first answered; 0: never
+	Up       Stamp // when it first responded; 0: never
 	Gone     Stamp // 0: it may exist
 }
 
-// InstanceState is how far an instance has come, in Record.How.
+// InstanceState is the state of an instance (Record.How).
 type InstanceState string
 
-// The states of an instance. Each is recorded before what it says is done.
+// The states of an instance. Each is recorded before the action that it describes.
 const (
 	InstanceCreating    InstanceState = "creating"    // the create command is about to run, or has run
-	InstanceUp          InstanceState = "up"          // it has answered
+	InstanceUp          InstanceState = "up"          // it has responded
 	InstanceTerminating InstanceState = "terminating" // the terminate command is about to run, or has run
-	InstanceGone        InstanceState = "gone"        // it does not exist any more, or never did
+	InstanceGone        InstanceState = "gone"        // it no longer exists, or never did
 )
 
 // Lasted returns how long the instance has existed, as far as is known.
@@ -204,8 +204,8 @@ func (i Instance) Lasted(now Stamp) time.Duration {
 	return max(0, now.Sub(i.Created))
 }
 
-// instance applies a record of an instance. A name is never used twice, but an instance
-// that was taken for gone may be found again.
+// instance applies a record of an instance. A name is never reused, but an instance that was
+// believed gone may be found again.
 func (t *Table) instance(r *Record) error {
 	i, known := t.Instances[r.Host]
 	state := InstanceState(r.How)
@@ -254,13 +254,13 @@ func (r *Record) InstanceText() string {
 	return text
 }
 
-// AbsoluteCwd makes the relative working directories of jobs absolute, below Base.
+// AbsoluteCwd resolves the relative working directories of jobs against Base.
 type AbsoluteCwd struct {
 	Base string
-	done map[*Options]*Options // jobs share options: each is copied once
+	done map[*Options]*Options // jobs share options, so each is copied only once
 }
 
-// Resolve changes the working directory of s if it is relative.
+// Resolve makes the working directory of s absolute if it is relative.
 func (c *AbsoluteCwd) Resolve(s *Spec) {
 	if s.Options == nil || s.Cwd == "" || filepath.IsAbs(s.Cwd) {
 		return

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Spec is what was asked: one job of a run. Specs are immutable once submitted.
-// The struct is small because a run may have a million of them; what many jobs
-// share stands in Options, one value for all jobs with equal options.
+// Spec is the specification of one job of a run. It is immutable once submitted. The struct is
+// small because a run may have a million of them. Settings that many jobs share are in Options, one
+// value for all jobs with equal options.
 type Spec struct {
 	ID       ID      `json:"id"`
-	Line     int     `json:"line,omitzero"` // line of the jobs file, 0 if it came from elsewhere
-	Command  string  `json:"command"`       // shell text, the user's own
-	Name     string  `json:"name,omitzero"` // "" means: show the command
-	Key      string  `json:"key,omitzero"`  // the id that its submitter gave it, unique in the run; "": none
+	Line     int     `json:"line,omitzero"` // line of the jobs file; 0: the job is from elsewhere
+	Command  string  `json:"command"`       // shell text as the user wrote it
+	Name     string  `json:"name,omitzero"` // "": the command is shown instead
+	Key      string  `json:"key,omitzero"`  // the submitter's own id, unique in the run; "": none
 	Params   []Param `json:"params,omitempty"`
 	*Options `json:"options,omitempty"`
 }
 
-// Param is one parameter of a grid job; it reaches the job as DCS_PARAM_<Name>.
+// Param is one parameter of a grid job. The job receives it as DCS_PARAM_<Name>.
 type Param struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -36,10 +36,10 @@ type EnvVar struct {
 	Value string `json:"value"`
 }
 
-// OnLost describes what to do with a job whose host is declared lost.
+// OnLost is what happens to a job whose host is declared lost.
 type OnLost uint8
 
-// The choices for OnLost; the zero value takes the run's default (requeue).
+// The values of OnLost. The zero value means the run's default (requeue).
 const (
 	OnLostDefault OnLost = iota
 	OnLostRequeue
@@ -48,7 +48,7 @@ const (
 
 var onLostNames = [...]string{"", "requeue", "wait"}
 
-// String returns the word of a jobs file, "" for the run's default.
+// String returns the word in a jobs file, or "" for the run's default.
 func (o OnLost) String() string { return nameOf(onLostNames[:], int(o)) }
 
 // MarshalText writes the word.
@@ -62,19 +62,19 @@ func (o *OnLost) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Condition is how a job must end that another one comes after.
+// Condition is how a job must end before a dependent job may run.
 type Condition uint8
 
-// The conditions; the zero value is the usual one.
+// The conditions. The zero value requires success.
 const (
 	AfterSuccess Condition = iota
-	AfterEnd               // however it ends
+	AfterEnd               // it ends in any way
 	AfterFailure           // it fails or times out
 )
 
 var conditionNames = [...]string{"ok", "any", "failed"}
 
-// String returns the word of a jobs file.
+// String returns the word in a jobs file.
 func (c Condition) String() string { return nameOf(conditionNames[:], int(c)) }
 
 // MarshalText writes the word.
@@ -87,7 +87,7 @@ func (c *Condition) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Met reports whether a job in this state lets those run that come after it.
+// Met reports whether a job in state s lets its dependent jobs run.
 func (c Condition) Met(s JobState) bool {
 	switch c {
 	case AfterEnd:
@@ -98,7 +98,7 @@ func (c Condition) Met(s JobState) bool {
 	return s == Succeeded
 }
 
-// AfterCondition returns the condition of the job at place i of After.
+// AfterCondition returns the condition of After[i].
 func (o *Options) AfterCondition(i int) Condition {
 	if i < len(o.AfterOn) {
 		return o.AfterOn[i]
@@ -106,7 +106,7 @@ func (o *Options) AfterCondition(i int) Condition {
 	return AfterSuccess
 }
 
-// AfterText returns the jobs that a job comes after as a jobs file says it.
+// AfterText returns the dependencies of a job in the form of a jobs file.
 func (o *Options) AfterText() string {
 	var items []string
 	for i, id := range o.After {
@@ -119,49 +119,48 @@ func (o *Options) AfterText() string {
 	return strings.Join(items, ",")
 }
 
-// Options are a job's settings apart from its command and name. They are shared
-// between jobs and must not be changed. Zero values mean "the run's default".
+// Options are a job's settings apart from its command and name. Jobs share them, so they must not
+// be changed. Zero values mean "the run's default".
 type Options struct {
 	Queue      string         `json:"queue,omitzero"`
 	Priority   int            `json:"priority,omitzero"`       // smaller is more urgent
-	Tries      int            `json:"tries,omitzero"`          // attempts in all, at least 1; 0: default
-	RetryDelay *time.Duration `json:"retry_delay_ns,omitzero"` // delay before a retry on a host where it failed, at least 0; nil: default
+	Tries      int            `json:"tries,omitzero"`          // total number of attempts, at least 1; 0: default
+	RetryDelay *time.Duration `json:"retry_delay_ns,omitzero"` // delay before a retry on a host where the job failed, at least 0; nil: default
 	Timeout    time.Duration  `json:"timeout_ns,omitzero"`     // 0: none
 	Deadline   time.Time      `json:"deadline,omitzero"`       // latest finish; zero: none
-	Estimate   time.Duration  `json:"est_ns,omitzero"`         // the user's own guess of the run time; 0: none
-	Tags       []string       `json:"tags,omitempty"`          // sorted; each must be a tag of the host
+	Estimate   time.Duration  `json:"est_ns,omitzero"`         // the user's estimate of the run time; 0: none
+	Tags       []string       `json:"tags,omitempty"`          // sorted; the host must have all of them
 	GPUs       GPUs           `json:"gpus,omitzero"`
 	MemBytes   int64          `json:"mem,omitzero"`
 	Slots      int            `json:"slots,omitzero"`   // at least 1; 0: 1
-	Tokens     []Token        `json:"tokens,omitempty"` // that it holds while it runs; sorted by name
+	Tokens     []Token        `json:"tokens,omitempty"` // held while the job runs; sorted by name
 	After      []ID           `json:"after,omitempty"`
-	AfterOn    []Condition    `json:"after_on,omitempty"` // of the jobs of After, in the same order; nil: all must succeed
+	AfterOn    []Condition    `json:"after_on,omitempty"` // the conditions of After, in the same order; nil: all must succeed
 	Env        []EnvVar       `json:"env,omitempty"`      // sorted by name
 	Cwd        string         `json:"cwd,omitzero"`
 	Setup      string         `json:"setup,omitzero"`
 	OnLost     OnLost         `json:"on_lost,omitzero"`
-	NoCopies   bool           `json:"no_copies,omitzero"` // run it on one host at a time, whatever the run does (speculate=false)
-	Hardness   []string       `json:"hardness,omitempty"` // the larger the harder, component by component; numbers as numbers
-	Send       []string       `json:"send,omitempty"`     // files that it gets besides those of the run: PATH or PATH:DEST
+	NoCopies   bool           `json:"no_copies,omitzero"` // run it on one host at a time, whatever the run's setting (speculate=false)
+	Hardness   []string       `json:"hardness,omitempty"` // larger is harder, per component; numbers compare as numbers
+	Send       []string       `json:"send,omitempty"`     // files that it gets in addition to those of the run: PATH or PATH:DEST
 	Return     []string       `json:"return,omitempty"`   // patterns of the files that it returns
-	// Share, QueuePriority, and QueueSlots are those of the job's queue, as the newest job of
-	// it says that says anything (dispatch/sched).
-	Share         int    `json:"share,omitzero"`          // at least 1; 0: says nothing
-	QueuePriority *int   `json:"queue_priority,omitzero"` // smaller is more urgent; 0 resets it; nil: not given
-	QueueSlots    int    `json:"queue_slots,omitzero"`    // the most slots that its jobs may occupy over all hosts, at least 1; 0: says nothing
-	Request       string `json:"request,omitzero"`        // the request (jobs/rundir) that the job was submitted with; "": it is of the run from the start
-	File          string `json:"file,omitzero"`           // where the job was read from, for messages
+	// Share, QueuePriority, and QueueSlots are settings of the job's queue. The newest job of the
+	// queue that sets one determines it (dispatch/sched).
+	Share         int    `json:"share,omitzero"`          // at least 1; 0: not set
+	QueuePriority *int   `json:"queue_priority,omitzero"` // smaller is more urgent; 0 resets it; nil: not set
+	QueueSlots    int    `json:"queue_slots,omitzero"`    // maximum number of slots of the queue's jobs over all hosts, at least 1; 0: not set
+	Request       string `json:"request,omitzero"`        // the request (jobs/rundir) that submitted the job; "": it was part of the run from the start
+	File          string `json:"file,omitzero"`           // file that the job was read from, for messages
 
-	// Damage holds why the specification cannot be read any more, "" for all but
-	// jobs whose line of jobs.jsonl is damaged. Such a job must not be launched:
-	// its command is not known.
+	// Damage holds why the specification cannot be read. It is "" unless the job's line of
+	// jobs.jsonl is damaged. Such a job must not be launched, because its command is unknown.
 	Damage string `json:"-"`
 }
 
-// NoOptions is the shared value of jobs that set nothing.
+// NoOptions is the shared value for jobs that set no options.
 var NoOptions = &Options{}
 
-// SlotCount returns how many slots the job occupies, at least 1.
+// SlotCount returns the number of slots that the job occupies, at least 1.
 func (s *Spec) SlotCount() int { return max(1, s.Slots) }
 
 // Title returns the name, or the command when there is none.
@@ -172,7 +171,7 @@ func (s *Spec) Title() string {
 	return s.Command
 }
 
-// ChangeOptions changes the options of jobs. Options that jobs share stay shared.
+// ChangeOptions changes the options of jobs. Jobs that shared a value share the changed value.
 func ChangeOptions(specs []*Spec, change func(*Options)) {
 	done := map[*Options]*Options{}
 	for _, s := range specs {
@@ -200,11 +199,11 @@ func QueuesOf(specs []*Spec) []string {
 	return names
 }
 
-// OptionText is an option of a job as a jobs file sets it.
+// OptionText is an option in the form of a jobs file.
 type OptionText struct{ Key, Value string }
 
-// OptionTexts returns the options that a job sets itself, without share, queue_priority,
-// and queue_slots, which are those of its queue.
+// OptionTexts returns the options that a job sets itself. It omits share, queue_priority, and
+// queue_slots, which are settings of the job's queue.
 func (s *Spec) OptionTexts() (list []OptionText) {
 	add := func(key string, value any) {
 		if !reflect.ValueOf(value).IsZero() {
@@ -246,11 +245,11 @@ func (s *Spec) OptionTexts() (list []OptionText) {
 	return list
 }
 
-// Stamp is an instant: nanoseconds since the Unix epoch, 0 when unknown. It is
-// half the size of a time.Time and compares exactly after a round trip.
+// Stamp is an instant in nanoseconds since the Unix epoch; 0 means unknown. It is half the size of
+// a time.Time and compares exactly after a round trip.
 type Stamp int64
 
-// StampOf converts t; the zero time gives 0.
+// StampOf converts t. It returns 0 for the zero time.
 func StampOf(t time.Time) Stamp {
 	if t.IsZero() {
 		return 0
@@ -258,7 +257,7 @@ func StampOf(t time.Time) Stamp {
 	return Stamp(t.UnixNano())
 }
 
-// Time converts back; 0 gives the zero time.
+// Time converts s. It returns the zero time for 0.
 func (s Stamp) Time() time.Time {
 	if s == 0 {
 		return time.Time{}
@@ -269,31 +268,31 @@ func (s Stamp) Time() time.Time {
 // Sub returns s - t.
 func (s Stamp) Sub(t Stamp) time.Duration { return time.Duration(s - t) }
 
-// Outcome is how one execution ended, as its supervisor saw it: exact exit or
-// signal, times of the host's wall clock, and what it used.
+// Outcome is how one execution ended, as its supervisor observed it. It holds the exit code or
+// signal, times by the host's wall clock, and resource usage.
 type Outcome struct {
 	Exit         int           `json:"exit"`            // meaningful when Signal is ""
 	Signal       string        `json:"signal,omitzero"` // "SIGKILL"; "" when it exited by itself
 	Started      Stamp         `json:"started"`
 	Ended        Stamp         `json:"ended"`
-	CPU          time.Duration `json:"cpu_ns,omitzero"`        // user and system, the job and the children it waited for
-	Suspended    time.Duration `json:"suspended_ns,omitzero"`  // for how long we had suspended it, because an owner of its host wanted that
+	CPU          time.Duration `json:"cpu_ns,omitzero"`        // user and system time of the job and of the children that it waited for
+	Suspended    time.Duration `json:"suspended_ns,omitzero"`  // how long dcs had suspended it because an owner of its host wanted that
 	MaxRSSBytes  int64         `json:"max_rss,omitzero"`       // of the largest process; at most MemoryFloor: see there
-	TimedOut     bool          `json:"timed_out,omitzero"`     // we ended it because its timeout had passed
-	Stopped      bool          `json:"stopped,omitzero"`       // we ended it because the dispatcher asked
-	DiskFull     bool          `json:"disk_full,omitzero"`     // it failed, and the disk of its files or of its directory was full: at first that uses up no try
-	Unreturned   bool          `json:"unreturned,omitzero"`    // it made no file that it returns, or one could not be brought here; Error says which
-	Files        int32         `json:"files,omitzero"`         // how many files it returns
-	LeftChildren int32         `json:"left_children,omitzero"` // descendants alive when its shell had exited
-	Memory       string        `json:"memory,omitzero"`        // MemoryLimit or OutOfMemory; "": not ended for its memory
-	Error        string        `json:"error,omitzero"`         // it could not be started (cwd missing, shell missing …)
-	LastLine     string        `json:"last_line,omitzero"`     // the last line of stderr of a job that failed, at most 200 bytes, unsanitised
+	TimedOut     bool          `json:"timed_out,omitzero"`     // dcs ended it because its timeout had passed
+	Stopped      bool          `json:"stopped,omitzero"`       // dcs ended it because the dispatcher requested it
+	DiskFull     bool          `json:"disk_full,omitzero"`     // it failed while the disk of its files or of its directory was full; at first that uses up no try
+	Unreturned   bool          `json:"unreturned,omitzero"`    // it did not create a file that it returns, or one could not be copied; Error names it
+	Files        int32         `json:"files,omitzero"`         // number of files that it returns
+	LeftChildren int32         `json:"left_children,omitzero"` // descendants that were alive after its shell had exited
+	Memory       string        `json:"memory,omitzero"`        // MemoryLimit or OutOfMemory; "": not ended because of memory
+	Error        string        `json:"error,omitzero"`         // why it could not be started (missing cwd, missing shell, …)
+	LastLine     string        `json:"last_line,omitzero"`     // last line of stderr of a failed job, at most 200 bytes, not sanitized
 }
 
-// Why a job was ended for its memory (Outcome.Memory).
+// The reasons for which a job was ended because of its memory (Outcome.Memory).
 const (
-	MemoryLimit = "limit" // it used more than it asked for (Options.MemBytes); MaxRSSBytes is then of all its processes
-	OutOfMemory = "oom"   // the kernel ended it because the machine had no memory left
+	MemoryLimit = "limit" // it used more than it requested (Options.MemBytes); MaxRSSBytes is then the sum over its processes
+	OutOfMemory = "oom"   // the kernel killed it because the machine was out of memory
 )
 
 // MemoryFloor is a size that Outcome.MaxRSSBytes does not go below by much, however small
@@ -307,28 +306,28 @@ func (o *Outcome) OK() bool {
 	return o.Exit == 0 && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped && o.Memory == ""
 }
 
-// Elapsed returns the run time on the host's clock, less the time that it was suspended. It is
-// never negative.
+// Elapsed returns the run time by the host's clock, without the time that the job was suspended. It
+// is never negative.
 func (o *Outcome) Elapsed() time.Duration { return max(0, o.Ended.Sub(o.Started)-o.Suspended) }
 
-// Hardness is a component of how hard a job is (Options.Hardness): a number, or a text
-// that is neither less nor more than any other.
+// Hardness is one component of the difficulty of a job (Options.Hardness). It is a number, or a
+// text that is neither less nor more than any other.
 type Hardness struct {
 	Num   float64
-	Text  string // if it is no number
+	Text  string // if it is not a number
 	IsNum bool
 }
 
-// ParseHardness reads a component.
+// ParseHardness parses a component.
 func ParseHardness(s string) Hardness {
 	if x, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(x) {
-		return Hardness{Num: x + 0, IsNum: true} // -0 is 0
+		return Hardness{Num: x + 0, IsNum: true} // -0 becomes 0
 	}
 	return Hardness{Text: s}
 }
 
-// AtMost reports whether a is at most as hard as b. It is a partial order: texts compare
-// with themselves only.
+// AtMost reports whether a is at most as hard as b. It is a partial order, because a text compares
+// only with itself.
 func (a Hardness) AtMost(b Hardness) bool {
 	if a.IsNum && b.IsNum {
 		return a.Num <= b.Num
@@ -336,7 +335,7 @@ func (a Hardness) AtMost(b Hardness) bool {
 	return a == b
 }
 
-// Compare is a total order that includes the partial one: numbers, then texts.
+// Compare is a total order that extends the partial one: numbers precede texts.
 func (a Hardness) Compare(b Hardness) int {
 	switch {
 	case a.IsNum && b.IsNum:
@@ -349,11 +348,11 @@ func (a Hardness) Compare(b Hardness) int {
 	return cmp.Compare(a.Text, b.Text)
 }
 
-// tooHard begins the reason of every job that a timeout has avoided.
+// tooHard begins the reason of every job that was skipped because of a timeout.
 const tooHard = "it is at least as hard as job "
 
-// TooHard is the reason of a job that is skipped because another one, which is no
-// harder, has timed out after so long.
+// TooHard returns the reason of a job that is skipped because job by, which is no harder, timed
+// out.
 func TooHard(by *Spec, after time.Duration) string {
 	why := fmt.Sprintf("%s%d, which timed out after %s", tooHard, by.ID, after.Round(time.Millisecond))
 	if by.Name != "" {
@@ -362,6 +361,6 @@ func TooHard(by *Spec, after time.Duration) string {
 	return why
 }
 
-// Avoided reports whether the job was not run, or not to its end, because one that is no
-// harder had timed out.
+// Avoided reports whether the job was not run, or not to its end, because a job that is no harder
+// had timed out.
 func (j *Job) Avoided() bool { return j.State == Skipped && strings.HasPrefix(j.Reason, tooHard) }

@@ -9,12 +9,12 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// JSON is how specifications and records are stored: durations in nanoseconds, unset
-// fields left out, and unknown ones refused.
+// JSON is the format of stored specifications and records. Durations are in nanoseconds, unset
+// fields are omitted, and unknown fields are refused.
 var JSON = json.JoinOptions(jsonv1.FormatDurationAsNano(true), json.RejectUnknownMembers(true))
 
-// anyText also takes texts that are not valid UTF-8, as {"b64":"…"}, so that every byte
-// survives. It is half as fast, and used where JSON does not do.
+// anyText also encodes texts that are not valid UTF-8, as {"b64":"…"}, so that every byte survives.
+// It takes twice as long, so it is used only where JSON fails.
 var anyText = json.JoinOptions(JSON,
 	json.WithMarshalers(json.MarshalToFunc(marshalText)), json.WithUnmarshalers(json.UnmarshalFromFunc(unmarshalText)))
 
@@ -24,7 +24,7 @@ type base64Text struct {
 
 func marshalText(enc *jsontext.Encoder, s string) error {
 	if utf8.ValidString(s) {
-		return errors.ErrUnsupported // the usual way
+		return errors.ErrUnsupported // use the default encoding
 	}
 	return json.MarshalEncode(enc, base64Text{[]byte(s)})
 }
@@ -42,7 +42,7 @@ func unmarshalText(dec *jsontext.Decoder, s *string) error {
 // storedSpec is a Spec without methods, so that it is stored field by field.
 type storedSpec Spec
 
-// AppendSpecJSON adds a specification as a JSON object to b:
+// AppendSpecJSON appends a specification to b as a JSON object:
 //
 //	{"id":2,"line":7,"command":"./sim 2","name":"two","params":[{"name":"x","value":"1"}],"options":{"queue":"a"}}
 func AppendSpecJSON(b []byte, s *Spec) []byte { return appendJSON(b, (*storedSpec)(s)) }
@@ -53,12 +53,12 @@ func appendJSON(b []byte, v any) []byte {
 		text, err = json.Marshal(v, anyText)
 	}
 	if err != nil {
-		panic(err) // no specification has a value that JSON cannot hold
+		panic(err) // no specification has a value that JSON cannot encode
 	}
 	return append(b, text...)
 }
 
-// unmarshal reads what appendJSON writes.
+// unmarshal parses the output of appendJSON.
 func unmarshal[T any](b []byte) (*T, error) {
 	v := new(T)
 	err := json.Unmarshal(b, v, JSON)
@@ -69,20 +69,19 @@ func unmarshal[T any](b []byte) (*T, error) {
 	return v, err
 }
 
-// AppendSpec adds the line of one specification in jobs.jsonl, newline included, to b.
+// AppendSpec appends the line of one specification in jobs.jsonl to b, including the newline.
 func AppendSpec(b []byte, s *Spec) []byte {
 	from := len(b)
 	b = AppendSpecJSON(b, s)
 	return append(AppendLineSum(b[:len(b)-1], from), '\n')
 }
 
-// SpecReader reads what AppendSpecJSON writes and gives equal options one value. It
-// is for one goroutine.
+// SpecReader parses the output of AppendSpecJSON and shares equal options. It is for one goroutine.
 type SpecReader struct{ shared Interner }
 
-// Read reads b, which holds nothing else.
+// Read parses b, which must hold one specification and nothing else.
 func (r *SpecReader) Read(b []byte) (*Spec, error) {
-	type fields struct { // those of Spec
+	type fields struct { // the fields of Spec
 		ID      ID             `json:"id"`
 		Line    int            `json:"line"`
 		Command *string        `json:"command"`
@@ -119,10 +118,10 @@ func readOptions(b []byte) (*Options, error) {
 	return o, err
 }
 
-// MarshalJSON writes the form of AppendSpecJSON.
+// MarshalJSON returns the form of AppendSpecJSON.
 func (s *Spec) MarshalJSON() ([]byte, error) { return AppendSpecJSON(nil, s), nil }
 
-// UnmarshalJSON reads it, strictly: what else it could be is damage.
+// UnmarshalJSON parses it strictly, because any other form is damage.
 func (s *Spec) UnmarshalJSON(b []byte) error {
 	got, err := new(SpecReader).Read(b)
 	if err == nil {
@@ -131,10 +130,10 @@ func (s *Spec) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Interner gives equal options one shared value. It is for one goroutine.
+// Interner returns one shared value for equal options. It is for one goroutine.
 type Interner struct{ known map[string]*Options }
 
-// Share returns the value for options that are equal to o.
+// Share returns the shared value of options that equal o.
 func (in *Interner) Share(o *Options) *Options {
 	shared, _ := in.of(appendJSON(nil, o), func() (*Options, error) {
 		own := *o
@@ -143,7 +142,7 @@ func (in *Interner) Share(o *Options) *Options {
 	return shared
 }
 
-// of returns the options whose JSON is text, which make returns if there are none yet.
+// of returns the options whose JSON is text. It calls make if there are none yet.
 func (in *Interner) of(text []byte, make func() (*Options, error)) (*Options, error) {
 	if string(text) == "{}" {
 		return NoOptions, nil

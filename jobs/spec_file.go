@@ -12,52 +12,51 @@ import (
 type specsHeader struct {
 	V     int    `json:"v"`
 	Holds string `json:"holds"`
-	After int    `json:"after,omitzero"` // specifications of earlier files; what those hold beyond that is no part of the run
+	After int    `json:"after,omitzero"` // specifications of earlier files; any beyond that number are not part of the run
 }
 
 const specsVersion = 2
 
-// SpecsHeader returns the first line of a file that goes on after n specifications of
-// earlier files. Lines of AppendSpec follow.
+// SpecsHeader returns the first line of a file that continues after n specifications of earlier
+// files. Lines of AppendSpec follow.
 func SpecsHeader(n int) string {
 	b := appendJSON(nil, specsHeader{specsVersion, "jobs", n})
 	return string(append(AppendLineSum(b[:len(b)-1], 0), '\n'))
 }
 
-// SpecDecoder reads a file with specifications, jobs.jsonl or a later one, line by line.
-// A damaged line costs the job whose line it was, and no other. What no damage explains
-// is an error: a file of another version, or of another kind, or the line of a job that
-// stands there already.
+// SpecDecoder parses a file with specifications, jobs.jsonl or a later one, line by line. A damaged
+// line costs only the job of that line. Content that damage does not explain is an error: a file of
+// another version or kind, or a line of a job that is already present.
 type SpecDecoder struct {
-	Damage []string // what could not be read, a line each: "jobs.jsonl:7: …"
+	Damage []string // a message for each line that could not be read: "jobs.jsonl:7: …"
 	Ended  bool     // see End
 
 	name   string
 	have   int // specifications of earlier files
 	specs  SpecReader
-	line   int // number of the present line
-	next   ID  // of the next specification; 0: not known yet
-	good   int // lines that could be read
+	line   int // number of the current line
+	next   ID  // id of the next specification; 0: unknown yet
+	good   int // number of lines that could be read
 	bad    []badLine
 	header error // why the first line cannot be read
 }
 
-// badLine is a line that could not be read, or a piece of one.
+// badLine is a line, or a part of one, that could not be read.
 type badLine struct {
 	line   int
 	err    error
 	starts bool // it looks like the start of a specification
 }
 
-// maxLostSpecs bounds the jobs in a row whose lines are missing.
+// maxLostSpecs is the maximum number of consecutive jobs whose lines may be missing.
 const maxLostSpecs = 1 << 20
 
-// NewSpecDecoder returns a decoder of the file with this name. have is how many
-// specifications earlier files hold.
+// NewSpecDecoder returns a decoder of the file with this name. have is the number of specifications
+// in earlier files.
 func NewSpecDecoder(name string, have int) *SpecDecoder { return &SpecDecoder{name: name, have: have} }
 
-// Line reads the text between two newlines: a line, or, where a newline is damaged,
-// several. The specifications that add holds follow the first after ones.
+// Line parses the text between two newlines. That is one line, or several if the newline between
+// them is damaged. The specifications in add follow the first after ones.
 func (d *SpecDecoder) Line(text []byte) (after int, add []*Spec, err error) {
 	d.line++
 	for err == nil {
@@ -82,7 +81,7 @@ func (d *SpecDecoder) Line(text []byte) (after int, add []*Spec, err error) {
 	return d.after(add), add, err
 }
 
-// after returns how many specifications stand before add.
+// after returns the number of specifications that precede add.
 func (d *SpecDecoder) after(add []*Spec) int {
 	if d.next == 0 {
 		return d.have
@@ -90,7 +89,7 @@ func (d *SpecDecoder) after(add []*Spec) int {
 	return int(d.next) - 1 - len(add)
 }
 
-// one reads a line.
+// one parses a line.
 func (d *SpecDecoder) one(text []byte) (add []*Spec, err error) {
 	object, ok := SummedLine(text)
 	if d.line == 1 && d.next == 0 && d.header == nil {
@@ -117,7 +116,7 @@ func (d *SpecDecoder) one(text []byte) (add []*Spec, err error) {
 	return append(add, s), nil
 }
 
-// first reads the first line.
+// first parses the first line.
 func (d *SpecDecoder) first(object []byte, ok bool) ([]*Spec, error) {
 	var h specsHeader
 	switch err := json.Unmarshal(object, &h); {
@@ -133,8 +132,8 @@ func (d *SpecDecoder) first(object []byte, ok bool) ([]*Spec, error) {
 	return d.begin(h.After), nil
 }
 
-// begin sets after how many specifications the file goes on, and returns those that
-// earlier files lack.
+// begin sets n as the number of specifications in earlier files. It returns placeholders for those
+// that the earlier files lack.
 func (d *SpecDecoder) begin(n int) (add []*Spec) {
 	if n > d.have {
 		d.damage("it goes on after job %d, and the files before it end with job %d", n, d.have)
@@ -146,7 +145,7 @@ func (d *SpecDecoder) begin(n int) (add []*Spec) {
 	return add
 }
 
-// lose returns n jobs whose lines are damaged or missing.
+// lose returns placeholders for n jobs whose lines are damaged or missing.
 func (d *SpecDecoder) lose(n int) (add []*Spec) {
 	for i := range n {
 		at, err := d.line, errors.New("the line before it is missing")
@@ -166,9 +165,9 @@ func (d *SpecDecoder) lose(n int) (add []*Spec) {
 	return add
 }
 
-// End reads what follows the last newline of a file as it is now. A last line that a
-// crash cut off is left out. used is how much of rest counts: all, if only the newline at
-// its end is damaged. If Ended is true afterwards, no more may be read.
+// End parses the text after the last newline of a file in its current state. It ignores a last line
+// that a crash cut off. used is the number of bytes of rest that count: all of them if only the
+// newline at its end is damaged. If Ended is true afterwards, nothing more may be parsed.
 func (d *SpecDecoder) End(rest []byte) (after int, add []*Spec, used int, err error) {
 	if n := len(rest) - 1; n > 0 && d.line > 0 {
 		if _, ok := lineText(rest[:n]); ok {
@@ -185,9 +184,9 @@ func (d *SpecDecoder) End(rest []byte) (after int, add []*Spec, used int, err er
 		return d.after(add), add, used, err
 	}
 	if d.next == 0 {
-		d.next = ID(d.have + 1) // nothing that counts stands here
+		d.next = ID(d.have + 1) // the rest holds nothing that counts
 	}
-	lost := 0 // a piece that does not look like a start is more of the one before it
+	lost := 0 // a piece that does not look like a start continues the one before it
 	for i, b := range d.bad {
 		if b.starts || i == 0 {
 			lost++
@@ -201,8 +200,8 @@ func (d *SpecDecoder) damage(format string, args ...any) {
 	d.Damage = append(d.Damage, fmt.Sprintf("%s:%d: %s", d.name, d.line, fmt.Sprintf(format, args...)))
 }
 
-// LostSpec stands for a job whose specification is lost. Its command fails, should
-// anybody run it against Options.Damage.
+// LostSpec returns a placeholder for a job whose specification is lost. Its command fails if
+// somebody runs it despite Options.Damage.
 func LostSpec(id ID, why string) *Spec {
 	return &Spec{ID: id, Command: "false", Name: fmt.Sprintf("job %d, whose line is damaged", id),
 		Options: &Options{Damage: why + ": what job " + fmt.Sprint(int(id)) + " was to run is not known any more"}}
@@ -213,14 +212,14 @@ const sumLen = len(sumKey) + 8 + len(`"}`)
 
 const sumKey = `,"crc":"`
 
-// AppendLineSum ends the line of JSON that begins at from, an object without its closing
-// brace: with its CRC-32C as the last member, and the brace.
+// AppendLineSum completes the line of JSON that begins at from, an object without its closing
+// brace. It appends the CRC-32C as the last member, and the brace.
 func AppendLineSum(b []byte, from int) []byte {
 	return append(b, sumKey+Checksum(b[from:])+`"}`...)
 }
 
-// lineText returns the line before its checksum and closing brace. ok is false if the
-// checksum does not fit.
+// lineText returns the line before its checksum and closing brace. ok is false if the checksum does
+// not match.
 func lineText(line []byte) (text []byte, ok bool) {
 	n := len(line) - sumLen
 	if n < 0 || string(line[n:]) != sumKey+Checksum(line[:n])+`"}` {
@@ -229,8 +228,8 @@ func lineText(line []byte) (text []byte, ok bool) {
 	return line[:n], true
 }
 
-// SummedLine returns the object of a line that AppendLineSum wrote, without the checksum. ok reports
-// whether the checksum is right.
+// SummedLine returns the object of a line that AppendLineSum wrote, without the checksum. ok
+// reports whether the checksum matches.
 func SummedLine(line []byte) (object []byte, ok bool) {
 	text, ok := lineText(line)
 	if !ok {
@@ -239,8 +238,8 @@ func SummedLine(line []byte) (object []byte, ok bool) {
 	return append(bytes.Clone(text), '}'), true
 }
 
-// wholePrefix returns the whole line with which text begins, where the newline
-// after it is damaged; nil when there is none.
+// wholePrefix returns the complete line at the start of text if the newline after it is damaged, or
+// nil if there is none.
 func wholePrefix(text []byte) []byte {
 	for from := 0; ; {
 		k := bytes.Index(text[from:], []byte(sumKey))

@@ -7,16 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text of a job, a host or a user safe to print as a part of one
-// terminal line, and keeps it readable. Control characters become their
-// pictures (␊ for a newline, ␛ for escape). A tab and other blanks become a
-// space. Invisible characters, characters that change the direction of writing,
-// and bytes that are not UTF-8 become �. Characters that join the parts of an
-// emoji stay.
+// Clean makes text of a job, a host, or a user safe to print as part of one terminal line, and
+// keeps it readable. Control characters become their pictures (␊ for a newline, ␛ for escape). A
+// tab and other blanks become a space. Invisible characters, characters that change the direction
+// of writing, and bytes that are not UTF-8 become �. Characters that join the parts of an emoji are
+// kept.
 //
-// The result has at most limit runes and ends in … if something was cut off;
-// limit <= 0 means no limit. All text from outside passes through Clean once,
-// on its way to a screen. Files and JSON keep the text itself.
+// The result has at most limit runes and ends in … if something was cut off; limit <= 0 means no
+// limit. All text from outside passes through Clean once on its way to a screen. Files and JSON
+// keep the original text.
 func Clean(s string, limit int) string {
 	if limit <= 0 {
 		limit = len(s)
@@ -35,7 +34,7 @@ func Clean(s string, limit int) string {
 			r = visible(r)
 		}
 		if unicode.IsMark(r) {
-			// A few accents on a letter are writing, hundreds paint over other lines.
+			// A few accents on a letter are normal text, but hundreds paint over other lines.
 			if marks++; marks > 4 || n == 0 {
 				r = utf8.RuneError
 			}
@@ -52,7 +51,7 @@ func Clean(s string, limit int) string {
 	return b.String()
 }
 
-// joiners say something about the rune that follows, or may do so.
+// joiners modify the rune that follows, or may do so.
 const joiners = "\u200d\ufe0e\ufe0f"
 
 // visible replaces a rune that must not reach a terminal.
@@ -171,10 +170,10 @@ var pictographs = &unicode.RangeTable{
 	LatinOffset: 1,
 }
 
-// Nearest returns the known word that s was probably meant to be, "" if none is
-// near: one slip, in words of four letters and more also two that have changed places,
-// in those of five and more any two behind the first letter. Upper and lower case are
-// the same, and "-" counts as "_".
+// Nearest returns the known word that s was probably meant to be, or "" if none is close. One typo
+// is accepted. In words of four letters or more, two swapped letters are accepted as well. In words
+// of five letters or more, any two typos after the first letter are accepted. Case is ignored, and
+// "-" equals "_".
 func Nearest(s string, known []string) string {
 	s = plainWord(s)
 	if len(s) > 40 {
@@ -195,7 +194,7 @@ func Nearest(s string, known []string) string {
 
 func plainWord(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 
-// swapped reports whether two neighbors of a are the other way round in b, and all else is equal.
+// swapped reports whether b equals a with two neighboring letters swapped.
 func swapped(a, b string) bool {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
@@ -204,7 +203,7 @@ func swapped(a, b string) bool {
 	return len(a) == len(b) && i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }
 
-// editDistance is Levenshtein's.
+// editDistance returns the Levenshtein distance.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -225,7 +224,7 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// Plural writes a number of things: "1 job", "3 jobs".
+// Plural formats a number of things: "1 job", "3 jobs".
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -233,7 +232,7 @@ func Plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Verb is the word that follows so many: "1 job has", "3 jobs have".
+// Verb returns the verb form for n things: "1 job has", "3 jobs have".
 func Verb(n int, one, more string) string {
 	if n == 1 {
 		return one
