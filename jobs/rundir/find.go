@@ -24,8 +24,8 @@ type Entry struct {
 	Lost error     // a *LostError if the run cannot be opened, otherwise nil
 }
 
-// List returns the runs below base, newest first, including those that have lost their
-// run.toml. If base does not exist, there are none.
+// List returns the runs below base, newest first, including those that have lost their run.toml. If
+// base does not exist, it returns none.
 func List(base string) ([]Entry, error) { return list(OS, base) }
 
 func list(d Disk, base string) ([]Entry, error) {
@@ -54,9 +54,9 @@ func list(d Disk, base string) ([]Entry, error) {
 	return found, nil
 }
 
-// namesOf lists a directory. One that cannot be seen is looked for in a listing of
-// the directory above it: another machine may have made it after this one looked
-// last, and on NFS the name alone stays invisible for half a minute.
+// namesOf lists a directory. If the directory is not visible, namesOf lists its parent and tries
+// again. On NFS, a directory that another machine created after the last look stays invisible for
+// half a minute unless its parent is listed.
 func namesOf(d Disk, dir string) ([]string, error) {
 	names, err := d.Names(dir)
 	above := filepath.Dir(filepath.Clean(dir))
@@ -68,7 +68,7 @@ func namesOf(d Disk, dir string) ([]string, error) {
 	return names, err
 }
 
-// isRun reports whether dir is a whole run directory: it lists a run.toml.
+// isRun reports whether dir is a complete run directory, which lists a run.toml.
 func isRun(d Disk, dir string) (made time.Time, ok bool) {
 	names, err := namesOf(d, dir)
 	if err != nil || !slices.Contains(names, AskedFile) {
@@ -88,8 +88,8 @@ func madeAt(d Disk, dir string, names ...string) time.Time {
 	return time.Time{}
 }
 
-// Find returns the directory of a run: a name below base, or a run directory;
-// "" is the newest run below base.
+// Find returns the directory of a run. run is a name below base, or a run directory; "" means the
+// newest run below base.
 func Find(base, run string) (dir string, err error) {
 	found, err := List(base)
 	if err != nil {
@@ -119,7 +119,7 @@ func Find(base, run string) (dir string, err error) {
 			return "", halfMade(dir)
 		}
 	}
-	for _, e := range found { // the newest that begins so
+	for _, e := range found { // the newest run with this prefix
 		if strings.HasPrefix(e.Name, run) {
 			return "", fmt.Errorf("there is no run %q in %s; did you mean %s?", run, base, e.Name)
 		}
@@ -127,11 +127,11 @@ func Find(base, run string) (dir string, err error) {
 	return "", fmt.Errorf("there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs` lists them)", run, base)
 }
 
-// Open opens the run directory dir, checking that it is the user's alone.
+// Open opens the run directory dir and checks that only the user can access it.
 func Open(dir string) (*Run, error) { return open(OS, dir) }
 
-// OpenOn is Open on another disk, for simulations and tests: another machine's
-// view of the same run, say. dir must be absolute.
+// OpenOn is Open on another disk, for simulations and tests, such as another machine's view of the
+// same run. dir must be absolute.
 func OpenOn(d Disk, dir string) (*Run, error) { return open(d, dir) }
 
 func open(d Disk, dir string) (*Run, error) {
@@ -176,11 +176,11 @@ func open(d Disk, dir string) (*Run, error) {
 	return &Run{Dir: dir, Nonce: strings.TrimSpace(string(nonce)), Asked: asked, Disk: d}, nil
 }
 
-// MaxName is the longest name of a run, in bytes.
+// MaxName is the maximum length of a run name, in bytes.
 const MaxName = 64
 
-// CheckName returns what is wrong with a run's name, nil if nothing. A name is one
-// directory below dcs-runs and is shown on screens.
+// CheckName returns what is wrong with the name of a run, or nil. A name is one directory below
+// dcs-runs and is shown on screens.
 func CheckName(name string) error {
 	why := ""
 	switch {
@@ -205,7 +205,7 @@ func CheckName(name string) error {
 	return fmt.Errorf("%q cannot be the name of a run: %s", name, why)
 }
 
-// DefaultName makes a name from the jobs file and the time: "sweep-20260314-1502".
+// DefaultName returns a name made from the jobs file and the time: "sweep-20260314-1502".
 func DefaultName(jobsFile string, now time.Time) string {
 	base := filepath.Base(jobsFile)
 	if jobsFile == "" || jobsFile == "-" {
@@ -220,7 +220,7 @@ func DefaultName(jobsFile string, now time.Time) string {
 		case b.Len() >= 40:
 		case r < utf8.RuneSelf && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._+", r)):
 			b.WriteRune(r)
-		case b.Len() > 0: // never first: a name does not begin with a dash
+		case b.Len() > 0: // never first, because a name does not begin with a dash
 			b.WriteByte('-')
 		}
 	}
@@ -231,8 +231,8 @@ func DefaultName(jobsFile string, now time.Time) string {
 	return b.String() + now.Format("-20060102-1504")
 }
 
-// uidLetters leaves out 0, 1, l and o, which people mix up; 32 of them, so that
-// a random byte maps onto them evenly.
+// uidLetters omits 0, 1, l, and o, which people confuse. It has 32 letters, so that a random byte
+// maps onto them evenly.
 const uidLetters = "abcdefghijkmnpqrstuvwxyz23456789"
 
 // newUID returns 12 random letters: file-name safe, 60 bits.
@@ -251,7 +251,7 @@ func randomHex(random io.Reader, n int) (string, error) {
 
 func randomBytes(random io.Reader, n int) ([]byte, error) {
 	b := make([]byte, n)
-	if _, err := io.ReadFull(random, b); err != nil { // never with crypto/rand
+	if _, err := io.ReadFull(random, b); err != nil { // crypto/rand never fails
 		return nil, fmt.Errorf("no random bytes: %w", err)
 	}
 	return b, nil
@@ -269,9 +269,9 @@ a live dispatcher goes on without it: create a file %[6]s in the directory to dr
 		e.Dir, AskedFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
 }
 
-// lost returns a *LostError if dir lists no run.toml and something shows that a run was
-// started there, otherwise nil. A journal or attempts that cannot be listed count as
-// showing it: nobody should remove a directory because it could not be read.
+// lost returns a *LostError if dir lists no run.toml but something shows that a run was started
+// there. Otherwise it returns nil. A journal or attempts directory that cannot be listed counts as
+// such evidence, because nobody should remove a directory that could not be read.
 func lost(d Disk, dir string) error {
 	names, err := namesOf(d, dir)
 	if err != nil {
@@ -306,18 +306,18 @@ func (r *Run) HasAttempts() bool {
 	return len(list) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
-// Location records where a run directory was. It tells a directory that was deleted
-// from one that cannot be seen at the moment.
+// Location records where a run directory was. It distinguishes a directory that was deleted from
+// one that is temporarily not visible.
 type Location struct {
 	run  *Run
 	dirs []located // the run directory, then each of its parents
 }
 
-// located is a directory and what it was.
+// located is the identity of a directory when it was recorded.
 type located struct {
 	path string
 	id   dirID
-	err  error // id is not known
+	err  error // the id is unknown
 }
 
 // dirID identifies a directory on this machine.
@@ -347,10 +347,10 @@ func (l *Location) identify(dir string) (dirID, error) {
 	return dirID{uint64(st.Dev), st.Ino}, nil
 }
 
-// Deleted reports whether the run directory was deleted, moved away, replaced, or
-// emptied. It returns false while that is not certain: the file system may not be
-// mounted, and a server may not answer or may not know the directory at the moment. The
-// proof is a directory that is still the same one and lists without what it held.
+// Deleted reports whether the run directory was deleted, moved away, replaced, or emptied. It
+// returns false while that is uncertain, because the file system may not be mounted, or a server
+// may not respond or may temporarily not know the directory. The proof is a directory that has the
+// same identity and whose listing no longer contains what it held.
 func (l *Location) Deleted() bool {
 	run := l.dirs[0]
 	switch id, err := l.identify(run.path); {
@@ -376,8 +376,8 @@ func (l *Location) Deleted() bool {
 	return false
 }
 
-// isOtherRun reports whether the directory in place of the run directory certainly does
-// not hold the run. Its inode number alone does not show that: on FUSE it changes.
+// isOtherRun reports whether the directory in place of the run directory certainly does not hold
+// the run. The inode number alone is no proof, because it changes on FUSE.
 func (l *Location) isOtherRun() bool {
 	if l.lacks(l.run.Dir, NonceFile) {
 		return true
@@ -386,7 +386,7 @@ func (l *Location) isOtherRun() bool {
 	return err == nil && strings.TrimSpace(string(nonce)) != l.run.Nonce
 }
 
-// lacks reports whether a directory lists without a name.
+// lacks reports whether a listing of dir succeeds without name.
 func (l *Location) lacks(dir, name string) bool {
 	names, err := l.run.Disk.Names(dir)
 	return err == nil && !slices.Contains(names, name)
