@@ -2,7 +2,8 @@ package jobs
 
 import "testing"
 
-// Equal options stay shared when their cwd is made absolute; others are not touched.
+// TestRelativeCwd checks that equal options stay shared when their cwd is made absolute, and that
+// other options do not change.
 func TestRelativeCwd(t *testing.T) {
 	shared, absolute := &Options{Cwd: "sub", Queue: "q"}, &Options{Cwd: "/data"}
 	a, b := &Spec{Options: shared}, &Spec{Options: shared}

@@ -12,7 +12,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// edited gives a table with three accepted jobs and a way to fold into it.
+// threeJobs returns a table with three accepted jobs, and a function that folds records into it.
 func threeJobs(t *testing.T) (*jobs.Table, func(r jobs.Record)) {
 	table := &jobs.Table{Specs: jobstest.Specs(3)}
 	must := func(r jobs.Record) {
@@ -34,8 +34,8 @@ func other(t *testing.T, s *jobs.Spec, command string) *jobs.Spec {
 	return s
 }
 
-// A queued job that is edited runs by its new specification, with all its tries, and
-// what ran by the old one counts for nothing any more.
+// TestFoldEditQueued checks that an edited queued job runs by its new specification with all its
+// tries. Attempts by the old specification no longer count.
 func TestFoldEditQueued(t *testing.T) {
 	table, must := threeJobs(t)
 	must(jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "a"})
@@ -51,8 +51,8 @@ func TestFoldEditQueued(t *testing.T) {
 	}
 }
 
-// The result of an earlier round keeps the specification that gave it, and the edit is
-// the beginning of the next round in one record.
+// TestFoldEditTerminal checks that the result of an earlier round keeps the specification that
+// produced it. The same record applies the edit and begins the next round.
 func TestFoldEditTerminal(t *testing.T) {
 	table, must := threeJobs(t)
 	old := table.Job(1).Spec
@@ -67,7 +67,8 @@ func TestFoldEditTerminal(t *testing.T) {
 	}
 }
 
-// An edit that does not fit changes nothing (promise 2: what runs is what is recorded).
+// TestFoldEditRefused checks that an edit that does not fit changes nothing (promise 2: what runs
+// is what is recorded).
 func TestFoldEditRefused(t *testing.T) {
 	table, must := threeJobs(t)
 	s := other(t, table.Job(2).Spec, "true")
@@ -80,7 +81,7 @@ func TestFoldEditRefused(t *testing.T) {
 		"without options":   {Kind: jobs.KindEdited, Job: 1, Spec: &jobs.Spec{ID: 1}},
 		"an attempt, alive": {Kind: jobs.KindEdited, Job: 2, Spec: s},
 	} {
-		if what == "an attempt, alive" { // of the round before
+		if what == "an attempt, alive" { // of the previous round
 			must(jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 2, Host: "b"})
 			must(jobs.Record{Kind: jobs.KindExited, Job: 2, N: 2, Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{}})
 		}
@@ -116,8 +117,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// A change that no job could have is refused in words, one for a job whose
-// specification is lost as well.
+// TestChangeRefused checks that a change that no job could have is refused with a clear error, and
+// so is a change of a job whose specification is lost.
 func TestChangeRefused(t *testing.T) {
 	ok := &jobs.Spec{ID: 1, Command: "a", Options: jobs.NoOptions}
 	for _, c := range []struct {
@@ -144,7 +145,7 @@ func TestChangeRefused(t *testing.T) {
 	}
 }
 
-// Jobs that shared their options share them after the same change.
+// TestChangerShares checks that jobs that shared their options share them after the same change.
 func TestChangerShares(t *testing.T) {
 	a, b := &jobs.Options{Queue: "a"}, &jobs.Options{Queue: "b"}
 	var r jobs.Changer

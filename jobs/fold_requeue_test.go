@@ -2,8 +2,8 @@ package jobs
 
 import "testing"
 
-// benchmarkRequeued is how many jobs are requeued at once: their results came in the
-// other order than the jobs stand in, and nobody has acknowledged them.
+// benchmarkRequeued is the number of jobs that are requeued at once. Their results arrived in
+// reverse order of the jobs, and the consumer has not acknowledged them.
 const benchmarkRequeued = 10_000
 
 func BenchmarkFoldRequeue(b *testing.B) {

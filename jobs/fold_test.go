@@ -37,9 +37,9 @@ func exited(j jobs.ID, n int, o *jobs.Outcome, next jobs.JobState, seq int64) jo
 func round(j jobs.ID) jobs.Record { return jobs.Record{Kind: jobs.KindRound, Job: j} }
 func acked(seq int64) jobs.Record { return jobs.Record{Kind: jobs.KindAcked, Seq: seq} }
 
-// Each script is a history; the last record is the one in question. After it
-// job 1 and its attempts read as given. "refused" means: an error, and the table
-// is as it was.
+// TestFoldTransitions folds one history per script and checks the last record. want describes job 1
+// and its attempts afterwards. "refused" means that Fold returns an error and the table is
+// unchanged.
 func TestFoldTransitions(t *testing.T) {
 	lost := over(jobs.KindLost, 1, 1, jobs.Queued, 0)
 	cases := []struct {
@@ -129,8 +129,8 @@ func TestFoldTransitions(t *testing.T) {
 	}
 }
 
-// Promise 1: the result of a round is kept when the next one begins before the consumer
-// has it, and no longer.
+// TestFoldKeepsUnacknowledgedResults checks promise 1: the result of a round is kept when the next
+// one begins before the consumer has received it, and no longer.
 func TestFoldKeepsUnacknowledgedResults(t *testing.T) {
 	script := []jobs.Record{
 		accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1), round(1), launching(1, 2),
@@ -193,8 +193,8 @@ func checkCounts(t *testing.T, table *jobs.Table) {
 	}
 }
 
-// TestFoldNeverRepeatsAResult holds promise 1 and 2 over random histories: result
-// numbers are 1, 2, 3 … without gaps, a round of a job has one, and counts agree.
+// TestFoldNeverRepeatsAResult checks promises 1 and 2 over random histories. Result numbers are 1,
+// 2, 3, … without gaps, a round of a job has one, and the counts agree.
 func TestFoldNeverRepeatsAResult(t *testing.T) {
 	for seed := range uint64(50) {
 		specs, records := jobstest.History(seed, 8, 400)
@@ -223,8 +223,8 @@ func TestFoldNeverRepeatsAResult(t *testing.T) {
 	}
 }
 
-// TestFoldAfterALostLine: with Damaged, numbers may jump forward but never back,
-// and an acknowledged number is not given again.
+// TestFoldAfterALostLine checks that result numbers of a Damaged table may skip forward but never
+// go back, and that an acknowledged number is not reused.
 func TestFoldAfterALostLine(t *testing.T) {
 	table := fold(t, []jobs.Record{accepted(3)})
 	table.Damaged = true
@@ -247,7 +247,7 @@ func TestFoldAfterALostLine(t *testing.T) {
 	}
 }
 
-// FuzzFold: no record, however wrong, makes Fold panic or upset the counts.
+// FuzzFold checks that no record, however wrong, makes Fold panic or corrupts the counts.
 func FuzzFold(f *testing.F) {
 	f.Add("exited", 1, 1, 3, 2, int64(1), true)
 	f.Add("accepted", 2, 0, math.MaxInt, 0, int64(0), false)
@@ -266,8 +266,8 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// TestFoldWishes: what people asked for is known to the next dispatcher until it is
-// done (K9), and a request is done once.
+// TestFoldWishes checks that the next dispatcher knows a user's requests until they are done (K9),
+// and that a request is carried out once.
 func TestFoldWishes(t *testing.T) {
 	table := fold(t, []jobs.Record{accepted(2), launching(1, 1), {Kind: jobs.KindCanceling, Job: 1, Reason: "asked"},
 		{Kind: jobs.KindRequest, Request: "r1"}})
@@ -280,8 +280,8 @@ func TestFoldWishes(t *testing.T) {
 	}
 }
 
-// TestFoldLaunchAfterDamage: where records are missing, numbers may be left out; the
-// place of one whose host turns up later is filled, and no other (promise 2).
+// TestFoldLaunchAfterDamage checks that attempt numbers may be skipped where records are missing. A
+// later launch may fill the entry of a skipped number, and no other (promise 2).
 func TestFoldLaunchAfterDamage(t *testing.T) {
 	table := fold(t, []jobs.Record{accepted(1)})
 	table.Damaged = true
@@ -306,9 +306,9 @@ func TestFoldLaunchAfterDamage(t *testing.T) {
 	}
 }
 
-// TestFoldPlaceIsNamed: an attempt whose launch was lost to damage gets its host from the
-// next record that tells of it: open without a host, nobody could be asked about it, and
-// another would start beside it (promise 2).
+// TestFoldPlaceIsNamed checks that an attempt whose launch record was lost to damage gets its host
+// from the next record that names it. Without a host, the open attempt could not be queried, and
+// another one would start beside it (promise 2).
 func TestFoldPlaceIsNamed(t *testing.T) {
 	for _, kind := range []jobs.Kind{jobs.KindRunning, jobs.KindExited, jobs.KindSuperseded} {
 		table := fold(t, []jobs.Record{accepted(1)})

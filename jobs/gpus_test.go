@@ -8,7 +8,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// T3: gpus= takes a whole number or 0.5, and keeps it in jobs.jsonl and in requests.
+// TestGPUs checks that gpus= accepts a whole number or 0.5, and that jobs.jsonl and requests keep
+// it (T3).
 func TestGPUs(t *testing.T) {
 	for text, want := range map[string]jobs.GPUs{"0.5": 0.5, "0": 0, "1": 1, "1024": 1024, "1.5": -1, "0.25": -1, "1025": -1, "-1": -1, "NaN": -1, ".5": -1} {
 		specs, err := jobs.Parse(strings.NewReader("#DCS gpus="+text+"\ntrue\n"), "f", false, 1)

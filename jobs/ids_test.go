@@ -14,7 +14,7 @@ func TestParseAttemptID(t *testing.T) {
 			t.Errorf("%q: %v, %v", s, id, err)
 		}
 	}
-	// One attempt has one name, so that one file has one name (P2).
+	// An attempt has only one name, so that a file has only one name (P2).
 	for _, s := range []string{"", ".", "1", "1.", ".1", "0.1", "1.0", "-1.2", "+1.2", "01.2", "1.02", "1.2.3", " 1.2", "1.2 ", "1,2", "a.b", "99999999999999999999.1", "1.2\n"} {
 		if id, err := jobs.ParseAttemptID(s); err == nil {
 			t.Errorf("%q was read as %v", s, id)

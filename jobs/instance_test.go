@@ -7,8 +7,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// An instance is created once, and the table knows its times; a record that does not fit
-// changes nothing.
+// TestFoldInstance checks that an instance is created once and that the table records its times. A
+// record that does not fit changes nothing.
 func TestFoldInstance(t *testing.T) {
 	type step struct {
 		how string

@@ -388,7 +388,8 @@ const blockSize = 64 << 10
 func (b *blocks) add(text []byte) address {
 	n := b.last
 	if n == 0 || b.all[n-1].Cap()-b.all[n-1].Len() < len(text) {
-		long := len(text) >= blockSize/4 // it gets a block of its own, because it would waste the rest of a block
+		// It gets a block of its own, because it would waste the rest of a block.
+		long := len(text) >= blockSize/4
 		x, size := new(strings.Builder), len(text)
 		if b.all, n = append(b.all, x), len(b.all)+1; !long {
 			b.last, size = n, blockSize

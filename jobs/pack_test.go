@@ -9,7 +9,8 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// A packed table folds to what the plain one is, with the same errors.
+// TestPacked checks that a packed table folds to the same state as a plain one, with the same
+// errors.
 func TestPacked(t *testing.T) {
 	n := 0
 	for seed := range uint64(20) {
@@ -60,7 +61,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// sameRow compares rows; an empty list is almost none.
+// sameRow compares rows. An empty list equals nil.
 func sameRow(a, b *jobs.Job) bool {
 	x, y := *a, *b
 	s, u := *x.Spec, *y.Spec
@@ -74,7 +75,8 @@ func sameRow(a, b *jobs.Job) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// Every field of a job, its specification, an attempt, and its outcome survives packing.
+// TestPackedFields checks that every field of a job, its specification, an attempt, and its outcome
+// survives packing.
 func TestPackedFields(t *testing.T) {
 	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Memory: jobs.OutOfMemory, Started: 1 << 59, Ended: 5, CPU: 1 << 50,
 		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, Suspended: 5, LeftChildren: 9, Error: "e", LastLine: "last\xff"}

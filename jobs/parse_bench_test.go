@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sweep is a jobs file of n lines as a script would write it.
+// sweep returns a jobs file of n lines, as a script would write it.
 func sweep(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -17,7 +17,8 @@ func sweep(n int) []byte {
 	return b.Bytes()
 }
 
-// sweepWithOptions has a #DCS line before each job, as a script would write it.
+// sweepWithOptions returns a jobs file with a #DCS line before each job, as a script would write
+// it.
 func sweepWithOptions(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -34,7 +35,7 @@ func sweepJSON(n int) []byte {
 	return b.Bytes()
 }
 
-// heldBytes is what f keeps alive.
+// heldBytes returns the number of bytes that the result of f keeps alive.
 func heldBytes(f func() []*Spec) (held int, specs []*Spec) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -45,7 +46,7 @@ func heldBytes(f func() []*Spec) (held int, specs []*Spec) {
 	return int(after.HeapAlloc) - int(before.HeapAlloc), specs
 }
 
-// under 300 bytes of memory a job beyond the text itself.
+// TestParseMemory checks that a job takes less than 300 bytes of memory beyond its text.
 func TestParseMemory(t *testing.T) {
 	const n = 100_000
 	text := sweep(n)
@@ -62,7 +63,7 @@ func TestParseMemory(t *testing.T) {
 	runtime.KeepAlive(specs)
 }
 
-// BenchmarkParse reports ns and bytes held beyond the text, a job.
+// BenchmarkParse reports ns per job and the bytes per job that are held beyond the text.
 func BenchmarkParse(b *testing.B) {
 	const n = 100_000
 	for _, c := range []struct {

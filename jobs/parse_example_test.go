@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The README's first command must work: the example parses, and its shortest
-// job, the last, computes pi from its command and environment alone.
+// TestExample checks that the first command of the README works. The example parses, and its last
+// and shortest job computes pi from its command and environment alone.
 func TestExample(t *testing.T) {
 	specs, err := ParseFile("../examples/jobs.txt", 1)
 	if err != nil || len(specs) != 40 {

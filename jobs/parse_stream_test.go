@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// say returns what the lines of a stream say, one text each.
+// say returns a description of each line of a stream.
 func say(t *testing.T, r io.Reader, earlier ...*Spec) (said []string, end error) {
 	t.Helper()
 	s := NewScanner(r, "in", false, 1).Stream(earlier)
@@ -32,8 +32,8 @@ func say(t *testing.T, r io.Reader, earlier ...*Spec) (said []string, end error)
 	}
 }
 
-// D1: a stream has shell lines and objects; a wrong line costs itself and the job whose
-// options it has, and nothing else.
+// TestStream checks that a stream accepts shell lines and objects (D1). A wrong line costs only
+// itself and the job whose options it holds.
 func TestStream(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"echo 1\n{ echo 2; }\n{\"command\":\"echo 3\",\"id\":\"c\"}\n", "1 echo 1 id= after=[]|2 { echo 2; } id= after=[]|3 echo 3 id=c after=[]"},
@@ -68,7 +68,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A stream that continues after a resume knows the jobs that the run has.
+// TestStreamOfMoreJobs checks that a stream that continues after a resume knows the existing jobs
+// of the run.
 func TestStreamOfMoreJobs(t *testing.T) {
 	had := []*Spec{{ID: 1, Key: "a"}, nil, {ID: 3, Name: "prepare"}}
 	said, end := say(t, strings.NewReader(`{"command":"x","id":"a"}
@@ -80,7 +81,7 @@ func TestStreamOfMoreJobs(t *testing.T) {
 	}
 }
 
-// A reader that fails ends the stream.
+// TestStreamThatBreaks checks that a reader that fails ends the stream.
 func TestStreamThatBreaks(t *testing.T) {
 	broken := errors.New("broken")
 	said, end := say(t, io.MultiReader(strings.NewReader("a\n"), iotestErr{broken}))
@@ -93,7 +94,8 @@ type iotestErr struct{ error }
 
 func (e iotestErr) Read([]byte) (int, error) { return 0, e.error }
 
-// No stream makes the scanner panic or loop, and its jobs are numbered one after another.
+// FuzzStream checks that no stream makes the scanner panic or loop, and that its jobs have
+// consecutive numbers.
 func FuzzStream(f *testing.F) {
 	for _, s := range []string{"a\n{\"command\":\"b\",\"id\":\"x\"}\n{\"cancel\":[\"x\",1]}", "#DCS tries=2\n{\"requeue\":\"1-3\"}\\", "{\"command\":\"a\",\"after\":[\"x\"]}"} {
 		f.Add(s)
@@ -116,7 +118,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// a file ending in .jsonl holds one spec object a line, same keys.
+// TestParseJSONLines checks that a file whose name ends in .jsonl holds one JSON object per line,
+// with the same keys.
 func TestParseJSONLines(t *testing.T) {
 	text := `{"command": "echo \"1\"", "timeout": "2h", "mem": 1073741824, "priority": -1, "tags": "b,a", "name": "n"}` + "\r\n\n" +
 		`{"after":[1],"hardness":["a,b", 2.50],"tags":["b","a"],"env":{"A":"x","B":3},"env.C":"z","params":{"p":0.10,"a":"\ud83d\ude00"},"command":"two\nlines","est":null}` + "\n" +

@@ -30,7 +30,7 @@ func commands(specs []*Spec) (list []string) {
 	return list
 }
 
-// K1: a job is a line of shell, a file a list of them.
+// TestParseLines checks that a job is a line of shell and a file is a list of them (K1).
 func TestParseLines(t *testing.T) {
 	long := "echo " + strings.Repeat("x", 1<<20)
 	for _, c := range []struct {
@@ -67,7 +67,8 @@ func TestParseLines(t *testing.T) {
 	}
 }
 
-// TestParseRetryDelay: 0 is a delay; without a value the default of the run applies.
+// TestParseRetryDelay checks that 0 is a valid delay, and that an empty value selects the run's
+// default.
 func TestParseRetryDelay(t *testing.T) {
 	specs := parseText(t, "#DCS default retry_delay=0\na\n#DCS retry_delay=\nb\n")
 	if d := specs[0].RetryDelay; d == nil || *d != 0 {
@@ -115,7 +116,8 @@ four
 	}
 }
 
-// K3: a queue_priority of 0 says something, none says nothing.
+// TestParseQueuePriority checks that a queue_priority of 0 is a setting and that a missing one is
+// not (K3).
 func TestParseQueuePriority(t *testing.T) {
 	s := parseText(t, "#DCS default queue_priority=-1\na\n#DCS queue_priority=0\nb\n#DCS queue_priority=\nc\n")
 	if p, q := s[0].QueuePriority, s[1].QueuePriority; p == nil || *p != -1 || q == nil || *q != 0 || s[2].QueuePriority != nil {
@@ -123,7 +125,8 @@ func TestParseQueuePriority(t *testing.T) {
 	}
 }
 
-// A name before a new default still belongs to the next job, on top of it.
+// TestParseDefaultBetween checks that a name before a new default still belongs to the next job, in
+// addition to the default.
 func TestParseDefaultBetween(t *testing.T) {
 	s := parseText(t, "#DCS tries=1\n#DCS default tries=2 slots=3\na\nb\n")
 	if s[0].Tries != 1 || s[0].Slots != 3 || s[1].Tries != 2 {
@@ -131,7 +134,7 @@ func TestParseDefaultBetween(t *testing.T) {
 	}
 }
 
-// A million jobs must not hold a million Options.
+// TestParseSharesOptions checks that a million jobs do not hold a million Options.
 func TestParseSharesOptions(t *testing.T) {
 	s := parseText(t, "a\n#DCS tries=2\nb\nc\n#DCS tries=2\nd\n")
 	if s[0].Options != s[2].Options || s[1].Options != s[3].Options || s[0].Options == s[1].Options {
@@ -146,7 +149,7 @@ func TestParseFirstID(t *testing.T) {
 	}
 }
 
-// every error names file and line and says what to do.
+// TestParseErrors checks that every error has file and line and tells the user what to do.
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "j.txt: there is no job"},
@@ -207,7 +210,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// Several faults are shown at once, but not thousands; one fault is one line.
+// TestParseCollectsErrors checks that several errors are shown at once, but not thousands, and that
+// each is one line.
 func TestParseCollectsErrors(t *testing.T) {
 	text := "#DCS timeout=x\na\n#DCS tries=x\n#DCS slots=x\nb\n"
 	_, err := Parse(strings.NewReader(text), "j", false, 1)
@@ -240,8 +244,8 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
-// D1: standard input is read as it comes: a job is handed out before the next
-// line exists, and an error later on leaves the earlier jobs standing.
+// TestScannerStreams checks that standard input is parsed as it arrives (D1). A job is returned
+// before the next line exists, and the jobs before a later error stay valid.
 func TestScannerStreams(t *testing.T) {
 	r, w := io.Pipe()
 	s := NewScanner(r, "-", false, 1)
@@ -286,8 +290,8 @@ func TestScannerBytewise(t *testing.T) {
 	}
 }
 
-// A blank after the \ that was to continue a line made two jobs of one, without a word:
-// it is an error, with line and column, whatever line it is of.
+// TestBlankAfterContinuation checks that a blank after a continuation \ is an error with line and
+// column on every kind of line. Otherwise it would silently split one job into two.
 func TestBlankAfterContinuation(t *testing.T) {
 	const what = `: a blank follows the \ at the end of this line`
 	for text, at := range map[string]string{
@@ -310,14 +314,14 @@ func TestBlankAfterContinuation(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	// One fault a line, and the numbers of the jobs after it are right.
+	// Each error is one line, and the jobs after it have the right numbers.
 	_, err := Parse(strings.NewReader("true\ntrue \\ \n#DCS after=2\ntrue\nx \\ \n"), "f", false, 1)
 	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "f:5:4: ") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestParseAfter: jobs come after earlier ones, by number or name, on a condition.
+// TestParseAfter checks dependencies on earlier jobs, by number or name, with a condition.
 func TestParseAfter(t *testing.T) {
 	for _, tt := range []struct{ after, want string }{
 		{"1", "1"},
@@ -346,8 +350,8 @@ func TestParseAfter(t *testing.T) {
 	}
 }
 
-// Whatever a jobs file holds: no panic; what is accepted is what was written
-// down in jobs.jsonl and comes back from it; errors name the file.
+// FuzzParse checks that no jobs file causes a panic. Accepted jobs survive a round trip through
+// jobs.jsonl, and errors name the file.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("echo 1\n# c\n\n#DCS default tries=2 env.A='b c'\n#DCS name=\"x\\\"\" after=1\na \\\n b\n"), false)
 	f.Add([]byte("#DCS timeout=1d12h mem=8G tags=a,b deadline=2026-11-20 hardness=1,2\r\ncat \xff\r\n"), false)
@@ -355,7 +359,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"command":"a\n\ud83d\ude00","env":{"A":1},"params":{"p":"q"},"tags":["x"],"est":null}`), true)
 	f.Add([]byte(`{"command":"a","after":[1,"2-3"],"priority":-1.5e+3}`), true)
 	f.Add([]byte(`{"\n""`), true)
-	f.Add([]byte(`{"m\nd":`), true) // a key of two lines made an error of two lines
+	f.Add([]byte(`{"m\nd":`), true) // a key with two lines made an error with two lines
 	f.Fuzz(func(t *testing.T, data []byte, jsonl bool) {
 		specs, err := Parse(bytes.NewReader(data), "f", jsonl, 1)
 		if err != nil {

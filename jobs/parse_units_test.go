@@ -37,8 +37,8 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// A number without a unit is not taken for bytes that nobody meant (K10), and the
-// error says what to write.
+// TestSizeWithoutUnit checks that a small number without a unit is refused, because nobody means
+// bytes (K10), and that the error shows what to write.
 func TestSizeWithoutUnit(t *testing.T) {
 	_, err := ParseSize("20")
 	if want := "20 bytes? Write 20G or 20M"; err == nil || err.Error() != want {
@@ -46,7 +46,8 @@ func TestSizeWithoutUnit(t *testing.T) {
 	}
 }
 
-// What a change says of memory is short, and ParseSize reads it, the same to the byte.
+// TestFormatSize checks that the formatted size is short and that ParseSize returns exactly the
+// same number of bytes.
 func TestFormatSize(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0B", 1: "1B", 1023: "1023B", 1024: "1K", 20 << 20: "20M", 1536 << 20: "1536M", 8 << 30: "8G", 500 << 30: "500G",

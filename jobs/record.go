@@ -12,31 +12,65 @@ type Kind string
 // The kinds of record. A record states what was decided or what happened. It never states an input
 // from which replay would have to work something out again.
 const (
-	KindEpoch      Kind = "epoch"      // a dispatcher took over the run: Epoch, Owner, Files
-	KindAccepted   Kind = "accepted"   // jobs Job to Job+Count-1 of jobs.jsonl are part of the run
-	KindLaunching  Kind = "launching"  // attempt Job.N is about to be sent to Host; fsynced before it is sent
-	KindRunning    Kind = "running"    // the attempt started in Slot at Started
-	KindExited     Kind = "exited"     // the attempt ended with Outcome; the job becomes Next
-	KindLost       Kind = "lost"       // the attempt ended or was given up without an outcome: Reason; the job becomes Next
-	KindSuperseded Kind = "superseded" // the attempt never started, or its result came too late; the job becomes Next
-	KindCanceled   Kind = "canceled"   // the attempt was ended on request (Outcome if known); the job becomes Next
-	KindJob        Kind = "job"        // the job becomes Next without an attempt: it is canceled, skipped, or failed (Reason)
-	KindForgiven   Kind = "forgiven"   // the attempt is not charged as a try after all, because its host was at fault: Reason
-	KindCanceling  Kind = "canceling"  // the user canceled the job and its open attempts are being ended: Reason. How ThenRequeue: it is requeued when they have ended
-	KindRequest    Kind = "request"    // the response to Request, which is never carried out again: Count jobs changed, N left alone, Job is the first submitted one. Reason: why it was refused
-	KindRound      Kind = "round"      // the user requeued the job: it is queued in a new round, and its tries are counted afresh
-	KindEdited     Kind = "edited"     // the specification of the job is now Spec; a finished job begins a new round; Count is its round from then on; Reason
-	KindPriority   Kind = "priority"   // the job's priority is now Priority
-	KindHost       Kind = "host"       // the user's setting for Host, until it is withdrawn: Count is a HostUse, Slot the number of slots (0: by its rule)
-	KindMachine    Kind = "machine"    // Host now names the machine with the id Reason: attempts that are launched there are attempts of that machine
-	KindInventory  Kind = "inventory"  // the user added Host to the run (Count 1, Reason: its options) or removed it (Count 2), whatever the inventory file contains; 0 withdraws that
-	KindPause      Kind = "pause"      // the user paused launching (Count 1) or continued it (0), until the next such record
-	KindInstance   Kind = "instance"   // the instance Host of a provider is in the state How (an InstanceState); Reason: its provider while it is being created, otherwise the cause
-	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
-	KindEvent      Kind = "event"      // an event for the user about Host or Job; changes no state. Count > 0: the job cannot meet its deadline, reported once in round Count
-	KindDamaged    Kind = "damaged"    // earlier records may be missing for the cause Reason; applies to all later dispatchers
-	KindEnded      Kind = "ended"      // every job is terminal and the hosts are cleaned up; Reason is empty if nothing went wrong
-	KindClosed     Kind = "closed"     // the dispatcher of this epoch ended: How, Reason. It is its last record, and is absent after a crash
+	// A dispatcher took over the run: Epoch, Owner, Files.
+	KindEpoch Kind = "epoch"
+	// Jobs Job to Job+Count-1 of jobs.jsonl are part of the run.
+	KindAccepted Kind = "accepted"
+	// Attempt Job.N is about to be sent to Host; fsynced before it is sent.
+	KindLaunching Kind = "launching"
+	// The attempt started in Slot at Started.
+	KindRunning Kind = "running"
+	// The attempt ended with Outcome; the job becomes Next.
+	KindExited Kind = "exited"
+	// The attempt ended or was given up without an outcome: Reason; the job becomes Next.
+	KindLost Kind = "lost"
+	// The attempt never started, or its result came too late; the job becomes Next.
+	KindSuperseded Kind = "superseded"
+	// The attempt was ended on request (Outcome if known); the job becomes Next.
+	KindCanceled Kind = "canceled"
+	// The job becomes Next without an attempt: it is canceled, skipped, or failed (Reason).
+	KindJob Kind = "job"
+	// The attempt is not charged as a try after all, because its host was at fault: Reason.
+	KindForgiven Kind = "forgiven"
+	// The user canceled the job and its open attempts are being ended: Reason. How ThenRequeue: it
+	// is requeued when they have ended.
+	KindCanceling Kind = "canceling"
+	// The response to Request, which is never carried out again: Count jobs changed, N left alone,
+	// Job is the first submitted one. Reason: why it was refused.
+	KindRequest Kind = "request"
+	// The user requeued the job: it is queued in a new round, and its tries are counted afresh.
+	KindRound Kind = "round"
+	// The specification of the job is now Spec. A finished job begins a new round. Count is its
+	// round from then on; Reason.
+	KindEdited Kind = "edited"
+	// The job's priority is now Priority.
+	KindPriority Kind = "priority"
+	// The user's setting for Host, until it is withdrawn: Count is a HostUse, Slot the number of
+	// slots (0: by its rule).
+	KindHost Kind = "host"
+	// Host now names the machine with the id Reason. Attempts that are launched there are attempts
+	// of that machine.
+	KindMachine Kind = "machine"
+	// The user added Host to the run (Count 1, Reason: its options), removed it (Count 2), or
+	// withdrew that (0). This overrides the inventory file.
+	KindInventory Kind = "inventory"
+	// The user paused launching (Count 1) or continued it (0), until the next such record.
+	KindPause Kind = "pause"
+	// The instance Host of a provider is in the state How (an InstanceState). Reason: its provider
+	// while it is being created, otherwise the cause.
+	KindInstance Kind = "instance"
+	// The consumer has received all results up to and including Seq.
+	KindAcked Kind = "acked"
+	// An event for the user about Host or Job; changes no state. Count > 0: the job cannot meet its
+	// deadline, reported once in round Count.
+	KindEvent Kind = "event"
+	// Earlier records may be missing for the cause Reason; applies to all later dispatchers.
+	KindDamaged Kind = "damaged"
+	// Every job is terminal and the hosts are cleaned up; Reason is empty if nothing went wrong.
+	KindEnded Kind = "ended"
+	// The dispatcher of this epoch ended: How, Reason. It is the last record of the epoch. There is
+	// none after a crash.
+	KindClosed Kind = "closed"
 )
 
 // Known reports whether this program knows the kind. A newer version wrote a record of another
@@ -54,17 +88,18 @@ func (k Kind) Known() bool {
 
 // Record is one fact of the journal. Kind determines which fields are used.
 type Record struct {
-	Kind     Kind       `json:"k"`
-	At       Stamp      `json:"t"`          // when it was recorded, by the dispatcher's clock
-	Job      ID         `json:"j,omitzero"` // with N: the attempt Job.N
-	N        int        `json:"n,omitzero"`
-	Host     string     `json:"h,omitzero"` // name in the inventory
-	Slot     int        `json:"slot,omitzero"`
-	Count    int        `json:"count,omitzero"`
-	Next     JobState   `json:"next,omitzero"` // omitted: queued
-	Charged  bool       `json:"charged,omitzero"`
-	Retry    Stamp      `json:"retry,omitzero"` // do not launch before this time
-	Seq      int64      `json:"seq,omitzero"`   // result number, assigned when the job becomes terminal
+	Kind    Kind     `json:"k"`
+	At      Stamp    `json:"t"`          // when it was recorded, by the dispatcher's clock
+	Job     ID       `json:"j,omitzero"` // with N: the attempt Job.N
+	N       int      `json:"n,omitzero"`
+	Host    string   `json:"h,omitzero"` // name in the inventory
+	Slot    int      `json:"slot,omitzero"`
+	Count   int      `json:"count,omitzero"`
+	Next    JobState `json:"next,omitzero"` // omitted: queued
+	Charged bool     `json:"charged,omitzero"`
+	Retry   Stamp    `json:"retry,omitzero"` // do not launch before this time
+	// Result number, assigned when the job becomes terminal.
+	Seq      int64      `json:"seq,omitzero"`
 	Outcome  *Outcome   `json:"o,omitzero"`
 	Reason   string     `json:"why,omitzero"`
 	Priority int        `json:"prio,omitzero"`
@@ -72,9 +107,11 @@ type Record struct {
 	Epoch    int        `json:"epoch,omitzero"`
 	Owner    string     `json:"owner,omitzero"`
 	Files    []FileMark `json:"files,omitzero"`
-	How      string     `json:"how,omitzero"`  // one of the Closed constants, an InstanceState, CanceledAll for a request, or ThenRequeue for a cancel
-	Request  string     `json:"req,omitzero"`  // name of the request that caused the record; "": none
-	Spec     *Spec      `json:"spec,omitzero"` // the last field, also in the line
+	// One of the Closed constants, an InstanceState, CanceledAll for a request, or ThenRequeue for
+	// a cancel.
+	How     string `json:"how,omitzero"`
+	Request string `json:"req,omitzero"`  // name of the request that caused the record; "": none
+	Spec    *Spec  `json:"spec,omitzero"` // the last field, also in the line
 }
 
 // FileMark marks the end of an older journal file. Bytes beyond Length are not part of the run,

@@ -122,35 +122,47 @@ func (o *Options) AfterText() string {
 // Options are a job's settings apart from its command and name. Jobs share them, so they must not
 // be changed. Zero values mean "the run's default".
 type Options struct {
-	Queue      string         `json:"queue,omitzero"`
-	Priority   int            `json:"priority,omitzero"`       // smaller is more urgent
-	Tries      int            `json:"tries,omitzero"`          // total number of attempts, at least 1; 0: default
-	RetryDelay *time.Duration `json:"retry_delay_ns,omitzero"` // delay before a retry on a host where the job failed, at least 0; nil: default
-	Timeout    time.Duration  `json:"timeout_ns,omitzero"`     // 0: none
-	Deadline   time.Time      `json:"deadline,omitzero"`       // latest finish; zero: none
-	Estimate   time.Duration  `json:"est_ns,omitzero"`         // the user's estimate of the run time; 0: none
-	Tags       []string       `json:"tags,omitempty"`          // sorted; the host must have all of them
-	GPUs       GPUs           `json:"gpus,omitzero"`
-	MemBytes   int64          `json:"mem,omitzero"`
-	Slots      int            `json:"slots,omitzero"`   // at least 1; 0: 1
-	Tokens     []Token        `json:"tokens,omitempty"` // held while the job runs; sorted by name
-	After      []ID           `json:"after,omitempty"`
-	AfterOn    []Condition    `json:"after_on,omitempty"` // the conditions of After, in the same order; nil: all must succeed
-	Env        []EnvVar       `json:"env,omitempty"`      // sorted by name
-	Cwd        string         `json:"cwd,omitzero"`
-	Setup      string         `json:"setup,omitzero"`
-	OnLost     OnLost         `json:"on_lost,omitzero"`
-	NoCopies   bool           `json:"no_copies,omitzero"` // run it on one host at a time, whatever the run's setting (speculate=false)
-	Hardness   []string       `json:"hardness,omitempty"` // larger is harder, per component; numbers compare as numbers
-	Send       []string       `json:"send,omitempty"`     // files that it gets in addition to those of the run: PATH or PATH:DEST
-	Return     []string       `json:"return,omitempty"`   // patterns of the files that it returns
+	Queue    string `json:"queue,omitzero"`
+	Priority int    `json:"priority,omitzero"` // smaller is more urgent
+	// Total number of attempts, at least 1; 0: default.
+	Tries int `json:"tries,omitzero"`
+	// Delay before a retry on a host where the job failed, at least 0; nil: default.
+	RetryDelay *time.Duration `json:"retry_delay_ns,omitzero"`
+	Timeout    time.Duration  `json:"timeout_ns,omitzero"` // 0: none
+	Deadline   time.Time      `json:"deadline,omitzero"`   // latest finish; zero: none
+	// The user's estimate of the run time; 0: none.
+	Estimate time.Duration `json:"est_ns,omitzero"`
+	// Sorted; the host must have all of them.
+	Tags     []string `json:"tags,omitempty"`
+	GPUs     GPUs     `json:"gpus,omitzero"`
+	MemBytes int64    `json:"mem,omitzero"`
+	Slots    int      `json:"slots,omitzero"`   // at least 1; 0: 1
+	Tokens   []Token  `json:"tokens,omitempty"` // held while the job runs; sorted by name
+	After    []ID     `json:"after,omitempty"`
+	// The conditions of After, in the same order; nil: all must succeed.
+	AfterOn []Condition `json:"after_on,omitempty"`
+	Env     []EnvVar    `json:"env,omitempty"` // sorted by name
+	Cwd     string      `json:"cwd,omitzero"`
+	Setup   string      `json:"setup,omitzero"`
+	OnLost  OnLost      `json:"on_lost,omitzero"`
+	// Run it on one host at a time, whatever the run's setting (speculate=false).
+	NoCopies bool `json:"no_copies,omitzero"`
+	// Larger is harder, per component; numbers compare as numbers.
+	Hardness []string `json:"hardness,omitempty"`
+	// Files that it gets in addition to those of the run: PATH or PATH:DEST.
+	Send   []string `json:"send,omitempty"`
+	Return []string `json:"return,omitempty"` // patterns of the files that it returns
 	// Share, QueuePriority, and QueueSlots are settings of the job's queue. The newest job of the
 	// queue that sets one determines it (dispatch/sched).
-	Share         int    `json:"share,omitzero"`          // at least 1; 0: not set
-	QueuePriority *int   `json:"queue_priority,omitzero"` // smaller is more urgent; 0 resets it; nil: not set
-	QueueSlots    int    `json:"queue_slots,omitzero"`    // maximum number of slots of the queue's jobs over all hosts, at least 1; 0: not set
-	Request       string `json:"request,omitzero"`        // the request (jobs/rundir) that submitted the job; "": it was part of the run from the start
-	File          string `json:"file,omitzero"`           // file that the job was read from, for messages
+	Share int `json:"share,omitzero"` // at least 1; 0: not set
+	// Smaller is more urgent; 0 resets it; nil: not set.
+	QueuePriority *int `json:"queue_priority,omitzero"`
+	// Maximum number of slots of the queue's jobs over all hosts, at least 1; 0: not set.
+	QueueSlots int `json:"queue_slots,omitzero"`
+	// The request (jobs/rundir) that submitted the job; "": it was part of the run from the start.
+	Request string `json:"request,omitzero"`
+	// File that the job was read from, for messages.
+	File string `json:"file,omitzero"`
 
 	// Damage holds why the specification cannot be read. It is "" unless the job's line of
 	// jobs.jsonl is damaged. Such a job must not be launched, because its command is unknown.
@@ -271,28 +283,42 @@ func (s Stamp) Sub(t Stamp) time.Duration { return time.Duration(s - t) }
 // Outcome is how one execution ended, as its supervisor observed it. It holds the exit code or
 // signal, times by the host's wall clock, and resource usage.
 type Outcome struct {
-	Exit         int           `json:"exit"`            // meaningful when Signal is ""
-	Signal       string        `json:"signal,omitzero"` // "SIGKILL"; "" when it exited by itself
-	Started      Stamp         `json:"started"`
-	Ended        Stamp         `json:"ended"`
-	CPU          time.Duration `json:"cpu_ns,omitzero"`        // user and system time of the job and of the children that it waited for
-	Suspended    time.Duration `json:"suspended_ns,omitzero"`  // how long dcs had suspended it because an owner of its host wanted that
-	MaxRSSBytes  int64         `json:"max_rss,omitzero"`       // of the largest process; at most MemoryFloor: see there
-	TimedOut     bool          `json:"timed_out,omitzero"`     // dcs ended it because its timeout had passed
-	Stopped      bool          `json:"stopped,omitzero"`       // dcs ended it because the dispatcher requested it
-	DiskFull     bool          `json:"disk_full,omitzero"`     // it failed while the disk of its files or of its directory was full; at first that uses up no try
-	Unreturned   bool          `json:"unreturned,omitzero"`    // it did not create a file that it returns, or one could not be copied; Error names it
-	Files        int32         `json:"files,omitzero"`         // number of files that it returns
-	LeftChildren int32         `json:"left_children,omitzero"` // descendants that were alive after its shell had exited
-	Memory       string        `json:"memory,omitzero"`        // MemoryLimit or OutOfMemory; "": not ended because of memory
-	Error        string        `json:"error,omitzero"`         // why it could not be started (missing cwd, missing shell, …)
-	LastLine     string        `json:"last_line,omitzero"`     // last line of stderr of a failed job, at most 200 bytes, not sanitized
+	Exit    int    `json:"exit"`            // meaningful when Signal is ""
+	Signal  string `json:"signal,omitzero"` // "SIGKILL"; "" when it exited by itself
+	Started Stamp  `json:"started"`
+	Ended   Stamp  `json:"ended"`
+	// User and system time of the job and of the children that it waited for.
+	CPU time.Duration `json:"cpu_ns,omitzero"`
+	// How long dcs had suspended it because an owner of its host wanted that.
+	Suspended time.Duration `json:"suspended_ns,omitzero"`
+	// Memory of the largest process; at most MemoryFloor: see there.
+	MaxRSSBytes int64 `json:"max_rss,omitzero"`
+	// Dcs ended it because its timeout had passed.
+	TimedOut bool `json:"timed_out,omitzero"`
+	// Dcs ended it because the dispatcher requested it.
+	Stopped bool `json:"stopped,omitzero"`
+	// It failed while the disk of its files or of its directory was full; at first that uses up no
+	// try.
+	DiskFull bool `json:"disk_full,omitzero"`
+	// It did not create a file that it returns, or one could not be copied; Error names it.
+	Unreturned bool  `json:"unreturned,omitzero"`
+	Files      int32 `json:"files,omitzero"` // number of files that it returns
+	// Descendants that were alive after its shell had exited.
+	LeftChildren int32 `json:"left_children,omitzero"`
+	// MemoryLimit or OutOfMemory; "": not ended because of memory.
+	Memory string `json:"memory,omitzero"`
+	// Why it could not be started (missing cwd, missing shell, …).
+	Error string `json:"error,omitzero"`
+	// Last line of stderr of a failed job, at most 200 bytes, not sanitized.
+	LastLine string `json:"last_line,omitzero"`
 }
 
 // The reasons for which a job was ended because of its memory (Outcome.Memory).
 const (
-	MemoryLimit = "limit" // it used more than it requested (Options.MemBytes); MaxRSSBytes is then the sum over its processes
-	OutOfMemory = "oom"   // the kernel killed it because the machine was out of memory
+	// It used more than it requested (Options.MemBytes); MaxRSSBytes is then the sum over its
+	// processes.
+	MemoryLimit = "limit"
+	OutOfMemory = "oom" // the kernel killed it because the machine was out of memory
 )
 
 // MemoryFloor is a size that Outcome.MaxRSSBytes does not go below by much, however small

@@ -12,7 +12,8 @@ import (
 type specsHeader struct {
 	V     int    `json:"v"`
 	Holds string `json:"holds"`
-	After int    `json:"after,omitzero"` // specifications of earlier files; any beyond that number are not part of the run
+	// Specifications of earlier files; any beyond that number are not part of the run.
+	After int `json:"after,omitzero"`
 }
 
 const specsVersion = 2

@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// stored is what a file with specifications holds.
+// stored is the content of a file with specifications.
 type stored struct {
 	Specs   []*Spec
 	Damage  []string
-	Good    int64 // length of what counts
+	Good    int64 // length of the valid part
 	Unended bool
 }
 
-// decodeSpecs reads a whole jobs.jsonl.
+// decodeSpecs parses a whole jobs.jsonl.
 func decodeSpecs(data []byte) (out stored, err error) {
 	d := NewSpecDecoder("jobs.jsonl", 0)
 	take := func(after int, add []*Spec, e error) { out.Specs, err = append(out.Specs[:after], add...), e }
@@ -36,7 +36,8 @@ func decodeSpecs(data []byte) (out stored, err error) {
 	return out, err
 }
 
-// fullSpec sets every field, so that a forgotten one fails the round trip.
+// fullSpec returns a specification with every field set, so that a forgotten field fails the round
+// trip.
 func fullSpec() *Spec {
 	return &Spec{
 		ID: 1, Line: 7, Command: "printf 'a\\tb' \"$X\"\t\x01\u2028é", Name: "näme", Key: "k\"1",
@@ -57,19 +58,19 @@ func TestFullSpecSetsEveryField(t *testing.T) {
 	s := fullSpec()
 	for _, v := range []reflect.Value{reflect.ValueOf(*s), reflect.ValueOf(*s.Options)} {
 		for i := range v.NumField() {
-			if v.Field(i).IsZero() && v.Type().Field(i).Name != "Damage" { // that is never stored
+			if v.Field(i).IsZero() && v.Type().Field(i).Name != "Damage" { // Damage is never stored
 				t.Errorf("%s.%s is not covered by the round-trip test", v.Type(), v.Type().Field(i).Name)
 			}
 		}
 	}
 }
 
-// A run directory gives back exactly what was accepted (promise 1), bytes that
-// are no UTF-8 included.
+// TestSpecsRoundTrip checks that a run directory returns exactly what was accepted (promise 1),
+// including bytes that are not UTF-8.
 func TestSpecsRoundTrip(t *testing.T) {
 	full := fullSpec()
 	bytesSpec := &Spec{ID: 2, Command: "cat \xff\xfe'\x80", Name: "\xc3", Options: &Options{
-		QueuePriority: new(0), // is not the same as none
+		QueuePriority: new(0), // differs from nil
 		Cwd:           "\xe9t\xe9", Env: []EnvVar{{"A", "\xff"}}, Tags: []string{"\xfe"}}}
 	plain := &Spec{ID: 3, Command: "echo 3", Options: NoOptions}
 	empty := &Spec{ID: 4, Options: NoOptions}
@@ -108,8 +109,8 @@ func TestDecodeSpecsSharesOptions(t *testing.T) {
 	}
 }
 
-// Wherever a write is cut off, the whole lines before it count and the rest is
-// known not to (promise 3 for our own files).
+// TestDecodeSpecsTornTail checks that wherever a write is cut off, the complete lines before it
+// count and the rest does not (promise 3 for the program's own files).
 func TestDecodeSpecsTornTail(t *testing.T) {
 	data := []byte(SpecsHeader(0))
 	ends := map[int64]int{0: 0, int64(len(data)): 0}
@@ -132,7 +133,8 @@ func TestDecodeSpecsTornTail(t *testing.T) {
 	}
 }
 
-// What no damage explains stops everything: nothing may run on a guess.
+// TestDecodeSpecsRefuses checks that content that damage does not explain is an error, because
+// nothing may run on a guess.
 func TestDecodeSpecsRefuses(t *testing.T) {
 	line := func(id ID) string { return string(AppendSpec(nil, &Spec{ID: id, Command: "x", Options: NoOptions})) }
 	three := string(AppendLineSum([]byte(`{"v":3,"holds":"jobs"`), 0)) + "\n"
@@ -151,13 +153,13 @@ func TestDecodeSpecsRefuses(t *testing.T) {
 	}
 }
 
-// A line that cannot be read costs its own job, which says why and cannot be
-// run (promise 5).
+// TestDecodeSpecsDamagedLine checks that an unreadable line costs only its own job, which is marked
+// as damaged and cannot be run (promise 5).
 func TestDecodeSpecsDamagedLine(t *testing.T) {
 	sum := func(text string) string { return string(AppendLineSum([]byte(text), 0)) }
 	one, three := sum(`{"id":1,"command":"a"`), sum(`{"id":3,"command":"c"`)
 	for _, c := range []struct {
-		name, line, want string // "": the line is missing
+		name, line, want string // line "": the line is missing
 	}{
 		{"empty", "", "checksum does not fit"},
 		{"no checksum", `{"id":2,"command":"a"}`, "checksum does not fit"},
@@ -215,8 +217,8 @@ func FuzzSpecRoundTrip(f *testing.F) {
 	})
 }
 
-// What the decoder takes, the encoder writes again with the same meaning; and
-// nothing makes it panic.
+// FuzzDecodeSpecs checks that the encoder writes whatever the decoder accepts with the same
+// meaning, and that nothing makes the decoder panic.
 func FuzzDecodeSpecs(f *testing.F) {
 	f.Add([]byte(SpecsHeader(0) + string(AppendSpec(nil, fullSpec()))))
 	f.Add([]byte(SpecsHeader(0) + `{"id":1,"command":"\ud83d\ude00\u00e9"}` + "\n" + `{"id":2,"comm`))
@@ -252,7 +254,7 @@ func FuzzDecodeSpecs(f *testing.F) {
 	})
 }
 
-// benchmarkSpecs are jobs as a sweep has them: short, one option shared.
+// benchmarkSpecs returns n jobs like those of a sweep: short, with one shared option.
 func benchmarkSpecs(n int) []byte {
 	data := []byte(SpecsHeader(0))
 	o := &Options{File: "sweep.txt", Estimate: 5 * time.Minute}
@@ -284,7 +286,7 @@ func BenchmarkDecodeSpecs(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/job")
 }
 
-// damageFile is a jobs.jsonl of a few jobs with all that a line may hold.
+// damageFile returns a jobs.jsonl of a few jobs with everything that a line may hold.
 func damageFile() ([]*Spec, []byte) {
 	shared := &Options{File: "sweep.txt", Tries: 2}
 	specs := []*Spec{
@@ -300,8 +302,8 @@ func damageFile() ([]*Spec, []byte) {
 	return specs, data
 }
 
-// costs fails the test unless the damaged file gives every job as it was, but for
-// at most n that say that they are damaged: no other command is ever run.
+// costs fails the test unless the damaged file yields every job unchanged except for at most n,
+// which must be marked as damaged. No job may get another command.
 func costs(t *testing.T, what string, at, n int, specs []*Spec, data []byte) {
 	t.Helper()
 	stored, err := decodeSpecs(data)
@@ -325,9 +327,9 @@ func costs(t *testing.T, what string, at, n int, specs []*Spec, data []byte) {
 	}
 }
 
-// Whatever bit of jobs.jsonl flips, whatever byte becomes a newline or vanishes:
-// at most the job of that line is lost, and says so; none runs another command,
-// and none disappears (promises 1 and 5).
+// TestJobsFileEveryBit checks every single bit flip, byte turned into a newline, and removed byte
+// of jobs.jsonl. At most the job of that line is lost and is marked as damaged. No job gets another
+// command and none disappears (promises 1 and 5).
 func TestJobsFileEveryBit(t *testing.T) {
 	specs, data := damageFile()
 	for i := range data {
@@ -340,7 +342,7 @@ func TestJobsFileEveryBit(t *testing.T) {
 			if c[i] = '\n'; data[i] != '\n' {
 				costs(t, "newline in place of the byte", i, 1, specs, c)
 			}
-			if i != len(data)-1 { // without its last byte it is a line cut off
+			if i != len(data)-1 { // without its last byte it is a line that was cut off
 				costs(t, "byte missing", i, 1, specs, append(bytes.Clone(data[:i]), data[i+1:]...))
 			}
 			costs(t, "zeros from here to the line's end", i, 1, specs, zeroLine(data, i))
@@ -356,7 +358,8 @@ func zeroLine(data []byte, from int) []byte {
 	return c
 }
 
-// A file whose last newline is damaged says so, because what is added needs one.
+// TestJobsFileUnended checks that a file whose last newline is damaged is reported as such, because
+// an append needs a newline first.
 func TestJobsFileUnended(t *testing.T) {
 	specs, data := damageFile()
 	data[len(data)-1] = 0x0b

@@ -29,9 +29,11 @@ type Attempt struct {
 	Outcome  *Outcome
 	Slot     int32
 	Round    int32 // round of the job; 0: the job was edited since, and the attempt no longer counts
-	Machine  int32 // the value of Table.Machines for the machine on which it was launched; 0: unknown. A Packer does not keep it
-	State    AttemptState
-	Charged  bool // it used up a try
+	// The value of Table.Machines for the machine on which it was launched; 0: unknown. A Packer
+	// does not keep it.
+	Machine int32
+	State   AttemptState
+	Charged bool // it used up a try
 }
 
 // NeverRan reports whether the attempt was withdrawn before it started, for example a job that was

@@ -51,7 +51,8 @@ func Clean(s string, limit int) string {
 	return b.String()
 }
 
-// joiners modify the rune that follows, or may do so.
+// joiners are the characters that may join the rune before them to the rune after them. Clean drops
+// them at a cut.
 const joiners = "\u200d\ufe0e\ufe0f"
 
 // visible replaces a rune that must not reach a terminal.

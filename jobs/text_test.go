@@ -47,7 +47,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// No text of a job or a host may move the cursor, change colors or reorder a line.
+// FuzzClean checks that no text of a job or a host can move the cursor, change colors, or reorder a
+// line.
 func FuzzClean(f *testing.F) {
 	f.Add("a\x1b[2J\u202e\xff\n日本", 4)
 	f.Add(strings.Repeat("\u0301", 20)+"\u009b", 0)
@@ -87,7 +88,8 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// A slip is named when there is one near, and nothing is guessed when not.
+// TestNearest checks that a typo near a known word is corrected, and that nothing is guessed
+// otherwise.
 func TestNearest(t *testing.T) {
 	known := []string{"port", "cwd", "max_load", "tries", "LR", "Batch-Size"}
 	for s, want := range map[string]string{"prot": "port", "bad": "", "cw": "cwd", "Max-Load": "max_load", "trys": "tries", "x": "", "quite_something_else": "",

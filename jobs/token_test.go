@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTokens holds T7: what a jobs file may say of tokens, what is refused with file and
-// line, and that jobs.jsonl keeps it.
+// TestTokens checks which tokens a jobs file may contain, which are refused with file and line, and
+// that jobs.jsonl keeps them (T7).
 func TestTokens(t *testing.T) {
 	for _, tt := range []struct{ says, tokens, wrong string }{
 		{"tokens=matlab:2", "matlab:2", ""},
