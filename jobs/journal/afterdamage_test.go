@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// A run whose journal is damaged is carried on, with attempt numbers that leave
-// gaps for what may be lost, through several more dispatchers and more damage:
-// each begins exactly where the last one stopped.
+// TestCarriedOnAfterDamage checks that a run whose journal is damaged can be resumed through
+// several more dispatchers and more damage. Attempt numbers leave gaps for attempts that may be
+// lost, and each dispatcher begins exactly where the last one stopped.
 func TestCarriedOnAfterDamage(t *testing.T) {
 	seeds := uint64(150)
 	if testing.Short() || raceDetector {
@@ -72,9 +72,9 @@ func TestCarriedOnAfterDamage(t *testing.T) {
 	}
 }
 
-// What a lost launching record means for the next number: a live table after
-// damage takes a number that leaves a gap, and later the host whose attempt it
-// was; an undamaged one takes the next number and no other.
+// TestGapInNumbers checks how a lost launching record affects the next attempt number. A damaged
+// live table accepts a number after a gap, and later the host of the skipped attempt. An undamaged
+// one accepts only the next number.
 func TestGapInNumbers(t *testing.T) {
 	for _, damaged := range []bool{false, true} {
 		table := &jobs.Table{Specs: jobstest.Specs(1), Damaged: damaged}
@@ -109,8 +109,8 @@ func TestGapInNumbers(t *testing.T) {
 	}
 }
 
-// A person's wish to end a job, and that a request was taken in, survive the loss
-// of what stood before them.
+// TestWishesAfterDamage checks that a user's cancel, and the acceptance of a request, survive the
+// loss of the records before them.
 func TestWishesAfterDamage(t *testing.T) {
 	lines := []jobs.Record{
 		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
@@ -143,8 +143,8 @@ func TestWishesAfterDamage(t *testing.T) {
 	}
 }
 
-// A file of the journal that is gone is told by every later replay, also when all
-// that is left fits together.
+// TestGoneForGood checks that every later replay reports a missing journal file, even if the
+// remaining files are consistent.
 func TestGoneForGood(t *testing.T) {
 	m := memdisk.New().Mount("a")
 	r := simulated(t, m)
@@ -163,8 +163,8 @@ func TestGoneForGood(t *testing.T) {
 	}
 }
 
-// A record that does not fit proves that others are missing, and counts itself:
-// nothing that follows is dropped.
+// TestMisfitCounts checks that a record that does not fit proves that others are missing and still
+// counts itself. No later record is dropped.
 func TestMisfitCounts(t *testing.T) {
 	m := memdisk.New().Mount("a")
 	r := simulated(t, m)
@@ -182,8 +182,8 @@ func TestMisfitCounts(t *testing.T) {
 	}
 }
 
-// jobs.jsonl has lost its end, and the journal knows how many jobs there were: all
-// of them are there, with their results; those that are lost say so.
+// TestSpecsLost checks a jobs.jsonl that has lost its end, while the journal knows the number of
+// jobs. All jobs are present with their results, and the lost ones are marked.
 func TestSpecsLost(t *testing.T) {
 	m := memdisk.New().Mount("a")
 	r := simulated(t, m)

@@ -11,9 +11,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// BenchmarkReplayMillion folds the journal of a million finished jobs, each
-// with a launching and an exited record and every tenth with a running one, and
-// reports the memory that the table then holds.
+// BenchmarkReplayMillion folds the journal of a million finished jobs, each with a launching and an
+// exited record and every tenth with a running one. It reports the memory that the table then
+// holds.
 func BenchmarkReplayMillion(b *testing.B) {
 	if testing.Short() {
 		b.Skip("writes 350 MB")
@@ -98,7 +98,7 @@ func BenchmarkAppendRecord(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(recs)), "ns/record")
 }
 
-// BenchmarkAppendSync is one group commit of 16 records on this disk.
+// BenchmarkAppendSync measures one group commit of 16 records on this disk.
 func BenchmarkAppendSync(b *testing.B) {
 	r := newRun(b)
 	j, _, _, err := Take(context.Background(), r, TakeOptions{})
@@ -122,7 +122,7 @@ func BenchmarkAppendSync(b *testing.B) {
 	}
 }
 
-// pair is what the journal says of a job that succeeded at its first attempt.
+// pair returns the records of a job that succeeded at its first attempt.
 func pair(i int) []jobs.Record {
 	at := jobs.Stamp(1_700_000_000_000_000_000 + int64(i)*1_234_567)
 	host := fmt.Sprintf("melon%d", i%40)

@@ -13,8 +13,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// A run carried on again and again, by crash or in order: every dispatcher
-// begins where the last one stopped.
+// TestManyEpochs checks a run that is resumed again and again, after a crash or an orderly end.
+// Every dispatcher begins where the last one stopped.
 func TestManyEpochs(t *testing.T) {
 	r := newRun(t)
 	specs, recs := jobstest.History(5, 8, 400)
@@ -49,8 +49,8 @@ func TestManyEpochs(t *testing.T) {
 	}
 }
 
-// What an old dispatcher writes after it was taken over is no part of the run:
-// it notices, and neither the journal nor the owner file is its any more (E7).
+// TestOldEpochIsFencedOff checks that records of an old dispatcher after a takeover are not part of
+// the run (E7). It notices the takeover, and changes neither the journal nor the owner file.
 func TestOldEpochIsFencedOff(t *testing.T) {
 	r := newRun(t)
 	if err := r.AppendSpecs(jobstest.Specs(2)); err != nil {
@@ -66,7 +66,7 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
-	tooLate(t, old, late) // the sleeper wakes up
+	tooLate(t, old, late) // the old dispatcher wakes up
 	truth := jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1}
 	record(t, next, truth)
 	if err := jobs.Fold(live, &truth); err != nil {
@@ -88,11 +88,11 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if err != nil || o.Socket != "new" || o.Left || o.Epoch != 2 {
 		t.Errorf("the owner file says %+v, %v", o, err)
 	}
-	// Even a heartbeat that was under way when the run was taken changes nothing.
+	// A heartbeat that was in progress during the takeover changes nothing.
 	if err := old.beats.beat(func(*Owner) {}); err == nil || !errors.Is(err, ErrFenced) {
 		t.Errorf("a beat on a reopened file: %v", err)
 	}
-	// Nor does it store jobs; the next one does.
+	// The old dispatcher stores no jobs; the next one does.
 	if err := r.AppendSpecs(jobstest.Specs(3)[2:]); err != nil {
 		t.Error(err)
 	}
@@ -105,9 +105,9 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	}
 }
 
-// tooLate records what an old dispatcher decides that has been taken over. It is told so
-// by the same Sync, or it would show results and launch jobs upon records that nobody
-// counts (promise 1).
+// tooLate appends records of a dispatcher that was taken over. The same Sync must report the
+// takeover. Otherwise the dispatcher would show results and launch jobs based on records that do
+// not count (promise 1).
 func tooLate(t *testing.T, j *Journal, recs ...jobs.Record) {
 	t.Helper()
 	if err := j.Append(recs); err != nil {
@@ -121,8 +121,8 @@ func tooLate(t *testing.T, j *Journal, recs ...jobs.Record) {
 	}
 }
 
-// A dispatcher that died (or fell asleep) between creating its journal file and
-// its first record had not begun. If it wakes up, its file counts for nothing.
+// TestUnbegunEpoch checks a dispatcher that died or slept between creating its journal file and its
+// first record. It has not begun. If it wakes up, its file does not count.
 func TestUnbegunEpoch(t *testing.T) {
 	for _, begun := range []string{"", "deadbeef {\"k\":\"epo"} {
 		r := newRun(t)
@@ -155,7 +155,7 @@ func TestUnbegunEpoch(t *testing.T) {
 	}
 }
 
-// An older file that is not what it was is told, and the rest still counts.
+// TestOldFileChanged checks that a changed older file is reported and that the rest still counts.
 func TestOldFileChanged(t *testing.T) {
 	for what, spoil := range map[string]func(path string, b []byte) error{
 		"is missing":       func(path string, _ []byte) error { return os.Remove(path) },
@@ -193,7 +193,8 @@ func TestOldFileChanged(t *testing.T) {
 	}
 }
 
-// A journal whose newest file has lost its first line is read to the end.
+// TestFirstLineLost checks that a journal whose newest file has lost its first line is read to the
+// end.
 func TestFirstLineLost(t *testing.T) {
 	r, specs, recs, b := written(t, 9, 4, 60)
 	b[20] ^= 1
@@ -216,7 +217,7 @@ func TestReportIsBounded(t *testing.T) {
 	}
 }
 
-// Other files in the journal directory are left alone.
+// TestListFiles checks that other files in the journal directory are left alone.
 func TestListFiles(t *testing.T) {
 	r := newRun(t)
 	for _, name := range []string{"000002.jsonl", "1000000.jsonl", "999999.jsonl", "000010.jsonl", "2.jsonl", "000000.jsonl", "00000a.jsonl", ".nfs0001", "000003.jsonl~", "-00001.jsonl"} {

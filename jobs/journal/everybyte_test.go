@@ -14,22 +14,22 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// epochs is a run of three dispatchers in memory: the first was taken over and
-// went on writing, the second died in the middle of a line, the third is the last.
-// Its journal has records of every kind and two files that marks fix.
+// epochs is a run of three dispatchers in memory. The first was taken over and continued to write,
+// the second died in the middle of a line, and the third is the last. Its journal has records of
+// every kind and two files whose length marks fix.
 type epochs struct {
 	m      *memdisk.Mount
 	r      *rundir.Run
 	recs   [3][]jobs.Record
-	files  [3][]byte // as they are on the disk
-	fixed  [3]int    // how much of each counts
+	files  [3][]byte // as on the disk
+	fixed  [3]int    // how many bytes of each count
 	live   *jobs.Table
 	checks int
-	ends   map[int64]jobs.Record // what gave each result number
+	ends   map[int64]jobs.Record // the record that assigned each result number
 }
 
-// allKindsSeed is the first seed of a short history (three jobs, 90 steps) with every kind of
-// record. It takes a second to find.
+// allKindsSeed returns the first seed of a short history (three jobs, 90 steps) with every kind of
+// record. The search takes a second.
 var allKindsSeed = sync.OnceValue(func() uint64 {
 search:
 	for seed := uint64(0); ; seed++ {
@@ -97,7 +97,7 @@ func (e *epochs) read(t testing.TB, epoch int) []byte {
 	return b
 }
 
-// set gives a file other content, as damage does.
+// set replaces the content of a file, as damage does.
 func (e *epochs) set(t testing.TB, epoch int, content []byte) {
 	t.Helper()
 	path := fileOf(epoch).path(e.r)
@@ -114,8 +114,8 @@ func (e *epochs) append(t testing.TB, epoch int, text string) {
 	e.set(t, epoch, append(e.read(t, epoch), text...))
 }
 
-// check replays the damaged journal and then, every seventh time, takes the run
-// over. lost are the records that may be missing, whole says that none is.
+// check replays the damaged journal and, every seventh time, takes over the run. lost holds the
+// records that may be missing. whole means that none is.
 func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool) {
 	t.Helper()
 	table, report := replay1(t, e.r)
@@ -166,8 +166,8 @@ func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool
 	}
 }
 
-// lines returns the records of a file whose lines lie in a range of it; its
-// epoch's own record, which no fact of a job is in, is left out.
+// lines returns the records of a file whose lines lie in a range of it. It omits the epoch record,
+// which holds no fact of a job.
 func (e *epochs) lines(i, from, to int) []jobs.Record {
 	var hit []jobs.Record
 	at := 0
@@ -181,9 +181,9 @@ func (e *epochs) lines(i, from, to int) []jobs.Record {
 	return hit
 }
 
-// Every bit of three epochs' files flipped, one at a time: no panic, no result
-// that was not there, no fact of another line lost, and Damaged is told exactly
-// when a fact may be missing; then the run is carried on (promises 1 and 3).
+// TestJournalEveryBit checks every single bit flip in the files of three epochs. There is no panic,
+// no invented result, and no lost fact of another line. Damaged is set exactly if a fact may be
+// missing. Then the run is resumed (promises 1 and 3).
 func TestJournalEveryBit(t *testing.T) {
 	e := threeEpochs(t)
 	step := 1
@@ -202,7 +202,7 @@ func TestJournalEveryBit(t *testing.T) {
 			switch {
 			case at >= e.fixed[i]: // none of it counts
 				e.check(t, what, nil, true)
-			case whole[at] == '\n' && i == 2: // a newline costs nothing
+			case whole[at] == '\n' && i == 2: // a damaged newline costs nothing
 				e.check(t, what, nil, true)
 			default:
 				e.check(t, what, e.lines(i, at, at+1), false)
@@ -214,8 +214,8 @@ func TestJournalEveryBit(t *testing.T) {
 	t.Logf("%d bits of %d bytes", n, len(e.files[0])+len(e.files[1])+len(e.files[2]))
 }
 
-// Every file cut at every byte: what stands in other files counts, in the last
-// one it is a torn tail, which is no damage, and in an older one it is told.
+// TestJournalEveryCut checks every file cut at every byte. The records of other files count. A cut
+// of the last file is a torn tail, which is not damage. A cut of an older file is reported.
 func TestJournalEveryCut(t *testing.T) {
 	e := threeEpochs(t)
 	step := 1
@@ -235,7 +235,7 @@ func TestJournalEveryCut(t *testing.T) {
 	}
 }
 
-// Every file but one gone: what the others say counts.
+// TestJournalFileGone checks each file alone, with all others missing. Its records count.
 func TestJournalFileGone(t *testing.T) {
 	e := threeEpochs(t)
 	for i, whole := range e.files {

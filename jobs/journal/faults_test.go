@@ -17,9 +17,9 @@ import (
 
 var diskErrors = []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE, syscall.EINTR}
 
-// Whatever file operation fails once while records are written: somebody is
-// told before Sync says yes, nothing is lost, nothing stands there twice, and no
-// half line hides a later one (promise 1).
+// TestWriteFaults checks one failure of each file operation while records are written. The failure
+// is reported before Sync returns nil. Nothing is lost or duplicated, and no partial line hides a
+// later one (promise 1).
 func TestWriteFaults(t *testing.T) {
 	specs, recs := jobstest.History(1, 5, 120)
 	for _, cause := range diskErrors {
@@ -30,7 +30,7 @@ func TestWriteFaults(t *testing.T) {
 	}
 }
 
-// The same with records that fill more than one write.
+// TestWriteFaultsInALongBatch is TestWriteFaults with records that take more than one write.
 func TestWriteFaultsInALongBatch(t *testing.T) {
 	specs, recs := jobstest.History(1, 5, 120)
 	for range 6000 {
@@ -40,7 +40,7 @@ func TestWriteFaultsInALongBatch(t *testing.T) {
 	}
 }
 
-// writeWithFault returns false when there is no n-th operation.
+// writeWithFault returns false if there is no n-th operation.
 func writeWithFault(t *testing.T, specs []*jobs.Spec, recs []jobs.Record, n int, cause error, short bool) bool {
 	t.Helper()
 	r := newRun(t)
@@ -93,7 +93,8 @@ func writeWithFault(t *testing.T, specs []*jobs.Spec, recs []jobs.Record, n int,
 	return happened
 }
 
-// A full disk stays full for a while: everything waits, and is written once.
+// TestDiskFullForLong checks a disk that stays full for a while. Everything waits and is written
+// once.
 func TestDiskFullForLong(t *testing.T) {
 	specs, recs := jobstest.History(2, 5, 100)
 	r := newRun(t)
@@ -104,7 +105,7 @@ func TestDiskFullForLong(t *testing.T) {
 	r.Disk = d
 	j, _, _ := take1(t, r, TakeOptions{})
 	for i := range recs {
-		d.FailAt(1, syscall.ENOSPC, true) // the first write; then every open
+		d.FailAt(1, syscall.ENOSPC, true) // the first write, then every open
 		if err := j.Append(recs[i : i+1]); err != nil {
 			t.Fatal(err)
 		}
@@ -124,8 +125,8 @@ func TestDiskFullForLong(t *testing.T) {
 	}
 }
 
-// Power lost right after a Sync that said yes: every record is there. (Lost
-// before, the tail may be anything, but nothing before it.)
+// TestPowerLoss checks a power loss right after a Sync that returned nil. Every record is present.
+// After an earlier loss, the tail may be anything, but nothing before it is damaged.
 func TestPowerLoss(t *testing.T) {
 	r := newRun(t)
 	d := new(disktest.Disk)
@@ -164,7 +165,8 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// Closing after a failure tells it, and what could be written is there.
+// TestCloseFaults checks that Close reports an earlier failure and that everything that could be
+// written is present.
 func TestCloseFaults(t *testing.T) {
 	for _, cause := range diskErrors {
 		for n := 1; ; n++ {
@@ -190,8 +192,8 @@ func TestCloseFaults(t *testing.T) {
 	}
 }
 
-// A Take that fails half way changes nothing of what the run is, says why, and
-// the next one works, waiting at most as long as for a silent owner.
+// TestTakeFaults checks that a Take that fails halfway does not change the run and returns the
+// reason. The next Take works and waits at most as long as for a silent owner.
 func TestTakeFaults(t *testing.T) {
 	for n, more := 1, true; more; n++ {
 		synctest.Test(t, func(t *testing.T) { more = takeWithFault(t, n, diskErrors[n%len(diskErrors)]) })
@@ -222,13 +224,13 @@ func takeWithFault(t *testing.T, n int, cause error) bool {
 		return false
 	}
 	if err == nil {
-		crash(t, j) // it did not matter
+		crash(t, j) // the failure did not matter
 	} else if !errors.Is(err, cause) {
 		t.Errorf("%s, and Take says: %v", at, err)
 	}
 	var opt TakeOptions
 	opt.Force = err == nil
-	// One that failed has left: nobody waits to see whether it is alive.
+	// A Take that failed has released the run, so nobody waits to see whether it is alive.
 	opt.Notify = func(text string) { t.Errorf("%s: the next Take waits: %s", at, text) }
 	next, table, report, err := Take(t.Context(), r, opt)
 	if err != nil {
@@ -248,7 +250,8 @@ func takeWithFault(t *testing.T, n int, cause error) bool {
 	return true
 }
 
-// A journal file that was cut or removed under us is an error, not a fresh start.
+// TestFileTakenAway checks that a journal file that is cut or removed while it is open is an error,
+// not a fresh start.
 func TestFileTakenAway(t *testing.T) {
 	for what, spoil := range map[string]func(path string) error{
 		"has lost its end": func(path string) error { return os.Truncate(path, 10) },

@@ -20,10 +20,10 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// atEnd is the Limit of a run that nobody dispatches.
+// atEnd is the Limit of a run that has no dispatcher.
 var atEnd = Limit{End: true}
 
-// upTo is the Limit of a run whose dispatcher has published this position.
+// upTo returns the Limit of a run whose dispatcher has published this position.
 func upTo(epoch int, bytes int64) Limit {
 	return Limit{Durable: live.Durable{Epoch: epoch, Bytes: bytes}}
 }
@@ -41,7 +41,7 @@ func poll1(t testing.TB, f *Follower, limit Limit) (recs []jobs.Record, words st
 	return recs, words, restarted
 }
 
-// wantPoll polls and compares the records and whether the Follower started again.
+// wantPoll polls, and compares the records and whether the Follower restarted.
 func wantPoll(t testing.TB, f *Follower, limit Limit, want string, again bool) {
 	t.Helper()
 	if _, words, restarted := poll1(t, f, limit); words != want || restarted != again {
@@ -51,9 +51,9 @@ func wantPoll(t testing.TB, f *Follower, limit Limit, want string, again bool) {
 
 func event(text string) jobs.Record { return jobs.Record{Kind: jobs.KindEvent, Reason: text} }
 
-// A Follower gives every record of a run, whole, in order, and with the host of its
-// attempt, and later those that were added; half a line only when it is whole. Its table is
-// what a replay gives.
+// TestFollower checks that a Follower returns every record of a run complete, in order, and with
+// the host of its attempt, and later the added ones. It returns a partial line only once that is
+// complete. Its table equals that of a replay.
 func TestFollower(t *testing.T) {
 	r, _, recs, content := written(t, 1, 50, 1000)
 	hosts := map[jobs.AttemptID]string{}
@@ -85,8 +85,9 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// A Follower folds the newest epoch up to the published position and earlier ones up to
-// where they were fixed. What an old dispatcher writes after a takeover is not folded.
+// TestFollowerTakeover checks that a Follower folds the newest epoch up to the published position,
+// and earlier ones up to the positions that were fixed. It does not fold what an old dispatcher
+// writes after a takeover.
 func TestFollowerTakeover(t *testing.T) {
 	r := newRun(t)
 	first, _, _ := take1(t, r, force)
@@ -103,7 +104,7 @@ func TestFollowerTakeover(t *testing.T) {
 	// The old position limits the new epoch, whose first record fixes the old one.
 	wantPoll(t, f, published, "1:event:b ", false)
 	wantPoll(t, f, Limit{Durable: second.Durable()}, "2:epoch: 2:event:c ", false)
-	wantPoll(t, f, published, "", false) // older news
+	wantPoll(t, f, published, "", false) // an older position
 	wantPoll(t, f, atEnd, "", false)
 	wantPoll(t, tail, atEnd, "1:event:b 2:epoch: 2:event:c ", false)
 	for _, f := range []*Follower{f, tail} {
@@ -115,8 +116,9 @@ func TestFollowerTakeover(t *testing.T) {
 	crash(t, second)
 }
 
-// Records that a Follower folded beyond the durable position, because it took the run for
-// one that nobody dispatches, and that the next epoch does not count make it start again.
+// TestFollowerFoldedTooMuch checks a Follower that folded beyond the durable position because the
+// run seemed to have no dispatcher. If the next epoch does not count those records, the Follower
+// restarts.
 func TestFollowerFoldedTooMuch(t *testing.T) {
 	r := newRun(t)
 	first, _, _ := take1(t, r, force)
@@ -147,7 +149,8 @@ func TestFollowerFoldedTooMuch(t *testing.T) {
 	crash(t, second)
 }
 
-// A line that was cut off is no damage and is not folded, and its successor cuts it.
+// TestFollowerTornTail checks that a line that was cut off is neither damage nor folded, and that
+// the next dispatcher cuts it.
 func TestFollowerTornTail(t *testing.T) {
 	r := newRun(t)
 	first, _, _ := take1(t, r, force)
@@ -172,8 +175,8 @@ func TestFollowerTornTail(t *testing.T) {
 	crash(t, second)
 }
 
-// A file that shrinks below what was folded, or that is gone, makes a Follower start again.
-// A removed run directory is an error that says so, and no reason to forget the table.
+// TestFollowerFilesChange checks that a Follower restarts if a file shrinks below the folded
+// position or disappears. A removed run directory is a distinct error, and the table is kept.
 func TestFollowerFilesChange(t *testing.T) {
 	r := newRun(t)
 	first, _, _ := take1(t, r, force)
@@ -211,8 +214,9 @@ func TestFollowerFilesChange(t *testing.T) {
 	crash(t, second)
 }
 
-// A damaged line is named and costs only itself. One that was added to the newest file is
-// waited for: over NFS a page that is being written may show before an earlier one.
+// TestFollowerDamage checks that a damaged line is reported and costs only itself. If it was added
+// to the newest file, the Follower waits, because over NFS a page that is being written may be
+// visible before an earlier one.
 func TestFollowerDamage(t *testing.T) {
 	r, _, recs, content := written(t, 2, 20, 100)
 	damaged := bytes.Clone(content)
@@ -244,7 +248,7 @@ func TestFollowerDamage(t *testing.T) {
 	}
 }
 
-// A damaged newline costs neither a record nor a Poll.
+// TestFollowerDamagedNewline checks that a damaged newline costs neither a record nor a Poll.
 func TestFollowerDamagedNewline(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, force)
@@ -262,7 +266,8 @@ func TestFollowerDamagedNewline(t *testing.T) {
 	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:event:c 1:event:d ", false)
 }
 
-// A record of an unknown kind stops readers and takers with advice, and is not damage.
+// TestUnknownKind checks that a record of an unknown kind is not damage. It stops readers and
+// takers with an error that tells the user what to do.
 func TestUnknownKind(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, force)
@@ -284,8 +289,8 @@ func TestUnknownKind(t *testing.T) {
 	}
 }
 
-// Whatever file operation of a Poll fails once: the Poll returns the error, unless it was a
-// stale handle, and the next one continues.
+// TestFollowerReadFaults checks one failure of each file operation of a Poll. The Poll returns the
+// error unless it was a stale handle, and the next one continues.
 func TestFollowerReadFaults(t *testing.T) {
 	for _, cause := range []error{syscall.EIO, syscall.ESTALE} {
 		for n := 1; ; n++ {
@@ -321,8 +326,8 @@ func TestFollowerReadFaults(t *testing.T) {
 	}
 }
 
-// A Poll that finds nothing new lists the journal and looks at the newest file. At the end
-// of a run it looks for new specifications, too.
+// TestFollowerIdle checks that a Poll without news lists the journal and looks at the newest file
+// only. At the end of a run it also looks for new specifications.
 func TestFollowerIdle(t *testing.T) {
 	e := threeEpochs(t)
 	f := Follow(e.r)
@@ -344,7 +349,7 @@ func TestFollowerIdle(t *testing.T) {
 	}
 }
 
-// A damaged journal is followed to the table that a replay gives.
+// follow checks that a Follower of a damaged journal arrives at the table of a replay.
 func (e *epochs) follow(t *testing.T, what string) {
 	t.Helper()
 	f := Follow(e.r)
@@ -364,8 +369,8 @@ func (e *epochs) follow(t *testing.T, what string) {
 	}
 }
 
-// LimitOf trusts the owner file and the live.json of that owner alone, and reads to the
-// end when the owner is gone.
+// TestLimitOf checks that LimitOf trusts only the owner file and the live.json of that owner, and
+// that the limit is the end of the journal if the owner is gone.
 func TestLimitOf(t *testing.T) {
 	here, err := thisProcess()
 	if err != nil {
@@ -402,7 +407,7 @@ func TestLimitOf(t *testing.T) {
 	}
 }
 
-// Durable moves only when a Sync has returned nil.
+// TestDurablePosition checks that Durable advances only if a Sync has returned nil.
 func TestDurablePosition(t *testing.T) {
 	m := memdisk.New().Mount("a")
 	r := simulated(t, m)
@@ -419,7 +424,7 @@ func TestDurablePosition(t *testing.T) {
 		t.Fatalf("after Take: %+v, want %+v", got, began)
 	}
 	_ = j.Append([]jobs.Record{event("a")})
-	for _, op := range []string{"write", "sync", "readdir"} { // the last is the fence check
+	for _, op := range []string{"write", "sync", "readdir"} { // the last operation is the fence check
 		m.Fault = func(o, path string) error {
 			if o == op {
 				return io.ErrUnexpectedEOF
@@ -442,8 +447,8 @@ func TestDurablePosition(t *testing.T) {
 	}
 }
 
-// followed is a run that dispatchers write, crash in, and take from each other while
-// Followers poll.
+// followed is a run that dispatchers write, crash in, and take from each other while Followers
+// poll.
 type followed struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -451,13 +456,13 @@ type followed struct {
 	server *memdisk.Server
 	n      int
 
-	j        *Journal // the present dispatcher; nil: it crashed
+	j        *Journal // the current dispatcher; nil: it crashed
 	view     *memdisk.Mount
 	table    *jobs.Table
 	sleepers []*Journal
 	limit    Limit           // as published
-	sure     map[string]bool // reasons of events that a Sync had acknowledged when it was published
-	acked    []string        // by a Sync
+	sure     map[string]bool // reasons of events that a Sync had acknowledged before the publication
+	acked    []string        // acknowledged by a Sync
 }
 
 // next returns a record that fits the table of the dispatcher.
@@ -480,7 +485,7 @@ func (w *followed) next() jobs.Record {
 	return jobs.Record{Kind: jobs.KindExited, At: at, Job: id, N: n, Next: jobs.Succeeded, Seq: w.table.Seq + 1, Outcome: &jobs.Outcome{Ended: at}}
 }
 
-// write appends records of the dispatcher, perhaps new jobs, without a Sync.
+// write appends records of the dispatcher and sometimes new jobs, without a Sync.
 func (w *followed) write() {
 	if w.rng.IntN(8) == 0 {
 		from := len(w.table.Specs)
@@ -505,7 +510,7 @@ func (w *followed) write() {
 	}
 }
 
-// fold is the table of the records that count, read in the plainest way.
+// fold returns the table of the records that count, computed in the simplest way.
 func (w *followed) fold(limit Limit) *jobs.Table {
 	w.t.Helper()
 	files, err := listFiles(w.r)
@@ -545,7 +550,7 @@ func (w *followed) fold(limit Limit) *jobs.Table {
 	for _, e := range files {
 		for _, line := range bytes.SplitAfter(content[e.name][:lengths[e.name]], []byte{'\n'}) {
 			if !bytes.HasSuffix(line, []byte{'\n'}) {
-				continue // torn
+				continue // torn line
 			}
 			var d Decoder
 			rec := new(jobs.Record)
@@ -560,7 +565,7 @@ func (w *followed) fold(limit Limit) *jobs.Table {
 	return table
 }
 
-// unpacked returns the table of a lean Follower as another has it, without Past.
+// unpacked returns the table of a lean Follower in the form of a plain one, without Past.
 func unpacked(t *jobs.Table) *jobs.Table {
 	whole := &jobs.Table{Counts: t.Counts, Seq: t.Seq, Acked: t.Acked, Epoch: t.Epoch, Cancels: t.Cancels, Requests: t.Requests, Late: t.Late,
 		Hosts: t.Hosts, Past: t.Past, Paused: t.Paused, Ended: t.Ended, Closed: t.Closed, Damaged: t.Damaged}
@@ -573,11 +578,10 @@ func unpacked(t *jobs.Table) *jobs.Table {
 	return whole
 }
 
-// TestFollowerRandom lets dispatchers write, sync, publish what is durable, crash in the
-// middle of a line, lose what was not durable, take the run from each other, and write
-// after that, while a Follower polls at random moments. At each Poll its table is exactly
-// what is durable, with every record that was acknowledged, and at the end what a fresh
-// replay gives.
+// TestFollowerRandom lets a Follower poll at random moments while dispatchers write, sync, publish
+// the durable position, crash in the middle of a line, lose what was not durable, take over the
+// run, and write after a takeover. At each Poll the table holds exactly the durable records,
+// including every acknowledged one. At the end it equals a fresh replay.
 func TestFollowerRandom(t *testing.T) {
 	seeds := uint64(150)
 	if testing.Short() || raceDetector {
@@ -616,7 +620,7 @@ func TestFollowerRandom(t *testing.T) {
 			if f.lean {
 				want.Past = nil
 			}
-			got.Specs, want.Specs = nil, nil // those that no record accepts may be read or not
+			got.Specs, want.Specs = nil, nil // specifications that no record accepts may have been read or not
 			if !same(got, want) {
 				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit, got, want)
 			}
@@ -659,7 +663,7 @@ func TestFollowerRandom(t *testing.T) {
 					if w.table == nil {
 						w.table = &jobs.Table{}
 					}
-					continue // it died on the way
+					continue // the dispatcher died during the Take
 				}
 				if report.Damaged {
 					t.Fatalf("seed %d: %+v", seed, report)
@@ -678,7 +682,7 @@ func TestFollowerRandom(t *testing.T) {
 					t.Fatal(err)
 				}
 				publish()
-			case 6: // it has written more than is durable
+			case 6: // it wrote more than is durable
 				w.write()
 				w.view.Fault = func(op, _ string) error {
 					if op == "sync" {
@@ -690,7 +694,7 @@ func TestFollowerRandom(t *testing.T) {
 					t.Fatalf("seed %d: nothing was to be written", seed)
 				}
 				w.view.Fault = nil
-			case 7: // it dies, in the middle of a line or not, with the power or without
+			case 7: // it dies, perhaps in the middle of a line or with a power loss
 				if w.write(); w.rng.IntN(2) == 0 {
 					w.view.Fault = func(op, _ string) error {
 						if op == "write" {
@@ -708,13 +712,13 @@ func TestFollowerRandom(t *testing.T) {
 				}
 				_ = w.j.Sync()
 				if w.view.Fault = nil; w.rng.IntN(4) == 0 {
-					poll(atEnd) // what is lost next has been seen
+					poll(atEnd) // the Follower has seen what is lost next
 				}
 				if w.rng.IntN(2) == 0 {
 					w.view.PowerLoss(func(l memdisk.Loss) memdisk.Fate { return memdisk.Fate{Keep: w.rng.IntN(l.Len + 1)} })
 				}
 				w.j, w.acked = nil, nil
-			case 8: // another takes the run, and it does not know yet
+			case 8: // another dispatcher takes over the run, unnoticed by this one
 				if w.rng.IntN(2) == 0 {
 					w.write()
 				}

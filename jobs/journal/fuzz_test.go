@@ -17,8 +17,8 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// summed returns the content with the checksum of each line made right, so that
-// the fuzzer gets behind them.
+// summed returns the content with the checksum of each line corrected, so that the fuzzer gets past
+// the checksums.
 func summed(b []byte) []byte {
 	var out []byte
 	for line := range bytes.SplitAfterSeq(b, []byte{'\n'}) {
@@ -40,7 +40,7 @@ func sumLine(body []byte) []byte {
 	return append(line, '\n')
 }
 
-// successes counts the lines that say that a command has succeeded.
+// successes counts the lines that record the success of a command.
 func successes(files ...[]byte) int {
 	n := 0
 	for _, b := range files {
@@ -59,10 +59,10 @@ func successes(files ...[]byte) int {
 	return n
 }
 
-// FuzzJournal: whatever three epochs' files hold, replay does not panic and fails only on
-// a kind of record that it does not know, as a Take does then. No job succeeds without a
-// line that says so, and the run can be taken over: its next dispatcher begins with what
-// everybody sees, and its records count.
+// FuzzJournal checks that no content of three epochs' files makes replay panic. Replay and Take
+// fail only on an unknown kind of record. No job succeeds without a line that records it. The run
+// can be taken over, its next dispatcher begins with the state that every reader sees, and its
+// records count.
 func FuzzJournal(f *testing.F) {
 	e := threeEpochs(f)
 	f.Add(false, e.files[0], e.files[1], e.files[2])
@@ -152,14 +152,14 @@ func record(t testing.TB, j *Journal, recs ...jobs.Record) {
 
 func replay1(t testing.TB, r *rundir.Run) (*jobs.Table, *Report) {
 	t.Helper()
-	table, report, err := replay(r, Limit{End: true}) // the owner is this process, and has crashed
+	table, report, err := replay(r, Limit{End: true}) // the owner is this process and counts as crashed
 	if err != nil {
 		t.Fatal(err)
 	}
 	return table, report
 }
 
-// crash ends a dispatcher as kill -9 does: nothing more is written.
+// crash ends a dispatcher as kill -9 does. Nothing more is written.
 func crash(t testing.TB, j *Journal) {
 	t.Helper()
 	if err := j.closeFile(); err != nil {
@@ -170,8 +170,8 @@ func crash(t testing.TB, j *Journal) {
 	}
 }
 
-// written makes a run whose only epoch holds the records of a history, and
-// returns the content of its journal file.
+// written creates a run whose only epoch holds the records of a history. It returns the run and the
+// content of its journal file.
 func written(t testing.TB, seed uint64, n, steps int) (*rundir.Run, []*jobs.Spec, []jobs.Record, []byte) {
 	t.Helper()
 	r := newRun(t)
@@ -200,7 +200,8 @@ func put(t testing.TB, r *rundir.Run, epoch int, content []byte) {
 	}
 }
 
-// folded is the live state after these records of epoch 1; none: before it.
+// folded returns the live state after these records of epoch 1, or the state before the epoch if
+// there are none.
 func folded(t testing.TB, specs []*jobs.Spec, recs []jobs.Record) *jobs.Table {
 	t.Helper()
 	table := &jobs.Table{Specs: slices.Clone(specs), Epoch: 1}

@@ -12,14 +12,14 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// dispatcher is one of several that want the same run: a machine, and a program on
-// it that may be anywhere in what it does.
+// dispatcher is one of several that compete for a run. It is a machine with a program that may be
+// anywhere in its work.
 type dispatcher struct {
 	name  string
 	view  *memdisk.Mount
-	work  chan func() // what it does next; each file operation waits for its turn
-	turn  chan bool   // one file operation may happen; false: no more ever
-	ready chan bool   // it waits for a turn (true), or has nothing to do
+	work  chan func() // its next action; each file operation waits for its turn
+	turn  chan bool   // allows one file operation; false: none ever again
+	ready chan bool   // it waits for a turn (true), or is idle
 
 	run   *rundir.Run
 	j     *Journal
@@ -28,15 +28,15 @@ type dispatcher struct {
 	busy  bool
 }
 
-// race is a run that several dispatchers take from each other with --force, with
-// their file operations in an order that a seed decides.
+// race is a run that several dispatchers take from each other with --force. A seed determines the
+// order of their file operations.
 type race struct {
 	t     *testing.T
 	rng   *rand.Rand
 	all   []*dispatcher
 	dir   string
-	acked map[string]bool    // reasons of events that a Sync has said yes to
-	jobs  map[jobs.ID]string // commands of accepted jobs, in the same way
+	acked map[string]bool    // reasons of events that a Sync has acknowledged
+	jobs  map[jobs.ID]string // commands of accepted jobs that a Sync has acknowledged
 	n     int
 	took  int
 	fence int
@@ -63,7 +63,7 @@ func (c *race) start(name string, m *memdisk.Mount) *dispatcher {
 	return d
 }
 
-// step lets one dispatcher do one file operation, or begin something new.
+// step lets one dispatcher do one file operation, or start a new action.
 func (c *race) step(d *dispatcher) {
 	if !d.busy {
 		d.work <- c.choose(d)
@@ -73,7 +73,7 @@ func (c *race) step(d *dispatcher) {
 	d.busy = <-d.ready
 }
 
-// choose picks what a dispatcher that has nothing to do does next.
+// choose returns the next action of an idle dispatcher.
 func (c *race) choose(d *dispatcher) func() {
 	c.n++
 	id := fmt.Sprintf("%s %d", d.name, c.n)
@@ -119,7 +119,7 @@ func (c *race) choose(d *dispatcher) func() {
 	}
 }
 
-// submit stores a job and accepts all that it knows.
+// submit stores a job and accepts all jobs that the dispatcher knows.
 func (c *race) submit(d *dispatcher, command string) {
 	err := d.run.AppendSpecs([]*jobs.Spec{{ID: jobs.ID(len(d.specs) + 1), Command: command, Options: jobs.NoOptions}})
 	if err != nil {
@@ -138,8 +138,8 @@ func (c *race) submit(d *dispatcher, command string) {
 	c.hears(d, err)
 }
 
-// hears: a dispatcher that is told that it was fenced off takes the run again, some
-// time; another error it must not get.
+// hears handles an error of a dispatcher. A dispatcher that was fenced off takes the run again
+// later. Any other error fails the test.
 func (c *race) hears(d *dispatcher, err error) {
 	switch {
 	case errors.Is(err, ErrFenced):
@@ -150,7 +150,7 @@ func (c *race) hears(d *dispatcher, err error) {
 	}
 }
 
-// end lets everybody stop where they are.
+// end stops all dispatchers where they are.
 func (c *race) end() {
 	for _, d := range c.all {
 		for d.busy {
@@ -162,11 +162,11 @@ func (c *race) end() {
 	}
 }
 
-// Several dispatchers take a run from each other again and again, their file
-// operations mixed in every way, so that each is now and then paused in the middle
-// of anything and goes on as if nothing had been: whatever a Sync has said yes to
-// stays a fact for good, in the order of the epochs, nothing is damaged, and
-// whoever looks or takes sees one and the same history (E7, promises 1 and 2).
+// TestTakersInterleaved checks several dispatchers that repeatedly take a run from each other.
+// Their file operations are interleaved arbitrarily, so that each is sometimes paused in the middle
+// of an action and continues later. What a Sync acknowledged stays a fact, in the order of the
+// epochs. Nothing is damaged, and all readers and takers see the same history (E7, promises 1 and
+// 2).
 func TestTakersInterleaved(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() || raceDetector {
@@ -187,7 +187,7 @@ func TestTakersInterleaved(t *testing.T) {
 			c.all = append(c.all, c.start(name, server.Mount(name)))
 		}
 		for i := range 1500 {
-			// Most of the time one goes on with what it does; then another's turn comes.
+			// Usually the same dispatcher continues, then another one gets its turn.
 			d := c.all[0]
 			c.step(d)
 			if c.rng.IntN(8) == 0 {
@@ -216,8 +216,8 @@ func TestTakersInterleaved(t *testing.T) {
 	}
 }
 
-// owner checks that, once all is quiet, anyone who has the newest epoch can say so,
-// whatever others did to the file owner at the last moment.
+// owner checks that, once all is quiet, the dispatcher of the newest epoch can prove it, whatever
+// others last wrote to the file owner.
 func (c *race) owner() {
 	for _, d := range c.all {
 		d.view.Fault = nil
@@ -236,7 +236,7 @@ func (c *race) owner() {
 	}
 }
 
-// facts checks that all that was acknowledged is told, once.
+// facts checks that all acknowledged records are present exactly once.
 func (c *race) facts(view *memdisk.Mount, at string) {
 	c.t.Helper()
 	r, err := rundir.OpenOn(view, c.dir)

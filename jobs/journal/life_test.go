@@ -17,21 +17,21 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// life is all that the files of a run go through: it is made, given jobs, taken,
-// written to in batches, beaten for, left, taken again. Each step is repeated
-// while it fails, as the dispatcher does, until stop says that it has ended.
+// life runs through everything that the files of a run experience: the run is created, given jobs,
+// taken, written to in batches, kept alive by heartbeats, left, and taken again. Each step is
+// repeated while it fails, as the dispatcher does, until stop returns true.
 type life struct {
 	m      *memdisk.Mount
 	made   bool
 	r      *rundir.Run
 	j      *Journal
 	specs  []*jobs.Spec
-	first  int // how many the first dispatcher stores
+	first  int // number of jobs that the first dispatcher stores
 	stored int // specifications acknowledged
 	recs   []jobs.Record
-	handed int // records appended
-	acked  int // of them durable, as Sync has said
-	told   int // errors that somebody was told
+	handed int // number of records appended
+	acked  int // number of records durable, as acknowledged by Sync
+	told   int // number of errors that were reported
 	stop   error
 }
 
@@ -65,7 +65,7 @@ func (l *life) do(t *testing.T, what string, step func() error) bool {
 	}
 }
 
-// live goes through all of it; false when it was stopped.
+// live runs all steps. It returns false if it was stopped.
 func (l *life) live(t *testing.T) bool {
 	t.Helper()
 	opt := TakeOptions{Force: true, Who: machine("melon1")}
@@ -120,8 +120,9 @@ func (l *life) live(t *testing.T) bool {
 	return l.do(t, "looking at the run", func() error { _, _, err := Replay(l.r); return err })
 }
 
-// check compares the records of the journal with the acknowledged ones, and returns how many there
-// are: all acknowledged ones, and perhaps some that were appended and not acknowledged.
+// check compares the records of the journal with the acknowledged ones, and returns their number.
+// The journal must hold all acknowledged records, and may hold some that were appended but not
+// acknowledged.
 func (l *life) check(t *testing.T, what string) (records, specs int) {
 	t.Helper()
 	r, err := rundir.OpenOn(l.m, "/runs/x")
@@ -150,9 +151,9 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 	}
 }
 
-// zeroEnds counts the files of jobs that end in a zero where a newline was to be: a write
-// that the power tore there, which is told as damage that costs nothing. No bit that
-// turns over makes a newline a zero.
+// zeroEnds counts the specification files that end in a zero instead of a newline. The power loss
+// tore the write there. Such an end is reported as damage that costs nothing. No single bit flip
+// turns a newline into a zero.
 func zeroEnds(t *testing.T, r *rundir.Run) (n int) {
 	t.Helper()
 	names, err := r.Disk.Names(r.Dir)
@@ -167,7 +168,7 @@ func zeroEnds(t *testing.T, r *rundir.Run) (n int) {
 	return n
 }
 
-// faults are the ways in which an operation fails once.
+// faultsOf returns the ways in which an operation fails once.
 func faultsOf(op string) map[string]error {
 	all := map[string]error{}
 	for _, err := range diskErrors {
@@ -186,9 +187,9 @@ func faultsOf(op string) map[string]error {
 	return all
 }
 
-// Each file operation of a run's whole life fails once, in each way: somebody is
-// told (or it did not matter), and going on gives exactly the jobs and the facts,
-// nothing twice and nothing torn (promise 1).
+// TestEveryOperationFailsOnce checks one failure of each kind of each file operation in the whole
+// life of a run. The failure is reported unless it did not matter. Continuing yields exactly the
+// jobs and the facts, nothing duplicated and nothing torn (promise 1).
 func TestEveryOperationFailsOnce(t *testing.T) {
 	var ops []string
 	l := newLife()
@@ -224,12 +225,12 @@ func TestEveryOperationFailsOnce(t *testing.T) {
 	t.Logf("%d operations, %d runs", len(ops), runs)
 }
 
-// errGone is what every operation answers once the machine is going down.
+// errGone is the error of every operation once the machine is going down.
 var errGone = fmt.Errorf("the power is failing: %w", syscall.EIO)
 
-// The power fails at each file operation of a run's whole life, and what was not
-// durable is lost, kept, or torn somewhere: what was acknowledged is there, no
-// line is damaged, and the next dispatcher carries the run to its end.
+// TestPowerFailsAtEveryOperation checks a power loss at each file operation in the whole life of a
+// run. What was not durable is lost, kept, or torn. What was acknowledged is present, no line is
+// damaged, and the next dispatcher finishes the run.
 func TestPowerFailsAtEveryOperation(t *testing.T) {
 	total := 0
 	l := newLife()
@@ -266,7 +267,7 @@ func TestPowerFailsAtEveryOperation(t *testing.T) {
 				return memdisk.Fate{Keep: rng.IntN(loss.Len + 1), Zeros: rng.IntN(2) == 0}
 			})
 			at := fmt.Sprintf("the power failed at operation %d, seed %d", n+1, seed)
-			if !l.made { // nobody was told that there is a run
+			if !l.made { // the creation of the run was not acknowledged
 				unmade++
 				continue
 			}

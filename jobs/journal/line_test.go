@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// TestTornOrDamaged: every beginning of a line is a line that was never completed, and no
-// damage; lines that lost their newlines with their text are damage (promises 1 and 2).
+// TestTornOrDamaged checks that every prefix of a line is a line that was never completed, and no
+// damage. Lines that lost their newlines together with their text are damage (promises 1 and 2).
 func TestTornOrDamaged(t *testing.T) {
 	line := appendLine(nil, &jobs.Record{Kind: jobs.KindExited, At: 12, Job: 3, N: 1, Host: "a", Reason: "é \\ \" {", Next: jobs.Running,
 		Outcome: &jobs.Outcome{Started: 5, Ended: 9}})
@@ -36,7 +36,7 @@ func TestTornOrDamaged(t *testing.T) {
 			}
 		}
 	}
-	for from := range line { // all that follows
+	for from := range line { // everything that follows
 		b := append([]byte(nil), whole...)
 		for i := from; i < len(b); i++ {
 			b[i] ^= 0x80
@@ -47,7 +47,7 @@ func TestTornOrDamaged(t *testing.T) {
 	}
 }
 
-// full has every field set.
+// full is a record with every field set.
 var full = jobs.Record{
 	Kind: jobs.KindExited, At: math.MaxInt64, Job: 17, N: 2, Host: "melon4", Slot: 3, Count: 9, Next: jobs.Failed, Charged: true,
 	Retry: 5, Seq: 11, Reason: "why \"not\" \\ \n\t\x00\x1f <&> ü \u2028 😀", Priority: -7, Started: math.MinInt64, Epoch: 4, Owner: "me",
@@ -57,8 +57,8 @@ var full = jobs.Record{
 		Stopped: true, DiskFull: true, LeftChildren: 3, Error: "no\nsuch", LastLine: "the \"end\""},
 }
 
-// The record form is plain JSON: encoding/json reads it, and the decoder reads
-// what encoding/json writes. One host name is held once.
+// TestCodecAgreesWithJSON checks that the record form is plain JSON. encoding/json reads it, and
+// the decoder reads what encoding/json writes. Each host name is stored only once.
 func TestCodecAgreesWithJSON(t *testing.T) {
 	_, records := jobstest.History(7, 20, 1000)
 	records = append(records, full, jobs.Record{})
@@ -125,7 +125,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		for _, s := range []string{kind, host, why, signal} {
 			if !utf8.ValidString(s) {
-				return // U+FFFD takes the place of what JSON cannot hold
+				return // U+FFFD replaces what JSON cannot encode
 			}
 		}
 		if !reflect.DeepEqual(got, r) {
@@ -134,8 +134,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzDecode: no bytes make the decoder panic, and what it reads without
-// encoding/json is what encoding/json reads.
+// FuzzDecode checks that no bytes make the decoder panic, and that it decodes the same as
+// encoding/json.
 func FuzzDecode(f *testing.F) {
 	f.Add(AppendRecord(nil, &full))
 	for _, r := range pair(10) {
@@ -151,7 +151,7 @@ func FuzzDecode(f *testing.F) {
 		if err := json.Unmarshal(b, &std); err != nil {
 			t.Fatalf("encoding/json refuses %q: %v", b, err)
 		}
-		if bytes.Count(b, []byte(`"o"`)) < 2 && !reflect.DeepEqual(got, std) { // a repeated object: theirs merges
+		if bytes.Count(b, []byte(`"o"`)) < 2 && !reflect.DeepEqual(got, std) { // a repeated object: encoding/json merges it
 			t.Fatalf("%q\nours %+v\nstd  %+v", b, got, std)
 		}
 		again := AppendRecord(nil, &got)
@@ -162,8 +162,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// An edited specification comes back byte for byte, also with what JSON cannot hold, by
-// the fast decoder and by encoding/json; equal options are one value.
+// TestEditedRecords checks that an edited specification survives byte for byte, including what JSON
+// cannot encode, in the fast decoder and in encoding/json. Equal options are one value.
 func TestEditedRecords(t *testing.T) {
 	var d Decoder
 	var shared *jobs.Options
@@ -200,8 +200,8 @@ func TestEditedRecords(t *testing.T) {
 	}
 }
 
-// After damage an edit still counts: what must have ended before it is taken to have
-// ended, and the job never runs by what it was before.
+// TestEditAfterLostRecords checks that an edit still counts after damage. The attempts that must
+// have ended before it are treated as ended, and the job never runs by its old specification.
 func TestEditAfterLostRecords(t *testing.T) {
 	spec := func(command string) *jobs.Spec {
 		return &jobs.Spec{ID: 1, Line: 1, Command: command, Options: jobs.NoOptions}
@@ -209,7 +209,7 @@ func TestEditAfterLostRecords(t *testing.T) {
 	table := &jobs.Table{Specs: []*jobs.Spec{spec("old")}, Damaged: true}
 	p := &Follower{table: table, report: &Report{Damaged: true}}
 	for _, r := range []jobs.Record{
-		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}, // its acceptance and its end are lost
+		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}, // its acceptance and its exit are lost
 		{Kind: jobs.KindEdited, Job: 1, Spec: spec("new")},
 		{Kind: jobs.KindLaunching, Job: 1, N: 2, Host: "a"},
 	} {

@@ -15,13 +15,13 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// overtaken is a run of two dispatchers of which the first wrote a line too late: a
-// result under a number that the second has given to another job.
+// overtaken is a run of two dispatchers. The first wrote a line too late: a result under a number
+// that the second had assigned to another job.
 type overtaken struct {
 	m     *memdisk.Mount
 	r     *rundir.Run
 	first []byte // the whole file of epoch 2
-	line  int    // how long its first line is, newline and all
+	line  int    // length of its first line with the newline
 }
 
 func newOvertaken(t *testing.T) *overtaken {
@@ -56,8 +56,8 @@ func (o *overtaken) put(t *testing.T, path string, content []byte) {
 	}
 }
 
-// check holds that the late line does not count, for whoever looks, reads on or takes
-// the run over. Without kept the result of job 2 is gone with its line.
+// check checks that the late line does not count for readers, followers, and takers. If kept is
+// false, the result of job 2 is gone with its line.
 func (o *overtaken) check(t *testing.T, what string, kept bool) {
 	t.Helper()
 	want := map[bool]jobs.JobState{false: jobs.Queued, true: jobs.Skipped}[kept]
@@ -88,9 +88,9 @@ func (o *overtaken) check(t *testing.T, what string, kept bool) {
 	}
 }
 
-// What a fenced-off dispatcher wrote too late does not count, though the line that says so
-// is damaged in any bit, cut off anywhere, or gone with all its file (promises 1 and 2):
-// the marks stand twice.
+// TestLateRecordsStayOut checks that late records of a fenced-off dispatcher do not count, even if
+// the line that excludes them has a flipped bit, is cut off anywhere, or is gone with its whole
+// file (promises 1 and 2). The marks are stored twice.
 func TestLateRecordsStayOut(t *testing.T) {
 	o := newOvertaken(t)
 	path := fileOf(2).path(o.r)
@@ -112,9 +112,9 @@ func TestLateRecordsStayOut(t *testing.T) {
 	o.check(t, "damaged twice", false)
 }
 
-// The marks beside the file are only a second copy: whatever is wrong with them alone
-// changes nothing, and a run directory of an older program, which has none, is read as it
-// always was, also when its first line is damaged.
+// TestMarksAreASecondCopy checks that the marks beside the file are only a second copy. Damage to
+// them alone changes nothing. A run directory of an older program, which has none, is read as
+// before, even if its first line is damaged.
 func TestMarksAreASecondCopy(t *testing.T) {
 	o := newOvertaken(t)
 	path := o.r.Path(rundir.JournalDir, fileOf(2).marks())
@@ -153,7 +153,7 @@ func TestMarksAreASecondCopy(t *testing.T) {
 	older("no marks")
 }
 
-// Marks whose file was lost open no epoch, and are in nobody's way.
+// TestMarksWithoutAFile checks that marks whose file was lost open no epoch and do not block one.
 func TestMarksWithoutAFile(t *testing.T) {
 	o := newOvertaken(t)
 	for _, path := range []string{fileOf(2).path(o.r), o.r.Path(rundir.OwnerFile)} {
@@ -172,9 +172,9 @@ func TestMarksWithoutAFile(t *testing.T) {
 	}
 }
 
-// A dispatcher dies at any operation of its Take, and then the older one wakes up and
-// writes: it is told that it is fenced off, and whoever comes next and all who look agree on
-// one history, whatever of the marks was written.
+// TestTakeDiesAndTheOlderWrites checks a dispatcher that dies at any operation of its Take, after
+// which the older one wakes up and writes. The older one is told that it is fenced off. The next
+// taker and all readers agree on one history, however much of the marks was written.
 func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 	for n := 1; ; n++ {
 		m := memdisk.New().Mount("a")
@@ -211,8 +211,8 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 	}
 }
 
-// a run directory that was removed under its dispatcher is named as such
-// by the watch for other dispatchers and by the heartbeat, and starts nobody's fence.
+// TestRemovedRunIsNamed checks that a run directory that was removed during a dispatch is reported
+// as such by the watch for other dispatchers and by the heartbeat, and does not fence anybody off.
 func TestRemovedRunIsNamed(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
@@ -229,8 +229,8 @@ func TestRemovedRunIsNamed(t *testing.T) {
 	crash(t, j)
 }
 
-// when journal files are lost no epoch is used twice, because the hosts
-// remember them, and every later dispatcher knows that facts are missing.
+// TestLostFilesUseNoEpochTwice checks that no epoch is used twice when journal files are lost,
+// because the hosts remember epochs. Every later dispatcher knows that facts are missing.
 func TestLostFilesUseNoEpochTwice(t *testing.T) {
 	for _, lost := range [][]int{{3}, {2, 3}, {1, 2, 3}} {
 		r := newRun(t)
@@ -256,9 +256,9 @@ func TestLostFilesUseNoEpochTwice(t *testing.T) {
 	}
 }
 
-// Promise 1: what a Take counts is durable before anything is built upon it. The first
-// dispatcher is killed between write and fsync, the second one reads its records and
-// jobs from the page cache, and then the power goes.
+// TestTakeMakesDurableWhatItReads checks promise 1: records that a Take counts are durable before
+// anything builds on them. The first dispatcher is killed between write and fsync, the second one
+// reads its records and jobs from the page cache, and then the power fails.
 func TestTakeMakesDurableWhatItReads(t *testing.T) {
 	m := memdisk.New().Mount("desk")
 	r, err := rundir.CreateOn(m, "/base", "x", rundir.Asked{}, nil)

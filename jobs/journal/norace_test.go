@@ -2,5 +2,5 @@
 
 package journal
 
-// raceDetector makes the longest tests take fewer steps.
+// raceDetector reports whether the race detector is on. The longest tests then take fewer steps.
 const raceDetector = false

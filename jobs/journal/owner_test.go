@@ -99,8 +99,9 @@ func FuzzParseStat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { _, _, _ = parseStat(b) })
 }
 
-// What keeps a dispatcher from launching can be read in the file owner, bounded, and
-// is gone when it has ended; a text that does not fit costs the text, not the heartbeat.
+// TestOwnerProblem checks that the file owner holds the problem that keeps a dispatcher from
+// launching. The text is bounded and disappears when the problem ends. A text that does not fit is
+// dropped, but the heartbeat is still written.
 func TestOwnerProblem(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
@@ -123,9 +124,9 @@ func TestOwnerProblem(t *testing.T) {
 	}
 }
 
-// The owner file cut at any byte, grown, or with any bit flipped: it names nobody,
-// or the same owner, never another, and proves neither life nor death; the owner's
-// next heartbeat mends it.
+// TestOwnerEveryByte checks the owner file cut at any byte, extended, or with any bit flipped. It
+// names nobody or the same owner, never another one, and proves neither life nor death. The owner's
+// next heartbeat repairs it.
 func TestOwnerEveryByte(t *testing.T) {
 	m := memdisk.New().Mount("a")
 	r := simulated(t, m)
@@ -176,8 +177,8 @@ func TestOwnerEveryByte(t *testing.T) {
 	crash(t, j)
 }
 
-// A file owner that is not whole and changes is somebody's heartbeat: the wait
-// begins again, and an owner that keeps writing is not declared dead.
+// TestTakeFromTheTornButWriting checks that a file owner that is incomplete but changes counts as a
+// heartbeat. The wait restarts, and an owner that keeps writing is not declared dead.
 func TestTakeFromTheTornButWriting(t *testing.T) {
 	for writes, want := range map[int]time.Duration{1: 5*time.Second + StaleAfter, 9: 15 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -186,7 +187,7 @@ func TestTakeFromTheTornButWriting(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			go func() {
-				time.Sleep(watchInterval / 2) // virtual; no write while somebody looks
+				time.Sleep(watchInterval / 2) // virtual time; no write while somebody reads
 				for i := range writes {
 					select {
 					case <-ctx.Done():
@@ -212,8 +213,9 @@ func TestTakeFromTheTornButWriting(t *testing.T) {
 	}
 }
 
-// X1, E7: an owner that the caller has watched for StaleAfter is not waited for again, even if
-// its process exists on this machine; one that has given a heartbeat since then is.
+// TestTakeFromTheWatched checks X1 and E7: an owner that the caller has watched for StaleAfter is
+// not waited for again, even if its process exists on this machine. One that has sent a heartbeat
+// since then is.
 func TestTakeFromTheWatched(t *testing.T) {
 	for _, where := range []string{"here", "elsewhere"} {
 		for _, beats := range []bool{false, true} {
@@ -252,8 +254,9 @@ func TestTakeFromTheWatched(t *testing.T) {
 	}
 }
 
-// X2: the name of a process says of it what the owner file would, and holds nothing that a
-// file name may not; another machine's and what is no name prove nothing.
+// TestProcessName checks X2: the name of a process identifies it as the owner file does, and
+// contains only characters that a file name may contain. The name of a process on another machine,
+// or an invalid name, proves nothing.
 func TestProcessName(t *testing.T) {
 	p := proc{"/proc"}
 	me, err := p.self()

@@ -13,12 +13,12 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Replaying any prefix of a journal gives what the live run had at that point,
-// over random histories.
+// TestPrefixesAreLiveStates checks over random histories that replaying any prefix of a journal
+// yields the live state at that point.
 func TestPrefixesAreLiveStates(t *testing.T) {
 	for seed := range uint64(4) {
 		r, specs, recs, b := written(t, seed, 6, 150)
-		end := bytes.IndexByte(b, '\n') + 1 // of the epoch's own record
+		end := bytes.IndexByte(b, '\n') + 1 // of the epoch record
 		for k := 0; ; k++ {
 			put(t, r, 1, b[:end])
 			table, report := replay1(t, r)
@@ -33,8 +33,8 @@ func TestPrefixesAreLiveStates(t *testing.T) {
 	}
 }
 
-// A journal cut at any byte is a torn tail: everything before the cut line
-// counts, nothing is called damaged, and the next epoch goes on from there.
+// TestTornTailAtEveryByte checks that a journal cut at any byte has a torn tail. Everything before
+// the cut line counts, no damage is reported, and the next epoch continues there.
 func TestTornTailAtEveryByte(t *testing.T) {
 	r, specs, recs, b := written(t, 3, 3, 40)
 	for cut := 0; cut <= len(b); cut++ {
@@ -52,8 +52,8 @@ func TestTornTailAtEveryByte(t *testing.T) {
 	}
 }
 
-// The same, carried on by the next dispatcher: what it folds and appends is what
-// a later one sees, and what the torn tail held stays outside.
+// TestTakeAfterTornTail checks that the next dispatcher continues after a torn tail. A later
+// dispatcher sees what it folds and appends. The torn tail stays excluded.
 func TestTakeAfterTornTail(t *testing.T) {
 	r, _, _, b := written(t, 3, 3, 40)
 	for _, cut := range []int{len(b) - 1, len(b) - 30, len(b), len(b) / 2, 5, 0} {
@@ -87,8 +87,8 @@ func TestTakeAfterTornTail(t *testing.T) {
 	}
 }
 
-// One damaged line costs its own fact: every other job ends as it did, whatever
-// the line said, and later result numbers stand.
+// TestDamagedLineCostsItself checks that one damaged line costs only its own fact, whatever that
+// was. Every other job ends as it did, and later result numbers stay valid.
 func TestDamagedLineCostsItself(t *testing.T) {
 	for seed := range uint64(3) {
 		r, specs, recs, b := written(t, seed, 10, 300)
@@ -119,7 +119,8 @@ func TestDamagedLineCostsItself(t *testing.T) {
 	}
 }
 
-// The facts that later lines prove are put back; the end of a job never is.
+// TestImpliedFacts checks that facts that later lines prove are restored. The end of a job never
+// is.
 func TestImpliedFacts(t *testing.T) {
 	ok := &jobs.Outcome{Started: 1, Ended: 2}
 	lines := []jobs.Record{
@@ -133,7 +134,7 @@ func TestImpliedFacts(t *testing.T) {
 	for lost, want := range []string{
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
-		"running, result 0, attempts launching@melon1 exited@melon2", // its end is not made up: it must be asked for
+		"running, result 0, attempts launching@melon1 exited@melon2", // its end is not invented: the host must be queried
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
 		"running, result 1, attempts exited@melon1 launching@melon2",

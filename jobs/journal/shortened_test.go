@@ -17,10 +17,9 @@ import (
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-// Promises 1 and 2: a journal from which whole lines are missing is damaged if a
-// heartbeat had counted them. The next dispatcher and every later one know that. Lines
-// that were written after the last heartbeat may be missing, as after a death in
-// between.
+// TestShortenedJournal checks promises 1 and 2: a journal from which complete lines are missing is
+// damaged if a heartbeat had counted them. The next dispatcher and every later one know that. Lines
+// that were written after the last heartbeat may be missing, as after a death in between.
 func TestShortenedJournal(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep    func(text []byte) []byte
@@ -84,8 +83,8 @@ func lines(b []byte, n int) []byte {
 	return b[:end]
 }
 
-// A dispatcher that dies before its first record passes on what the last heartbeat of
-// its predecessor said of the predecessor's file.
+// TestShortenedBeforeTheFirstRecord checks that a dispatcher that dies before its first record
+// passes on the journal length from its predecessor's last heartbeat.
 func TestShortenedBeforeTheFirstRecord(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, force)
@@ -147,8 +146,9 @@ func TestCopiedRunDirectory(t *testing.T) {
 	}
 }
 
-// A Take that fails or dies anywhere forgets neither that the directory is a copy nor
-// that a file of the journal is gone: the next one says so.
+// TestTakesThatFailForgetNoDamage checks that a Take that fails or dies at any point forgets
+// neither that the directory is a copy nor that a journal file is missing. The next Take reports
+// it.
 func TestTakesThatFailForgetNoDamage(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, r *rundir.Run) error{
 		"a copy": func(t *testing.T, r *rundir.Run) error {
@@ -194,8 +194,9 @@ func TestTakesThatFailForgetNoDamage(t *testing.T) {
 	}
 }
 
-// Device numbers of file systems without a device of their own, as NFS, change with every
-// mount; others do so with every boot.
+// TestElsewhere checks that a different device number proves a copy only within one boot, and only
+// on file systems with a device of their own. On others, such as NFS, the number changes with every
+// mount.
 func TestElsewhere(t *testing.T) {
 	had := &Owner{process: process{Boot: "b"}, Inode: 7, Device: unix.Mkdev(8, 1)}
 	for name, c := range map[string]struct {
@@ -222,9 +223,9 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// Hosts may know later epochs than a directory that was restored. The next Take begins
-// after the reported epoch, within bounds, unless the directory has a newer epoch
-// itself.
+// TestSkipTo checks that hosts may know later epochs than a directory that was restored. The next
+// Take begins after the reported epoch, within bounds, unless the directory itself has a newer
+// epoch.
 func TestSkipTo(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, force)

@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// foreign makes a run whose owner is on another machine, as far as this one can
-// tell, with a journal of one epoch.
+// foreign creates a run with a journal of one epoch. As far as this machine can tell, its owner is
+// on another machine.
 func foreign(t *testing.T) (*rundir.Run, *Journal) {
 	t.Helper()
 	r := newRun(t)
@@ -28,8 +28,8 @@ func foreign(t *testing.T) (*rundir.Run, *Journal) {
 	return r, j
 }
 
-// A live owner on this machine is refused at once, with its name and what to do
-// (a second `run` on a directory in use).
+// TestTakeRefusesALiveOwner checks that a live owner on this machine is refused at once. The error
+// has its name and what to do (a second `run` on a directory in use).
 func TestTakeRefusesALiveOwner(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
@@ -50,8 +50,8 @@ func TestTakeRefusesALiveOwner(t *testing.T) {
 	}
 }
 
-// On the owner's own machine a dead pid, or a pid that is another process now,
-// is proof at once: no waiting. So is an owner that left.
+// TestTakeFromTheDead checks that a dead pid on this machine, or a pid that now belongs to another
+// process, is immediate proof without waiting. So is an owner that left.
 func TestTakeFromTheDead(t *testing.T) {
 	child := exec.Command("true")
 	if err := child.Run(); err != nil {
@@ -83,8 +83,8 @@ func TestTakeFromTheDead(t *testing.T) {
 	}
 }
 
-// An owner elsewhere is judged by watching its beats by our own clock, whatever
-// its clock says: silent for StaleAfter, it is taken over.
+// TestTakeFromTheSilent checks that an owner elsewhere is judged by its heartbeats as seen by this
+// machine's clock, whatever its own clock shows. One that is silent for StaleAfter is taken over.
 func TestTakeFromTheSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
@@ -111,7 +111,8 @@ func TestTakeFromTheSilent(t *testing.T) {
 	})
 }
 
-// One that beats is refused as soon as it does; --force takes it at once.
+// TestTakeFromTheBeating checks that an owner that sends heartbeats is refused as soon as one
+// arrives. --force takes the run at once.
 func TestTakeFromTheBeating(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
@@ -150,7 +151,7 @@ func TestTakeFromTheBeating(t *testing.T) {
 	})
 }
 
-// Watching ends when the caller gives up, and when the owner leaves in the meantime.
+// TestWatchingEnds checks that watching ends when the caller gives up, and when the owner leaves.
 func TestWatchingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
@@ -173,7 +174,8 @@ func TestWatchingEnds(t *testing.T) {
 	})
 }
 
-// A damaged owner file is nobody's heartbeat, and no proof of death either.
+// TestTakeWithADamagedOwnerFile checks that a damaged owner file is neither a heartbeat nor proof
+// of death.
 func TestTakeWithADamagedOwnerFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
@@ -193,8 +195,8 @@ func TestTakeWithADamagedOwnerFile(t *testing.T) {
 	})
 }
 
-// A Take that was cut off before it installed its owner file: if its process is
-// known dead here, nobody waits; if it lives, it is respected.
+// TestTakeInTransit checks a Take that was cut off before it installed its owner file. If its
+// process is known to be dead on this machine, nobody waits. If it lives, it is respected.
 func TestTakeInTransit(t *testing.T) {
 	for what, alive := range map[string]bool{"alive": true, "dead": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -220,7 +222,7 @@ func TestTakeInTransit(t *testing.T) {
 			j, _, _, err = Take(t.Context(), r, TakeOptions{})
 			waits := time.Duration(0)
 			if alive {
-				waits = takerTimeout // for its name: of several takers one has it
+				waits = takerTimeout // the wait for its name: only one of several takers has it
 			}
 			if time.Since(began) != waits || alive != (err != nil) {
 				t.Errorf("%s: %v after %s", what, err, time.Since(began))
@@ -235,8 +237,8 @@ func TestTakeInTransit(t *testing.T) {
 	}
 }
 
-// While a large journal is replayed the new owner's file still sends heartbeats, and
-// the caller can give up.
+// TestPulse checks that the new owner still sends heartbeats while a large journal is replayed, and
+// that the caller can give up.
 func TestPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t)
@@ -256,7 +258,7 @@ func TestPulse(t *testing.T) {
 			if err := pulse(); err != nil || beats() != before {
 				t.Errorf("%d after %d, %v", beats(), before, err)
 			}
-			time.Sleep(BeatEvery) // virtual
+			time.Sleep(BeatEvery) // virtual time
 			if err := pulse(); err != nil || beats() != before+1 {
 				t.Errorf("%d after %d, %v", beats(), before, err)
 			}

@@ -17,7 +17,8 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// Of many takers at once one wins, and the others say who has it.
+// TestManyTakersAtOnce checks that one of many concurrent takers wins, and that the others report
+// who it is.
 func TestManyTakersAtOnce(t *testing.T) {
 	for range 10 {
 		r := newRun(t)
@@ -55,7 +56,8 @@ func TestManyTakersAtOnce(t *testing.T) {
 	}
 }
 
-// With --force several may get through; the last epoch alone is not fenced off.
+// TestManyForcedTakers checks that several takers may succeed with --force, and that only the last
+// epoch is not fenced off.
 func TestManyForcedTakers(t *testing.T) {
 	r := newRun(t)
 	var wg sync.WaitGroup
@@ -91,8 +93,8 @@ func (d hookDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// Somebody opens a higher epoch while we read the journal: our Take fails, and
-// says that it was fenced off.
+// TestFencedWhileTaking checks that a Take fails and reports that it was fenced off if another
+// process opens a higher epoch while the journal is read.
 func TestFencedWhileTaking(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
@@ -109,9 +111,9 @@ func TestFencedWhileTaking(t *testing.T) {
 	}
 }
 
-// A taker that was overtaken between opening its epoch and installing its owner file
-// continues and installs it: the owner in force puts its own back with the next heartbeat,
-// or everybody else would soon take it for dead, and the overtaken one is told.
+// TestInstalledTooLate checks a taker that was overtaken between opening its epoch and installing
+// its owner file, and then installs it. The current owner restores its own file with the next
+// heartbeat. Otherwise everybody would soon consider it dead. The overtaken taker is told.
 func TestInstalledTooLate(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
@@ -142,14 +144,14 @@ func TestInstalledTooLate(t *testing.T) {
 	}
 }
 
-// machine is the identity of a simulated machine.
+// machine returns the identity of a simulated machine.
 func machine(name string) *Owner {
 	o := &Owner{Host: name, User: "ada"}
 	o.PID, o.Start, o.Boot, o.PIDNS = 7, 70, "boot of "+name, "pid:[1]"
 	return o
 }
 
-// simulated makes a run on a server's disk without anything left to chance.
+// simulated creates a run on a server's disk deterministically.
 func simulated(t testing.TB, d rundir.Disk) *rundir.Run {
 	t.Helper()
 	r, err := rundir.CreateOn(d, "/runs", "x", rundir.Asked{UID: "abcdefghijkl", Created: time.Unix(1, 0)}, rand.NewChaCha8([32]byte{1}))
@@ -159,9 +161,9 @@ func simulated(t testing.TB, d rundir.Disk) *rundir.Run {
 	return r
 }
 
-// The simulator's promise that a seed replays exactly: given clock, token and
-// identity, a forced Take and all that follows make the same file operations and
-// the same bytes, whatever the clock and the processes of this machine are.
+// TestTakeLeavesNothingToChance checks that a seed of the simulator replays exactly. Given clock,
+// token, and identity, a forced Take and everything after it perform the same file operations and
+// write the same bytes. They do not depend on the clock and the processes of this machine.
 func TestTakeLeavesNothingToChance(t *testing.T) {
 	specs, recs := jobstest.History(3, 4, 60)
 	once := func() (said []string, files string) {
@@ -214,8 +216,8 @@ func TestTakeLeavesNothingToChance(t *testing.T) {
 	}
 }
 
-// A run moves between machines on one server: each begins where the other ended,
-// through its own view, and the file owner names the one that has it.
+// TestMachinesTakeTurns checks a run that moves between machines on one server. Each begins where
+// the other ended, through its own view, and the file owner names the current one.
 func TestMachinesTakeTurns(t *testing.T) {
 	server := memdisk.New()
 	server.NamesDurable = true
