@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// inMemory makes a run on a disk of its own, all options set.
+// inMemory creates a run on a disk of its own, with all options set.
 func inMemory(t testing.TB) (*memdisk.Mount, *rundir.Run) {
 	t.Helper()
 	m := memdisk.New().Mount("a")
@@ -26,7 +26,7 @@ func inMemory(t testing.TB) (*memdisk.Mount, *rundir.Run) {
 	return m, r
 }
 
-// overwrite puts content in the place of a file, as damage does: without a word.
+// overwrite silently replaces the content of a file, as damage does.
 func overwrite(t testing.TB, m *memdisk.Mount, path string, content []byte) {
 	t.Helper()
 	if err := m.Remove(path); err != nil {
@@ -37,9 +37,9 @@ func overwrite(t testing.TB, m *memdisk.Mount, path string, content []byte) {
 	}
 }
 
-// What was asked of a run is taken as it was written or not at all: run.toml cut
-// at any byte, or with any bit flipped, is an error that names the file, never
-// another command, directory or option (promise 5).
+// TestAskedEveryByte checks that run.toml is either read as it was written or not at all. If it is
+// cut at any byte, or has any bit flipped, the error names the file. It never yields another
+// command, directory, or option (promise 5).
 func TestAskedEveryByte(t *testing.T) {
 	m, r := inMemory(t)
 	path := r.Path(rundir.AskedFile)
@@ -77,7 +77,7 @@ func TestAskedEveryByte(t *testing.T) {
 	if refused < 8*len(whole) {
 		t.Errorf("only %d of %d were noticed", refused, 9*len(whole))
 	}
-	// A person may change it by hand, as it says.
+	// The user may change it by hand, as its first line explains.
 	_, rest, _ := bytes.Cut(whole, []byte("\n"))
 	overwrite(t, m, path, bytes.Replace(rest, []byte("/bin/bash"), []byte("/bin/dash"), 1))
 	if got, err := rundir.OpenOn(m, r.Dir); err != nil || got.Asked.Shell != "/bin/dash" {
@@ -85,7 +85,8 @@ func TestAskedEveryByte(t *testing.T) {
 	}
 }
 
-// A nonce that was cut would match on hosts that do not see the directory.
+// TestNonceCut checks that a truncated nonce is an error. It would match on hosts that do not see
+// the directory.
 func TestNonceCut(t *testing.T) {
 	m, r := inMemory(t)
 	for n := range r.Nonce {
@@ -96,8 +97,8 @@ func TestNonceCut(t *testing.T) {
 	}
 }
 
-// Jobs are added to a damaged jobs.jsonl without touching what is there, whatever
-// bit of it is flipped: old jobs cost at most one, new ones nothing.
+// TestAppendAfterDamage checks that jobs can be added to a jobs.jsonl with any bit flipped, without
+// changing its existing content. At most one old job is lost, and no new one.
 func TestAppendAfterDamage(t *testing.T) {
 	m, r := inMemory(t)
 	all := jobstest.Specs(5)
@@ -138,8 +139,8 @@ func TestAppendAfterDamage(t *testing.T) {
 	}
 }
 
-// When the end of jobs.jsonl is lost, and the journal knows of more jobs, new ones
-// get new numbers, and the lost ones say that they are.
+// TestAppendAfterALostEnd checks a jobs.jsonl that has lost its end while the journal knows of more
+// jobs. New jobs get new numbers, and the lost ones are marked as lost.
 func TestAppendAfterALostEnd(t *testing.T) {
 	m, r := inMemory(t)
 	all := jobstest.Specs(6)
@@ -177,8 +178,9 @@ func TestAppendAfterALostEnd(t *testing.T) {
 	}
 }
 
-// What was written new, or replaced, with success survives the loss of power; what
-// was replaced is old or new at any other time, never a mixture.
+// TestWriteNewAndReplaceAreDurable checks that a file that was successfully created or replaced
+// survives a power loss. At any other time, a replaced file has the old or the new content, never a
+// mixture.
 func TestWriteNewAndReplaceAreDurable(t *testing.T) {
 	for n := 0; ; n++ {
 		m := memdisk.New().Mount("a")

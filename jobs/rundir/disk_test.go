@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A signal that comes during fsync is no failure of the disk: the call is made
-// again, and no other error is.
+// TestInterruptedCallIsRepeated checks that a system call that a signal interrupts, such as fsync,
+// is repeated, and that no other error is.
 func TestInterruptedCallIsRepeated(t *testing.T) {
 	for _, c := range []struct {
 		answers []error

@@ -15,8 +15,8 @@ import (
 
 var diskErrors = []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE, syscall.EINTR}
 
-// Whatever operation fails, once: AppendSpecs says so and can be called again;
-// the file then holds every specification once (promise 1).
+// TestAppendSpecsFaults checks one failure of each operation of AppendSpecs. It returns an error
+// and can be called again. The file then holds every specification once (promise 1).
 func TestAppendSpecsFaults(t *testing.T) {
 	all := jobstest.Specs(40_000) // several blocks
 	for _, short := range []bool{false, true} {
@@ -40,7 +40,7 @@ func TestAppendSpecsFaults(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s: nobody was told", at)
 			}
-			// A shorter block than the failed one: nothing of that may show behind it.
+			// The next block is shorter than the failed one, of which nothing may remain behind it.
 			if err := r.AppendSpecs(all[10:20]); err != nil {
 				t.Fatalf("%s: the next one: %v", at, err)
 			}
@@ -51,8 +51,8 @@ func TestAppendSpecsFaults(t *testing.T) {
 	}
 }
 
-// A run that could not be made for lack of a disk leaves nothing behind that
-// looks like one, says why, and its name can be used again.
+// TestCreateFaults checks that a run whose creation failed because of the disk leaves nothing that
+// looks like a run. The error has the reason, and the name can be used again.
 func TestCreateFaults(t *testing.T) {
 	for n := 1; ; n++ {
 		cause := diskErrors[n%len(diskErrors)]
@@ -76,7 +76,7 @@ func TestCreateFaults(t *testing.T) {
 	}
 }
 
-// What Create and AppendSpecs have said yes to survives the loss of power.
+// TestPowerLoss checks that what Create and AppendSpecs acknowledged survives a power loss.
 func TestPowerLoss(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "runs")
 	d := new(disktest.Disk)

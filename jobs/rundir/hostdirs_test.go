@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is not a small regular file of the user says nothing about a host.
+// TestHostDirs checks that only a small regular file of the user counts as the directory of a host.
 func TestHostDirs(t *testing.T) {
 	run := &Run{Dir: t.TempDir(), Disk: OS}
 	if err := os.Mkdir(run.Path(HostsDir), 0o700); err != nil {

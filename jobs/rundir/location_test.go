@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// elsewhereDisk shows the tree below top as a client sees it while its server, or its
-// mount, is gone, or as FUSE shows it after a while.
+// elsewhereDisk shows the tree below top as a client sees it while its server or its mount is gone,
+// or as FUSE shows it after a while.
 type elsewhereDisk struct {
 	Disk
 	top        string
 	unmounted  bool          // top is an empty directory of another file system
-	renumbered bool          // every inode number at and below top is another one
+	renumbered bool          // every inode number at and below top has changed
 	err        syscall.Errno // error of every call at and below top
 }
 
@@ -60,7 +60,8 @@ func (d *elsewhereDisk) Names(path string) ([]string, error) {
 	return d.Disk.Names(path)
 }
 
-// A run directory counts as deleted only when that is certain.
+// TestDeletedIsNotUnreachable checks that a run directory counts as deleted only if that is
+// certain.
 func TestDeletedIsNotUnreachable(t *testing.T) {
 	for _, c := range []struct {
 		what    string
@@ -121,9 +122,9 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 	}
 }
 
-// A directory without run.toml in which anything was started may never be removed,
-// whatever else of it is gone. A directory in which nothing was started is a run that
-// was not completely created.
+// TestARunWithoutAskedIsKept checks that a directory without run.toml in which anything was started
+// is never removed, whatever else of it is missing. A directory in which nothing was started is a
+// run that was not completely created.
 func TestARunWithoutAskedIsKept(t *testing.T) {
 	file := func(r *Run, elem ...string) {
 		t.Helper()
@@ -165,7 +166,7 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 			"Create":  func() error { _, err := Create(base, "sweep", Asked{Cwd: "/"}); return err },
 		}
 		if !c.lost {
-			delete(ask, "newest") // is the older one
+			delete(ask, "newest") // the older one
 		}
 		for how, f := range ask {
 			var lost *LostError
@@ -190,7 +191,8 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 	}
 }
 
-// A run with attempts that has lost its journal is kept as well.
+// TestARunWithoutJournalIsKept checks that a run with attempts that has lost its journal is kept as
+// well.
 func TestARunWithoutJournalIsKept(t *testing.T) {
 	r, err := Create(filepath.Join(t.TempDir(), Base), "sweep", Asked{Cwd: "/"})
 	if err != nil {
@@ -205,8 +207,8 @@ func TestARunWithoutJournalIsKept(t *testing.T) {
 	}
 }
 
-// A directory that is not a run, but has a journal in it, is not a run that has lost
-// its run.toml.
+// TestNoRunIsNotLost checks that a directory that is not a run, but contains a journal, is not a
+// run that has lost its run.toml.
 func TestNoRunIsNotLost(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, JournalDir), 0o700), os.WriteFile(filepath.Join(dir, JournalDir, "diary"), nil, 0o600)); err != nil {
@@ -217,11 +219,11 @@ func TestNoRunIsNotLost(t *testing.T) {
 	}
 }
 
-// staleDisk shows nothing of what was made, by name, until the directory in which it
-// stands has been listed: an NFS client that had looked for the name too early.
+// staleDisk hides new names until their parent directory has been listed. An NFS client that looked
+// for a name before it existed behaves like this.
 type staleDisk struct {
 	Disk
-	top   string // what stands below it is hidden at first
+	top   string // everything below it is hidden at first
 	shown map[string]bool
 }
 
@@ -259,8 +261,8 @@ func (d staleDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, erro
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// a run that another machine has made is found and opened on one that had
-// looked for it, and for the directory of runs, before they existed.
+// TestRunMadeElsewhereIsFound checks that a run that another machine created is found and opened on
+// a machine that had looked for it, and for the directory of runs, before they existed.
 func TestRunMadeElsewhereIsFound(t *testing.T) {
 	top := t.TempDir()
 	base := filepath.Join(top, Base)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// strangersDisk shows the files of these names as files of another user.
+// strangersDisk shows the files with these names as files of another user.
 type strangersDisk struct {
 	Disk
 	names []string
@@ -26,8 +26,8 @@ func (d strangersDisk) Lstat(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// A stop file counts if the user of the run has created it. A file of another user, a
-// symbolic link and a directory do not count.
+// TestStopFilesOfOthersAreIgnored checks that a stop file counts if the user of the run created it.
+// A file of another user, a symbolic link, and a directory do not count.
 func TestStopFilesOfOthersAreIgnored(t *testing.T) {
 	for _, c := range []struct {
 		what     string
@@ -68,14 +68,15 @@ func TestStopFilesOfOthersAreIgnored(t *testing.T) {
 	}
 }
 
-// A read takes only its piece, and what is no file is refused at once.
+// TestReadPiece checks that a read returns only the requested part, and that a path that is not a
+// regular file is refused at once.
 func TestReadPiece(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
 	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(path, 1<<30); err != nil { // a hole: it takes no space
+	if err := os.Truncate(path, 1<<30); err != nil { // a hole, which takes no space
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -91,7 +92,7 @@ func TestReadPiece(t *testing.T) {
 	if _, _, err := readPiece(dir, 0, 10); err == nil {
 		t.Error("a directory was read")
 	}
-	pipe := filepath.Join(dir, "pipe") // as a job may put there
+	pipe := filepath.Join(dir, "pipe") // a job may create one
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,8 @@ func TestReadPiece(t *testing.T) {
 	}
 }
 
-// A file system that hangs keeps nobody: who waits for a place leaves with its context.
+// TestFileReaderIsLeft checks that a caller that waits for a free read returns when its context
+// ends, even if the file system hangs.
 func TestFileReaderIsLeft(t *testing.T) {
 	r := NewFileReader()
 	for range maxReads {
@@ -125,7 +127,7 @@ func TestFileReaderIsLeft(t *testing.T) {
 	if err := os.WriteFile(path, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	<-r.places // one of them is over
+	<-r.places // one of them ends
 	if data, size, err := r.Read(t.Context(), path, 1, 3); err != nil || string(data) != "ell" || size != 5 {
 		t.Errorf("%q of %d, %v", data, size, err)
 	}

@@ -36,7 +36,8 @@ func ranges(t testing.TB, s string) jobs.Ranges {
 	return l
 }
 
-// What is left is read back whole, in the order of the times, until it is removed (K9).
+// TestRequests checks that requests are read back unchanged, in the order of their times, until
+// they are removed (K9).
 func TestRequests(t *testing.T) {
 	r := newRun(t)
 	if names, _, err := r.RequestNames(); err != nil || len(names) > 0 {
@@ -93,7 +94,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A request that nobody could carry out is not left.
+// TestRequestsNotLeft checks that a request that no dispatcher could carry out is not written.
 func TestRequestsNotLeft(t *testing.T) {
 	r := newRun(t)
 	const one = `{"id":1,"command":"true"}` + "\n"
@@ -118,13 +119,13 @@ func TestRequestsNotLeft(t *testing.T) {
 	}
 }
 
-// Every kind of request says in words what is requested, takes its own fields and no
-// others.
+// TestRequestKinds checks that every kind of request describes what is requested, and accepts its
+// own fields and no others.
 func TestRequestKinds(t *testing.T) {
 	for _, c := range []struct {
 		q     rundir.Request
 		text  string
-		wrong string // must be in the error; "": it is accepted
+		wrong string // must be in the error; "": the request is accepted
 	}{
 		{rundir.Request{Do: rundir.DoPause}, "pause launching", ""},
 		{rundir.Request{Do: rundir.DoPause, Host: "a"}, "pause launching", `"pause" does not take host`},
@@ -160,8 +161,8 @@ func TestRequestKinds(t *testing.T) {
 	}
 }
 
-// A file that is not a request of ours is refused with what is wrong, by name, and
-// is never obeyed: an unknown version, one of another's making, a link, a pipe.
+// TestRequestsRefused checks that a file that is not a valid request is refused by name with the
+// reason and never carried out: an unknown version, another program's file, a link, or a pipe.
 func TestRequestsRefused(t *testing.T) {
 	r := newRun(t)
 	if err := r.MakeRequestsDir(); err != nil {
@@ -207,16 +208,16 @@ func TestRequestsRefused(t *testing.T) {
 		switch {
 		case c.want == "" && (err != nil || q == nil):
 			t.Errorf("%s: %v", c.name, err)
-		case len(fmt.Sprint(err)) > 2000: // it goes into the journal
+		case len(fmt.Sprint(err)) > 2000: // the error is written to the journal
 			t.Errorf("%s: what is wrong is told in %d bytes", c.name, len(err.Error()))
 		case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), name)):
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 		os.RemoveAll(path)
 	}
-	// What is no request at all is named, and can be set aside.
+	// Files that are not requests are listed by name and can be set aside.
 	for _, other := range []string{"note.txt", "20260314T150200.000000Z-ABCDEFGH.json", "x.json",
-		"20260314T150200.000000Z-abcdefgh"} { // the last has a request's name, and is no file of one
+		"20260314T150200.000000Z-abcdefgh"} { // the last has the name of a request but is not a regular file
 		if err := os.WriteFile(r.Path(rundir.RequestsDir, other), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -233,8 +234,8 @@ func TestRequestsRefused(t *testing.T) {
 	}
 }
 
-// Whatever operation fails, once: a request is left whole or not at all, and whoever
-// was told that it could not be left finds nothing of it obeyed later.
+// TestRequestFaults checks one failure of each operation. A request is written completely or not at
+// all. If the caller got an error, the request is never carried out later.
 func TestRequestFaults(t *testing.T) {
 	for n := 1; ; n++ {
 		cause := diskErrors[n%len(diskErrors)]
@@ -279,7 +280,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// What ParseRanges takes has one written form, and says what its members are.
+// FuzzRanges checks that ranges have only one written form, and that their members agree with it.
 func FuzzRanges(f *testing.F) {
 	for _, s := range []string{"1", "3-17,20", "9,3-5", "1-2147483647", "0", "-", "1,1,1", " 2 "} {
 		f.Add(s)
@@ -300,7 +301,8 @@ func FuzzRanges(f *testing.F) {
 	})
 }
 
-// No file makes ReadRequest panic, and what it takes can be left again unchanged.
+// FuzzRequest checks that no file makes ReadRequest panic, and that an accepted request can be
+// written again unchanged.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{`{"v":1,"do":"cancel","jobs":"1-3","at":"2026-03-14T15:02:00Z"}`, `{"v":1,"do":"cancel","all":true}`,
 		`{"v":1,"do":"priority","jobs":"7","priority":-1}`, `{"v":1,"do":"edit","jobs":"7","edit":{"timeout_ns":5,"command":"a","tags":["b"]}}`, `{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\",\"options\":{\"after\":[1]}}\n"}`,

@@ -47,7 +47,7 @@ func TestCreateAndOpen(t *testing.T) {
 	if r.Nonce != made.Nonce || len(r.Nonce) != 32 || !filepath.IsAbs(r.Dir) {
 		t.Errorf("nonce %q, dir %q", r.Nonce, r.Dir)
 	}
-	// Jobs' outputs are the user's alone.
+	// Only the user may access the outputs of jobs.
 	err = filepath.WalkDir(r.Dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -70,7 +70,8 @@ func TestCreateAndOpen(t *testing.T) {
 	}
 }
 
-// Of several `run --name x` at once exactly one gets the directory.
+// TestCreateIsExclusive checks that exactly one of several concurrent calls of `run --name x` gets
+// the directory.
 func TestCreateIsExclusive(t *testing.T) {
 	dir := base(t)
 	var wg sync.WaitGroup
@@ -96,7 +97,7 @@ func TestCreateIsExclusive(t *testing.T) {
 	}
 }
 
-// Without a name every caller gets a run of its own.
+// TestCreateUnnamed checks that every caller without a name gets a run of its own.
 func TestCreateUnnamed(t *testing.T) {
 	dir := base(t)
 	now := time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC)
@@ -203,7 +204,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Advice names a run as the user can type it where they are.
+// TestRef checks that messages name a run as the user can type it in the current directory.
 func TestRef(t *testing.T) {
 	t.Chdir(t.TempDir())
 	near, err := Create(Base, "near", Asked{})
@@ -259,7 +260,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Whatever the jobs file is called, a name can be made of it.
+// FuzzDefaultName checks that every name of a jobs file yields a valid run name.
 func FuzzDefaultName(f *testing.F) {
 	for _, s := range []string{"", "-", "a/b.txt", "..", "--x--", "\xff\x00", "ü"} {
 		f.Add(s)
@@ -281,8 +282,8 @@ func FuzzAsked(f *testing.F) {
 	})
 }
 
-// A directory in which the making of a run was cut off is no run, and no dead end:
-// Find and Create say so, and what to do.
+// TestHalfMade checks a directory in which the creation of a run was cut off. It is not a run. The
+// errors of Find and Create say so and tell the user what to do.
 func TestHalfMade(t *testing.T) {
 	base := base(t)
 	dir := filepath.Join(base, "half")

@@ -24,7 +24,7 @@ func owner(t *testing.T, m *memdisk.Mount, epoch int) *rundir.Run {
 	return r
 }
 
-// add stores jobs from one number to another that say who added them.
+// add stores the jobs with these numbers. Their commands name who added them.
 func add(t *testing.T, r *rundir.Run, who string, from, to int) {
 	t.Helper()
 	var specs []*jobs.Spec
@@ -55,16 +55,16 @@ func commands(t *testing.T, m *memdisk.Mount) (said string, damage []string) {
 	return said, stored.Damage
 }
 
-// An earlier dispatcher's jobs reach the server late, when the next has gone on (a
-// link was cut, a machine slept in the middle of a write): no job of the next one
-// changes its command, none is lost, and numbers never mean two jobs (promise 1).
+// TestLateWriteOfAnEarlierDispatcher checks late writes of an earlier dispatcher, whose link was
+// cut or whose machine slept in the middle of a write, after the next one has continued. No job of
+// the next one changes its command, none is lost, and no number means two jobs (promise 1).
 func TestLateWriteOfAnEarlierDispatcher(t *testing.T) {
 	for order := range 6 {
 		m, first := inMemory(t)
 		first.Guard(1, func() error { return nil })
 		add(t, first, "a", 1, 3)
 		second := owner(t, m, 2)
-		late := func() { add(t, first, "late", 4, 6) } // it does not know yet
+		late := func() { add(t, first, "late", 4, 6) } // it does not know of the takeover yet
 		want := "a1 a2 a3 b4 b5 c6 "
 		if order == 0 {
 			late()
@@ -94,9 +94,9 @@ func TestLateWriteOfAnEarlierDispatcher(t *testing.T) {
 	}
 }
 
-// Every bit of a later epoch's file flipped, and the file cut at every byte: jobs of
-// earlier files stand as they are, at most one of this file is lost for a bit, and
-// what is stored next follows.
+// TestLaterFileEveryByte checks a file of a later epoch with every single bit flipped, and cut at
+// every byte. Jobs of earlier files are unchanged, a bit flip costs at most one job of this file,
+// and new specifications can be appended.
 func TestLaterFileEveryByte(t *testing.T) {
 	m, first := inMemory(t)
 	first.Guard(1, func() error { return nil })

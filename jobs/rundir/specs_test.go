@@ -37,8 +37,8 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// A block that a crash cut off at any byte is no part of the run, hides nothing,
-// and the next block takes its place.
+// TestSpecsTornTail checks a block that a crash cut off at any byte. It is not part of the run, it
+// hides nothing, and the next block replaces it.
 func TestSpecsTornTail(t *testing.T) {
 	r, err := Create(base(t), "x", Asked{})
 	if err != nil {
@@ -80,7 +80,8 @@ func TestSpecsTornTail(t *testing.T) {
 	}
 }
 
-// Somebody else's block is not overwritten by a dispatcher that has been fenced off.
+// TestSpecsGrownByAnother checks that a dispatcher that was fenced off does not overwrite another
+// one's block.
 func TestSpecsGrownByAnother(t *testing.T) {
 	r, err := Create(base(t), "x", Asked{})
 	if err != nil {
@@ -97,7 +98,7 @@ func TestSpecsGrownByAnother(t *testing.T) {
 	if err := other.AppendSpecs(all[1:2]); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // nor when it tries again
+	for range 2 { // nor on the second attempt
 		if err := r.AppendSpecs(all[1:3]); err == nil || !strings.Contains(err.Error(), "another dispatcher") {
 			t.Errorf("the sleeper wrote: %v", err)
 		}
@@ -107,8 +108,8 @@ func TestSpecsGrownByAnother(t *testing.T) {
 	}
 }
 
-// Promise 1: with a guard who has been taken over writes nothing, and who owns the run
-// is not kept from it by what the other wrote at the last moment.
+// TestSpecsGuard checks promise 1: with a guard, a dispatcher that was taken over writes nothing.
+// The late writes of another dispatcher do not hinder the owner of the run.
 func TestSpecsGuard(t *testing.T) {
 	r, err := Create(base(t), "x", Asked{})
 	if err != nil {
@@ -125,7 +126,7 @@ func TestSpecsGuard(t *testing.T) {
 	if _, err := next.ReadSpecs(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.AppendSpecs(all[1:3]); err != nil { // it does not know yet
+	if err := r.AppendSpecs(all[1:3]); err != nil { // it does not know of the takeover yet
 		t.Fatal(err)
 	}
 	gone := errors.New("taken over")
@@ -143,8 +144,8 @@ func TestSpecsGuard(t *testing.T) {
 	}
 }
 
-// A SpecTail gives what ReadSpecs gives, whatever is appended, cut off, damaged, or written
-// by an earlier dispatcher after a takeover.
+// TestSpecTail checks that a SpecTail returns the same as ReadSpecs, whatever is appended, cut off,
+// damaged, or written by an earlier dispatcher after a takeover.
 func TestSpecTail(t *testing.T) {
 	for seed := range uint64(15) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -179,11 +180,11 @@ func TestSpecTail(t *testing.T) {
 				}
 			}
 			switch old := len(content); {
-			case what == 6, what == 7: // cut off, at first or by a crash
+			case what == 6, what == 7: // cut off from the start or by a crash
 				if err := os.WriteFile(path, content[:len(content)-rng.IntN(min(len(content), 30))], 0o600); err != nil {
 					t.Fatal(err)
 				}
-			case what == 8: // what is new is damaged
+			case what == 8: // the new part is damaged
 				if content, err = os.ReadFile(path); err != nil {
 					t.Fatal(err)
 				}
@@ -192,7 +193,7 @@ func TestSpecTail(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if what > 5 { // whoever appends next has taken the run over
+			if what > 5 { // the next writer has taken over the run
 				if r, err = Open(r.Dir); err != nil {
 					t.Fatal(err)
 				}
