@@ -87,8 +87,8 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// X2, outcomes of an unreachable host are found by listing each shard
-// once and opening only what the listing showed.
+// TestLook checks that outcomes of an unreachable host are found by listing each shard once and
+// opening only listed files (X2).
 func TestLook(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(17, 2), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
@@ -118,8 +118,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// Promise 3: whatever a job puts in the place of its status file, it is not found,
-// does not stop the others from being found, and nobody waits for it.
+// TestLookAtDamage checks promise 3: whatever a job puts in place of its status file is not an
+// outcome. It neither hides the outcomes of other attempts nor blocks the reader.
 func TestLookAtDamage(t *testing.T) {
 	good := finished(at(1, 1), "h", jobs.Outcome{})
 	unfinished, other := claim(at(1, 1), "h"), claim(at(1, 1), "h")
@@ -152,7 +152,7 @@ func TestLookAtDamage(t *testing.T) {
 		if name == "huge" {
 			p.put(at(1, 1), jobs.FileStatus, good)
 		}
-		if err := put(path); err != nil && name != "huge" { // not every file system has room for such a hole
+		if err := put(path); err != nil && name != "huge" { // not every file system supports a hole of this size
 			t.Fatalf("%s: %v", name, err)
 		} else if err != nil {
 			continue
@@ -164,8 +164,8 @@ func TestLookAtDamage(t *testing.T) {
 	}
 }
 
-// any one operation that fails is said, and never turns into
-// another answer; the other attempts are found all the same.
+// TestFaults checks that a failure of any one operation is reported and never becomes another
+// answer. The other attempts are still found.
 func TestFaults(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(1, 1), "h", jobs.Outcome{Exit: 1})
@@ -202,7 +202,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// status files alone are enough to rebuild the outcome.
+// TestEach checks that status files alone suffice to rebuild the outcomes.
 func TestEach(t *testing.T) {
 	p := newPlace(t)
 	mine := claim(at(3, 1), "melon1")
@@ -268,7 +268,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// X2: what counts for a host is what that host wrote.
+// TestOfHost checks that only files that a host wrote count for it (X2).
 func TestOfHost(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(1, 1), "melon4", jobs.Outcome{Exit: 3})
@@ -277,7 +277,7 @@ func TestOfHost(t *testing.T) {
 	p.claim(at(4, 1), "melon4", true)
 	p.claim(at(5, 1), "melon5", false)
 	p.put(at(6, 1), jobs.FileStatus, nil)
-	p.claim(at(7, 1), "melon5", true) // an earlier dispatcher had it there: it proves nothing of melon4
+	p.claim(at(7, 1), "melon5", true) // an earlier dispatcher ran it on melon5, which proves nothing about melon4
 	if err := os.WriteFile(attempts.BeatFile(p.dir, "melon4"), []byte("17 b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestOfHost(t *testing.T) {
 	}
 }
 
-// the heartbeat file of a host that cannot be asked, if it is shown.
+// TestBeat checks reading the heartbeat file of a host that cannot be queried.
 func TestBeat(t *testing.T) {
 	p := newPlace(t)
 	if s, err := attempts.Beat(rundir.OS, p.dir, "melon4"); s != "" || err != nil {

@@ -5,13 +5,13 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Of is what is known of one attempt.
+// Of returns what is known about one attempt.
 func Of(d rundir.Disk, dir, run string, id jobs.AttemptID) (Fate, error) {
 	l := list(d, dir)
 	return l.fate(run, id), l.errs.err()
 }
 
-// Look returns those of the attempts of which a whole sentinel is shown.
+// Look returns those of the attempts that have a complete sentinel.
 func Look(d rundir.Disk, dir, run string, ids []jobs.AttemptID) ([]Fate, error) {
 	l := list(d, dir)
 	var out []Fate

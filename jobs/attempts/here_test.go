@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// X2, an attempt is here when a listing shows its status file; of a shard that is
-// not there nothing is opened or listed.
+// TestHere checks that an attempt is here if a listing shows its status file (X2). Nothing is
+// opened or listed in a shard that does not exist.
 func TestHere(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(17, 2), "melon4", jobs.Outcome{})

@@ -19,7 +19,8 @@ var (
 	ended = jobs.Outcome{Exit: 3, Started: 1_700_000_000_000_000_001, Ended: 1_700_000_009_999_999_999, CPU: 3 * time.Second, MaxRSSBytes: 1 << 33, LeftChildren: 2}
 )
 
-// A status file says what was put into it, before and after the attempt has ended.
+// TestStatusRoundTrip checks that a status file returns what was written to it, before and after
+// the attempt has ended.
 func TestStatusRoundTrip(t *testing.T) {
 	tomb := mine
 	tomb.Tombstone = true
@@ -45,9 +46,10 @@ func TestStatusRoundTrip(t *testing.T) {
 	}
 }
 
-// Promise 3: no success without a whole, checksummed sentinel. A status file that is cut
-// at any byte, grown, unfinished, filled only in part, or has any bit flipped in its second
-// block shows no outcome, nor does that of another run or attempt.
+// TestUnfinishedIsNoOutcome checks promise 3: there is no success without a complete sentinel with
+// a valid checksum. A status file has no outcome if it is cut at any byte, extended, unfinished,
+// partly filled, or has any bit flipped in its second block. Nor has that of another run or
+// attempt.
 func TestUnfinishedIsNoOutcome(t *testing.T) {
 	whole := mine.EncodeFinished(3, jobs.Outcome{})
 	try := func(what string, i int, b []byte, want attempts.State) {
@@ -85,8 +87,8 @@ func TestUnfinishedIsNoOutcome(t *testing.T) {
 	}
 }
 
-// A claim that is cut anywhere, or has any bit flipped, says nothing; a sentinel behind it
-// counts all the same.
+// TestClaimDamage checks that a claim that is cut anywhere, or has any bit flipped, is ignored, and
+// that the sentinel after it still counts.
 func TestClaimDamage(t *testing.T) {
 	running, whole := mine.Encode(), mine.EncodeFinished(3, ended)
 	for i := range attempts.SentinelAt {
@@ -113,8 +115,8 @@ func TestClaimDamage(t *testing.T) {
 	}
 }
 
-// A status file holds everything at its longest: names have at most 64 bytes where they
-// are made.
+// TestStatusHoldsTheLongest checks that a status file has space for the longest values. Names have
+// at most 64 bytes, which is checked where they are created.
 func TestStatusHoldsTheLongest(t *testing.T) {
 	name := strings.Repeat("ü", 32)
 	o := jobs.Outcome{Exit: -1 << 31, Signal: "SIGRTMIN+15", Started: -1 << 63, Ended: -1 << 63, CPU: -1 << 63, MaxRSSBytes: 1<<63 - 1,
@@ -133,7 +135,7 @@ func FuzzOutcome(f *testing.F) {
 	f.Add(1, "", int64(0), int64(0), false, strings.Repeat("long \x00\n\"", 200), "h")
 	f.Fuzz(func(t *testing.T, exit int, signal string, started, cpu int64, timedOut bool, text, host string) {
 		if len(signal) > 16 || len(host) > 12 || !utf8.ValidString(signal) || !utf8.ValidString(text) || !utf8.ValidString(host) {
-			return // bounded and clean where they are made
+			return // bounded and sanitized where they are created
 		}
 		o := jobs.Outcome{Exit: exit, Signal: signal, Started: jobs.Stamp(started), Ended: jobs.Stamp(started), CPU: time.Duration(cpu), TimedOut: timedOut, Error: text}
 		c := mine
@@ -153,8 +155,8 @@ func FuzzOutcome(f *testing.F) {
 	})
 }
 
-// Whatever a status file holds, it is taken for what its checksums cover: a claim that
-// encodes to the same bytes, and an outcome of this run and attempt.
+// FuzzDecode checks that only what the checksums cover is decoded from any status file: a claim
+// that encodes to the same bytes, and an outcome of this run and attempt.
 func FuzzDecode(f *testing.F) {
 	tomb := mine
 	tomb.Tombstone = true
@@ -168,7 +170,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		b = bytes.Clone(b)
-		for _, block := range [][]byte{b[:attempts.SentinelAt], b[attempts.SentinelAt:]} { // behind the checksums
+		for _, block := range [][]byte{b[:attempts.SentinelAt], b[attempts.SentinelAt:]} { // after the checksums
 			text := block[:len(block)-9]
 			copy(block[len(text):], fmt.Sprintf("%08x\n", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli))))
 		}
@@ -183,7 +185,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// The CPU time that a job costs here.
+// BenchmarkStatus measures the CPU time that the status file of a job costs.
 func BenchmarkStatus(b *testing.B) {
 	for b.Loop() {
 		if f := attempts.Decode(slices.Concat(mine.Encode()[:attempts.SentinelAt], mine.Sentinel(3, ended)), run, mine.Attempt); f.State != attempts.Finished {
