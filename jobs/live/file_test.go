@@ -91,7 +91,7 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
-// docs/run-directory.md lists each field, and no other.
+// TestFieldsAreDocumented checks that docs/run-directory.md lists each field and no other.
 func TestFieldsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/run-directory.md")
 	if err != nil {
@@ -128,7 +128,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// addFields adds the names of the fields of a struct as the documentation writes them:
+// addFields adds the names of the fields of a struct in the form of the documentation:
 // "hosts.name".
 func addFields(names map[string]bool, prefix string, typ reflect.Type) {
 	for field := range typ.Fields() {
@@ -210,8 +210,8 @@ func TestReadRefusesOtherOwner(t *testing.T) {
 	}
 }
 
-// Whatever operation fails: a reader finds the old content or the new, and the next
-// write succeeds.
+// TestWriteFaults checks a failure of each operation. A reader finds the old content or the new,
+// and the next write succeeds.
 func TestWriteFaults(t *testing.T) {
 	for n := 1; ; n++ {
 		r := newRun(t)
@@ -237,7 +237,8 @@ func TestWriteFaults(t *testing.T) {
 	}
 }
 
-// A stale handle, which is what NFS answers when the file was replaced, is tried again.
+// TestReadRetriesStaleHandle checks that a read is repeated after a stale handle, which is the
+// error of NFS for a file that was replaced.
 func TestReadRetriesStaleHandle(t *testing.T) {
 	r := newRun(t)
 	if err := Write(r, state(t)); err != nil {
@@ -253,7 +254,8 @@ func TestReadRetriesStaleHandle(t *testing.T) {
 	}
 }
 
-// A state that is too large loses progress and history, and is written.
+// TestEncodeBoundsSize checks that a state that is too large is written without progress and
+// history.
 func TestEncodeBoundsSize(t *testing.T) {
 	s := state(t)
 	for i := range 5000 {
@@ -272,7 +274,8 @@ func TestEncodeBoundsSize(t *testing.T) {
 	}
 }
 
-// No content makes decode panic, and what it accepts can be written again unchanged.
+// FuzzDecode checks that no content makes decode panic, and that accepted content can be written
+// again unchanged.
 func FuzzDecode(f *testing.F) {
 	whole, err := json.Marshal(state(f))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// A host that is up has a sample every 30 s; a file that is full keeps every second one, so that
-// it covers the whole run.
+// TestLoads checks that a host that is up has a sample every 30 s. A full file drops every second
+// sample, so that it covers the whole run.
 func TestLoads(t *testing.T) {
 	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
 	if err != nil {
@@ -37,15 +37,15 @@ func TestLoads(t *testing.T) {
 			t.Fatalf("sample %d comes %v after the one before", i, gap)
 		}
 	}
-	// The next dispatcher goes on with the file.
+	// The next dispatcher continues the file.
 	NewLoadLog(r).Record(&State{At: at, Hosts: []Host{{Name: "ws01", State: "draining", Load: [3]float64{7}}}})
 	if more := ReadLoads(r)["ws01"]; len(more) != len(list)+1 || more[len(list)].Load != 7 {
 		t.Errorf("%d samples after %d", len(more), len(list))
 	}
 }
 
-// What others put in the place of a file is not written to, and lines that make no sense are
-// left out.
+// TestStrangeLoads checks that nothing is written to a file that somebody else put there, and that
+// invalid lines are ignored.
 func TestStrangeLoads(t *testing.T) {
 	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
 	if err != nil {
