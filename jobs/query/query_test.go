@@ -86,7 +86,7 @@ func find(t *testing.T, parse func(string) (*Query, error), text string) (string
 	return strings.Join(found, " "), nil
 }
 
-// one language. A query finds the same rows as a search.
+// TestQueries checks that a query and a search with the same text find the same rows.
 func TestQueries(t *testing.T) {
 	for _, c := range []struct{ query, want string }{
 		{"C=1", "3 4"}, {"C==1", "3 4"}, {"C!=1", "1 2 5"}, {"C<>1", "1 2 5"}, {"C<1", "1 2"}, {"C<=1", "1 2 3 4"}, {"C>1", "5"}, {"C>=1", "3 4 5"},
@@ -125,7 +125,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// Words that are not part of a comparison are searched for, on the screen only.
+// TestSearches checks that words that are not part of a comparison are searched for, but only in
+// the search on the screen.
 func TestSearches(t *testing.T) {
 	for _, c := range []struct{ search, want string }{
 		{"ws", "1 2 4"}, {"ws not ws1", "2"}, {"a or b", "1 2 3 5"}, {"ws, C=1", "4"}, {"-ws", ""}, {"!ws", "3 5"}, {`"a w"`, "1"}, {`"a \"w"`, ""}, {"lab/1", "3"},
@@ -151,7 +152,8 @@ func TestSearches(t *testing.T) {
 	}
 }
 
-// Every error has a place, says what was expected, and offers the nearest name.
+// TestErrors checks that every error has a position, describes what was expected, and suggests the
+// nearest name.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		query string
@@ -181,7 +183,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A query is the conjunction of its conditions, and Names lists what each reads.
+// TestConditionsAndNames checks that a query is the conjunction of its conditions, and that Names
+// returns the names in each.
 func TestConditionsAndNames(t *testing.T) {
 	for _, c := range []struct{ query, conditions, names, possible string }{
 		{"C=1", "C=1: C", "C", "C"},
@@ -207,7 +210,7 @@ func TestConditionsAndNames(t *testing.T) {
 	}
 }
 
-// < and > tell about values that they cannot compare.
+// TestMismatch checks that < and > report values that they cannot compare.
 func TestMismatch(t *testing.T) {
 	for query, want := range map[string]string{"acc>0.6": "bad", "acc>=x": "0.5 0.75 nan", "acc=0.5": "", "acc>'x'": ""} {
 		var told []string
@@ -235,8 +238,8 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// Whatever is typed: no panic, errors with a place and without control characters; a query
-// and its negation share the rows; a search finds the same as a query.
+// FuzzQuery checks that no text causes a panic, and that errors have a position and no control
+// characters. A query and its negation partition the rows. A search finds the same rows as a query.
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{"C>=0.1 and state=succeeded", "not (a=1 or b!~'x y') , C<=-3", "[C]>0.5 && host=ws*", "acc=nan||note=''", "((", "C='", "é~[", "C=1=2",
 		"1 < C * 2 <= gamma + 1", "-(C - 1) > 0", `"a \" b" = C`, "a:b --x=1 -y", "time>1h30m ended<2026-03-14", "! (C)*2>1 x", "\xff=1 (", "C\u00a0=\v1", "note=[a", "C=a,note=b"} {
@@ -286,7 +289,7 @@ func TestNumberText(t *testing.T) {
 	}
 }
 
-// Contains finds texts in upper or lower case.
+// TestContains checks that Contains ignores case.
 func TestContains(t *testing.T) {
 	for _, c := range []struct {
 		text, in string
