@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// wide is a grid of 3 x 40 with a long mean in each cell, and its pivot.
+// wide returns a grid of 3 x 40 with a long mean in each cell, and its pivot.
 func wide(t *testing.T) *Pivot {
 	t.Helper()
 	in := TableInput{Names: []string{"acc"}}
@@ -27,8 +27,9 @@ func wide(t *testing.T) *Pivot {
 	return p
 }
 
-// X5, E3: what is wider than a terminal is told in fewer digits, and in pages of columns, each
-// with the names of the rows; what is no terminal has it whole.
+// TestWidePivotsFitTheTerminal checks that a pivot that is wider than the terminal is printed with
+// fewer digits and in pages of columns, each with the names of the rows. Elsewhere it is printed in
+// full (X5, E3).
 func TestWidePivotsFitTheTerminal(t *testing.T) {
 	g := wide(t)
 	pivot := func(width int) string { return write(t, g.Table(), Options{Format: TableFormat, Width: width}) }
@@ -39,7 +40,7 @@ func TestWidePivotsFitTheTerminal(t *testing.T) {
 		}
 		for _, width := range []int{40, 80, 132} {
 			text := draw(width)
-			if !strings.Contains(text, "0.333 ") && !strings.Contains(text, "0.333\n") || strings.Count(text, "0.333333") > 1 { // once in the legend
+			if !strings.Contains(text, "0.333 ") && !strings.Contains(text, "0.333\n") || strings.Count(text, "0.333333") > 1 { // once, in the legend
 				t.Errorf("%s of %d: digits are as many as before\n%s", name, width, text)
 			}
 			seen := map[string]bool{}
@@ -67,8 +68,8 @@ func TestWidePivotsFitTheTerminal(t *testing.T) {
 	}
 }
 
-// Every column is in one page, those that stay in each; no page is wider than there is room,
-// unless one column is.
+// TestPages checks that every column is on one page and fixed columns are on each. A page is wider
+// than the limit only if a single column is.
 func TestPages(t *testing.T) {
 	for _, c := range []struct {
 		widths     []int

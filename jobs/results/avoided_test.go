@@ -8,8 +8,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The summary tells how many jobs a timeout has avoided, also those that were stopped,
-// and counts no job that was skipped for another reason.
+// TestSummaryOfAvoided checks that the summary counts the jobs that a timeout avoided, including
+// those that were stopped, but not jobs that were skipped for another reason.
 func TestSummaryOfAvoided(t *testing.T) {
 	late := &jobs.Spec{ID: 7, Name: "variant=bnb n=10", Options: jobs.NoOptions}
 	why := jobs.TooHard(late, 2*time.Second)

@@ -7,7 +7,8 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// a job that failed on a full disk says so, whatever else it says.
+// TestCauseNamesFullDisk checks that the cause of a job that failed on a full disk names the disk,
+// whatever else the outcome contains.
 func TestCauseNamesFullDisk(t *testing.T) {
 	for want, o := range map[string]jobs.Outcome{
 		"exit 1, its disk was full":    {Exit: 1, DiskFull: true},

@@ -7,7 +7,7 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// Each job has either a result or a row without an outcome.
+// TestFinishedAndUnfinished checks that each job has either a result or a row without an outcome.
 func TestFinishedAndUnfinished(t *testing.T) {
 	p := &Place{UID: "u", Name: "r", Created: 7, Dir: "/d", HostDirs: map[string]string{"melon1": "melon1:/kept"}}
 	for seed := range uint64(50) {
@@ -38,8 +38,8 @@ func TestFinishedAndUnfinished(t *testing.T) {
 	}
 }
 
-// X2: what was brought from a host that keeps its files is here, and still its host's alone
-// is whatever else its jobs wrote.
+// TestFilesDir checks that fetched files of a host that does not share the run directory are on
+// this machine, and that all other files of its jobs are only on the host (X2).
 func TestFilesDir(t *testing.T) {
 	p := &Place{UID: "u", Name: "r", Dir: "/d", HostDirs: map[string]string{"far": "far:/kept"},
 		Here: func(id jobs.AttemptID) bool { return id.Job == 2 }}

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// X9: the columns of GNU parallel 20221122, as its own log shows them.
+// TestJobLog checks that the columns equal those of GNU parallel 20221122's own log (X9).
 func TestJobLog(t *testing.T) {
 	with := func(change func(*jobs.Outcome)) *jobs.Outcome { o := ended(0); change(o); return o }
 	for _, c := range []struct {
@@ -38,7 +38,8 @@ func TestJobLog(t *testing.T) {
 	if !strings.HasSuffix(got, "\tfor i in 1 2\x00do\techo $i\x00done\n") || strings.Count(got, "\n") != 1 {
 		t.Errorf("%q", got)
 	}
-	// What `parallel --retry-failed` looks for in a line of a job that succeeded, and in any line.
+	// These are the patterns by which `parallel --retry-failed` recognizes the line of a job that
+	// succeeded, and any line.
 	if !regexp.MustCompile(`^(\d+)(?:\t[^\t]+){5}\t0\t0\t`).MatchString(got) || !regexp.MustCompile(`(?m)(\d+)\s+\S+(\s+[-0-9.]+){6}\s+(.*)$`).MatchString(got) {
 		t.Errorf("GNU parallel cannot read %q", got)
 	}

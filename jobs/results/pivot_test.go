@@ -27,7 +27,7 @@ func TestPivot(t *testing.T) {
 	if lowest != 0.25 || highest != 0.75 || fmt.Sprint(level) != "[[2 4] [0 -1] [-1 -1]]" {
 		t.Errorf("%v from %v to %v", level, lowest, highest)
 	}
-	// The metric of several jobs in a cell, and cells with too few.
+	// Cells that hold the metric of several jobs, and cells with too few jobs.
 	of = PivotOf{Down: at(t, s, "host"), Across: at(t, s, "state"), Metric: at(t, s, "time"), Measure: Max, MinSize: 3}
 	p, notes, err = s.Pivot(of)
 	if err != nil || show(p.Table()) != "melon1 5 -\nmelon2 - -" || len(notes) != 1 || notes[0] != "2 cells with fewer than 3 solved jobs left empty" {
@@ -40,8 +40,8 @@ func TestPivot(t *testing.T) {
 	}
 }
 
-// The sides of a pivot are in the order of their numbers, or of the jobs when they are
-// words: samples come in any order.
+// TestPivotOrder checks that the sides of a pivot are sorted by number, or in the order of the jobs
+// if they are texts. Jobs of a sample are in arbitrary order.
 func TestPivotOrder(t *testing.T) {
 	var in TableInput
 	for i, v := range []string{"10", "9", "1e-3", "0.1", "100"} {

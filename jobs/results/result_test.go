@@ -60,7 +60,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// the keys of a result, each always there, and nothing else.
+// TestJSON checks that a result has each key, and no others.
 func TestJSON(t *testing.T) {
 	job := row(jobs.Succeeded, attempt(1, "melon4", jobs.AttemptLost, nil), attempt(2, "melon4", jobs.AttemptExited, ended(0)))
 	job.Spec.Params = []jobs.Param{{Name: "x", Value: "0.1"}, {Name: "a", Value: "b\"c"}}
@@ -109,7 +109,7 @@ func TestJSONNulls(t *testing.T) {
 	}
 }
 
-// A result line may be shown on a terminal and is always valid JSON.
+// FuzzJSONText checks that a result line is valid JSON and safe to print on a terminal.
 func FuzzJSONText(f *testing.F) {
 	f.Add("a\x1b\u009b\u202e\xff\n\t\"\\\U0001F600\U000E0001", "n\x00")
 	f.Fuzz(func(t *testing.T, command, name string) {
@@ -128,8 +128,8 @@ func FuzzJSONText(f *testing.F) {
 	})
 }
 
-// Whatever happens in a run, a terminal job has a result that fits its state
-// (promise 1), and the summary counts every attempt that ran once.
+// TestResultsOfHistories checks that a terminal job has a result that matches its state in any
+// history (promise 1), and that the summary counts every attempt that ran once.
 func TestResultsOfHistories(t *testing.T) {
 	for seed := range uint64(200) {
 		specs, records := jobstest.History(seed, 12, 150)
@@ -169,7 +169,8 @@ func TestResultsOfHistories(t *testing.T) {
 	}
 }
 
-// A job that was requeued shows what its new round did, not the old success.
+// TestASuccessOfThisRoundCounts checks that a requeued job shows the result of its new round, not
+// the old success.
 func TestASuccessOfThisRoundCounts(t *testing.T) {
 	ok := func(n int, round int32, ended jobs.Stamp) *jobs.Attempt {
 		return &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: n}, Round: round, State: jobs.AttemptExited,

@@ -8,12 +8,12 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// E3: groups and pivots against numbers that Python 3.11 computed,
+// TestGroupsAgainstPython checks groups and pivots (E3) against numbers that Python 3.11 computed
 //
 //	import statistics as st
 //	print(st.fmean(v), st.stdev(v), min(v), max(v), st.median(v))
 //
-// of the lists below. st.stdev is the sample's deviation (n - 1).
+// for the lists below. st.stdev is the standard deviation of a sample (n - 1).
 func TestGroupsAgainstPython(t *testing.T) {
 	groups := []struct {
 		c       string
@@ -27,7 +27,7 @@ func TestGroupsAgainstPython(t *testing.T) {
 	}
 	in := TableInput{Names: []string{"acc"}}
 	for _, g := range groups {
-		for i, acc := range append(g.accs, "0.999") { // the last of each has failed
+		for i, acc := range append(g.accs, "0.999") { // the last one has failed
 			job := Result{Job: jobs.ID(len(in.Jobs) + 1), State: jobs.Succeeded,
 				Params: []jobs.Param{{Name: "C", Value: g.c}, {Name: "kernel", Value: "rbf"}}}
 			if i == len(g.accs) {
@@ -66,7 +66,7 @@ func TestGroupsAgainstPython(t *testing.T) {
 			}
 		}
 	}
-	// E3: groups are kept with at least so many solved members.
+	// A group is kept if it has at least this number of solved members (E3).
 	for size, want := range map[int]int{0: 4, 1: 4, 2: 3, 4: 2, 7: 0} {
 		if g, _ := s.Group(Grouping{By: []int{at(t, s, "C")}, MinSize: size}); g.Len() != want {
 			t.Errorf("%d groups with at least %d solved jobs, want %d", g.Len(), size, want)
@@ -74,7 +74,8 @@ func TestGroupsAgainstPython(t *testing.T) {
 	}
 }
 
-// X9: texts that a spreadsheet would carry out are told; numbers are none.
+// TestFormulas checks that texts that a spreadsheet would execute are reported, and that numbers
+// are not (X9).
 func TestFormulas(t *testing.T) {
 	of := func(values ...string) []string {
 		in := TableInput{Names: []string{"x"}}

@@ -13,8 +13,8 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// exactly computes mean and standard deviation the naive way, with 3,000 bits: first
-// the mean, then the squares of the distances from it.
+// exactly computes the mean and the standard deviation in the naive way with 3,000 bits. It first
+// computes the mean, then the squared distances from it.
 func exactly(numbers []float64) (mean, sd float64) {
 	bits := func() *big.Float { return new(big.Float).SetPrec(3000) }
 	n := bits().SetInt64(int64(len(numbers)))
@@ -36,7 +36,7 @@ func exactly(numbers []float64) (mean, sd float64) {
 	return mean, sd
 }
 
-// middle is the median, from the exact mean of the middle two.
+// middle returns the median. For an even count it is the exact mean of the middle two.
 func middle(numbers []float64) float64 {
 	s := slices.Clone(numbers)
 	slices.Sort(s)
@@ -47,7 +47,7 @@ func middle(numbers []float64) float64 {
 	return s[len(s)/2]
 }
 
-// near reports whether a is b but for rounding, relative to b or to the largest number.
+// near reports whether a equals b up to rounding, relative to b or to the largest number.
 func near(a, b, most float64) bool {
 	if a == b {
 		return true
@@ -67,7 +67,7 @@ func compare(t *testing.T, what string, numbers []float64) {
 	}
 }
 
-// the numbers are checked against an independent computation.
+// TestStatsAgainstExactNumbers checks the numbers against an independent computation.
 func TestStatsAgainstExactNumbers(t *testing.T) {
 	compare(t, "two", []float64{1, 2})
 	compare(t, "one", []float64{-3.25})
@@ -89,7 +89,8 @@ func TestStatsAgainstExactNumbers(t *testing.T) {
 	}
 }
 
-// NaN and the infinities: a diverged job makes no mean look better.
+// TestStatsOfWhatIsNotFinite checks NaN and the infinities: a job that diverged does not improve a
+// mean.
 func TestStatsOfWhatIsNotFinite(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {
@@ -135,8 +136,8 @@ func TestParseMeasure(t *testing.T) {
 	}
 }
 
-// Groups and pivots of random grids have the members, the counts and the means that
-// counting by hand gives.
+// TestGroupsAgainstCountingByHand checks that groups and pivots of random grids have the same
+// members, counts, and means as a direct computation.
 func TestGroupsAgainstCountingByHand(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 11))

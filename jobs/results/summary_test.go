@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// table makes a run of which only states, attempts and outcomes matter.
+// table returns a run of which only states, attempts, and outcomes matter.
 func table(rows ...jobs.Job) *jobs.Table {
 	t := &jobs.Table{Jobs: rows}
 	for i := range rows {
@@ -93,8 +93,9 @@ jobs  failed with              for example  last line of stderr
 	}
 }
 
-// The table of hosts counts attempts. An attempt that a person canceled is not a
-// failure of its host. An attempt that was taken back before it started does not count.
+// TestCanceledAttemptsAreNoFailures checks the attempt counts in the table of hosts. An attempt
+// that the user canceled is not a failure of its host. An attempt that was withdrawn before it
+// started does not count.
 func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	canceled := exited("a", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	canceled.State = jobs.AttemptCanceled
@@ -105,8 +106,8 @@ func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	}
 }
 
-// Memory that cannot be told apart from our supervisor's is no job's: the summary says a
-// bound and names none (X4).
+// TestLargestJobOfASummary checks that memory that cannot be distinguished from the supervisor's
+// own is not attributed to a job (X4). The summary then gives a bound and names no job.
 func TestLargestJobOfASummary(t *testing.T) {
 	for bytes, want := range map[int64]string{
 		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n", jobs.MemoryFloor: "with 3.00 s, largest job <16 MiB\n",
@@ -145,7 +146,8 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// A million jobs that each fail in their own words are no table of a million rows.
+// TestFailureGroupsAreBounded checks that a million jobs with different error messages do not make
+// a table of a million rows.
 func TestFailureGroupsAreBounded(t *testing.T) {
 	rows := make([]jobs.Job, maxCauses+500)
 	for i := range rows {
@@ -161,7 +163,8 @@ func TestFailureGroupsAreBounded(t *testing.T) {
 	}
 }
 
-// What a job wrote to stderr must not paint the terminal, nor break the table.
+// TestSummaryTextIsClean checks that what a job wrote to stderr cannot control the terminal or
+// break the table.
 func TestSummaryTextIsClean(t *testing.T) {
 	nasty := "\x1b[2J\u202e\r" + strings.Repeat("long ", 100)
 	s := Summarize(table(one(jobs.Failed, exited(nasty, jobs.Outcome{Exit: 1, LastLine: nasty, Error: nasty})), one(jobs.Succeeded, exited("b", jobs.Outcome{}))))
@@ -197,8 +200,8 @@ func TestHuman(t *testing.T) {
 	}
 }
 
-// An attempt that was taken back before it had started is no attempt to people, nor is
-// a number that was left free after damage to the journal.
+// TestAttemptsThatNeverRanDoNotCount checks that an attempt that was withdrawn before it started is
+// not counted. Nor is an attempt number that was skipped after damage to the journal.
 func TestAttemptsThatNeverRanDoNotCount(t *testing.T) {
 	j := jobs.Job{Spec: &jobs.Spec{ID: 1}, State: jobs.Succeeded, Round: 1, Attempts: []*jobs.Attempt{
 		{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "a", Round: 1, State: jobs.AttemptSuperseded},

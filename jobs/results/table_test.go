@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// grid is a small table: C and gamma, acc and note of each job.
+// grid returns a small table with C and gamma, and acc and note of each job.
 //
 //	job C   gamma acc  note
 //	1   0.1 0     0.50 a       melon1
@@ -41,7 +41,8 @@ func grid() *Table {
 	return NewTable(in)
 }
 
-// show writes a sheet plainly: one line per row, cells separated by blanks, - for an empty cell.
+// show formats a table plainly: one line per row, cells separated by blanks, and - for an empty
+// cell.
 func show(s *Table) string {
 	var lines []string
 	for row := range s.Len() {
@@ -83,7 +84,7 @@ func ids(s *Table) string {
 	return strings.Join(list, " ")
 }
 
-// E3: parameter columns, metrics, original order restored.
+// TestNew checks parameter columns and metrics, and that the original order is restored (E3).
 func TestNew(t *testing.T) {
 	s := grid()
 	if got := head(s); got != "job C gamma acc note state elapsed_seconds host" {
@@ -108,7 +109,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// Jobs of several templates may have other parameters, in another order.
+// TestParametersOfSeveralTemplates checks that jobs of several templates may have different
+// parameters in different orders.
 func TestParametersOfSeveralTemplates(t *testing.T) {
 	p := func(kv ...string) (list []jobs.Param) {
 		for i := 0; i < len(kv); i += 2 {
@@ -157,7 +159,7 @@ func TestSort(t *testing.T) {
 	for order, want := range map[string]string{
 		"acc":      "3 1 2 6 4 5 7", // numbers, NaN, texts, nothing
 		"acc:desc": "6 2 1 3 4 5 7",
-		"C:desc":   "5 6 7 3 4 1 2", // equal ones as they were
+		"C:desc":   "5 6 7 3 4 1 2", // equal values keep their order
 		"note":     "1 2 3 5 6 4 7",
 		"host:asc": "1 3 5 2 4 6 7",
 		"time":     "1 2 3 4 5 6 7",
@@ -178,8 +180,9 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// Sorting by any column keeps every row, and by the same again changes nothing; what a
-// filter leaves and what its negation leaves keep their order.
+// TestSortProperties checks that sorting by any column keeps every row, and that sorting by the
+// same column again changes nothing. The rows that match a filter, and those that match its
+// negation, keep their order.
 func TestSortProperties(t *testing.T) {
 	s := grid()
 	for c := range s.Columns {
@@ -213,7 +216,7 @@ func TestBest(t *testing.T) {
 		}
 	}
 	if _, ties, _, _ := s.BestBy(Order{"C", true}); ties != 0 {
-		t.Error(ties) // job 6 has failed
+		t.Error(ties) // job 6 failed
 	}
 	if _, ties, _, _ := s.BestBy(Order{"C", false}); ties != 1 {
 		t.Error(ties)
@@ -232,7 +235,8 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// E3: groups by chosen parameters, averages over the solved, small ones left out.
+// TestGroup checks groups by chosen parameters with averages over the solved jobs, without small
+// groups (E3).
 func TestGroup(t *testing.T) {
 	s := grid()
 	g, notes := s.Group(Grouping{By: []int{at(t, s, "C")}, Metrics: s.Metrics()[:1], Measures: AllMeasures()})
@@ -267,7 +271,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// Texts that differ are different groups, however they are put together.
+// TestGroupsAreKeptApart checks that different texts make different groups, however they are
+// joined.
 func TestGroupsAreKeptApart(t *testing.T) {
 	p := func(a, b string) []jobs.Param { return []jobs.Param{{Name: "a", Value: a}, {Name: "b", Value: b}} }
 	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: p("x", "yz")}, {Job: 2, Params: p("xy", "z")}, {Job: 3, Params: p("", "xyz")}, {Job: 4, Params: p("x\x00", "")}, {Job: 5, Params: p("x", "\x00")}, {Job: 6, Params: p("x", "yz")}}})
@@ -276,8 +281,8 @@ func TestGroupsAreKeptApart(t *testing.T) {
 	}
 }
 
-// Course is the best so far in the order of the jobs, from 1 down to 0; jobs that have not
-// succeeded or have no number do not count.
+// TestCourse checks that Course returns the best value so far in the order of the jobs, scaled from
+// 1 to 0. Jobs that have not succeeded or have no number do not count.
 func TestCourse(t *testing.T) {
 	var in TableInput
 	for i, v := range []string{"8", "9", "4", "nan", "", "x", "0", "4"} {

@@ -21,7 +21,7 @@ func where(t *testing.T, s *Table, text string) (*Table, []string) {
 	return w, notes
 }
 
-// --where. Names are not case-sensitive, and those of the screen work.
+// TestWhere checks --where: names are not case-sensitive, and the names on the screen work.
 func TestWhere(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
@@ -34,7 +34,7 @@ func TestWhere(t *testing.T) {
 		"acc=''":                          "7",
 		"acc * 2 > 1":                     "2 6",
 		"C=gamma":                         "4",
-		"name=C":                          "", // a fact is compared with the word
+		"name=C":                          "", // a fact is compared with a text
 		"note=c*":                         "3",
 		"host=melon* and exit=3":          "6",
 		"time>4":                          "5 6",
@@ -65,7 +65,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// Words are searched for in the name, the command, and the parameters.
+// TestSearch checks that words are searched for in the name, the command, and the parameters.
 func TestSearch(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{"JOB": "1 2 3 4 5 6 7", `"job 3"`: "3", "gamma=1 train not C=10": "2 4", `"C=10" state=ok`: "5", "melon1": "", "gam": "1 2 3 4 5 6 7"} {
@@ -79,7 +79,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A condition on a value that no job can ever have is an error.
+// TestImpossible checks that a condition on a value that no job can have is an error.
 func TestImpossible(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
@@ -102,7 +102,8 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// Values that < and > could not compare are told, and so are columns without values.
+// TestNotesOfWhere checks that values that < and > could not compare are reported, and so are
+// columns without values.
 func TestNotesOfWhere(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
@@ -120,7 +121,7 @@ func TestNotesOfWhere(t *testing.T) {
 	}
 }
 
-// E3: conditions about statistics are about groups.
+// TestSplit checks that conditions on statistics apply to groups (E3).
 func TestSplit(t *testing.T) {
 	s := grid()
 	for text, want := range map[string][2]string{
@@ -149,7 +150,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// exit=137 is a job that was killed, too.
+// TestWhereOfSignals checks that exit=137 also matches a job that SIGKILL ended.
 func TestWhereOfSignals(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{
 		{Job: 1, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Signal: "SIGKILL"}},
@@ -165,7 +166,8 @@ func TestWhereOfSignals(t *testing.T) {
 	}
 }
 
-// A run has its parameters before any of its jobs is over, in the order of the template.
+// TestColumnsWithoutJobs checks that a run has its parameter columns before any of its jobs has
+// finished, in the order of the template.
 func TestColumnsWithoutJobs(t *testing.T) {
 	s := NewTable(TableInput{Params: []string{"gamma", "C"}, Names: []string{"acc"}})
 	if got := head(s); got != "job gamma C acc state elapsed_seconds host" {

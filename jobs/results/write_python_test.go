@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// X9: what other programs' readers make of the files: Python's csv and json modules.
+// TestPythonReadsIt checks that Python's csv and json modules can parse the files (X9).
 func TestPythonReadsIt(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

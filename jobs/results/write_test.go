@@ -14,10 +14,10 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// bad is what a job may have for a name or a value.
+// bad is a hostile name or value of a job.
 const bad = "a|b\t\"c\",\nd\\e \x1b[2J{$x_1^2}~&#%<i>`'--\u202e\xff=cmd()"
 
-// run is a small one: ordinary metrics, and a job that means no good.
+// run returns a small run with ordinary metrics and a hostile job.
 func run() *Table {
 	in := TableInput{Names: []string{"acc", "note"}}
 	for i, v := range [][2]string{{"0.9130", "fine"}, {"-1e-3", bad}, {"NaN", ""}, {".5", "007"}, {"", "inf"}} {
@@ -39,8 +39,8 @@ func write(t *testing.T, s *Table, o Options) string {
 	return b.String()
 }
 
-// Each format as it was looked at once: testdata/*.golden. With DCS_GOLDEN=write they
-// are written again.
+// TestGolden checks each format against testdata/*.golden. Set DCS_GOLDEN=write to rewrite these
+// files.
 func TestGolden(t *testing.T) {
 	s := run()
 	grouped, _ := s.Group(Grouping{By: []int{column(t, s, "C")}, Metrics: []int{column(t, s, "acc"), column(t, s, "time")}, Measures: AllMeasures()})
@@ -105,8 +105,8 @@ func TestWriteSaysThatTheDiskIsFull(t *testing.T) {
 	}
 }
 
-// What programs read holds every cell as it was, what people read nothing that could
-// move a cursor or end a cell.
+// FuzzWrite checks that formats for programs preserve every cell, and that formats for people
+// contain nothing that could move a cursor or end a cell.
 func FuzzWrite(f *testing.F) {
 	for _, s := range []string{bad, "", "=1+1", "NaN", "+07", "a\r\nb", "\\n", "\"", "0.1", "|", "1e999", "é"} {
 		f.Add(s, "acc")
@@ -119,7 +119,7 @@ func FuzzWrite(f *testing.F) {
 		s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: []jobs.Param{{Name: name, Value: cell}}}}})
 		at, err := s.Find([]string{"job"})
 		if err != nil {
-			t.Skip() // the parameter is called job
+			t.Skip() // the parameter is named job
 		}
 		param := -1
 		for i, c := range s.Columns {
@@ -130,7 +130,7 @@ func FuzzWrite(f *testing.F) {
 		s = s.Show(append(at, param))
 
 		rows, err := csv.NewReader(strings.NewReader(write(t, s, Options{Format: CSVFormat}))).ReadAll()
-		read := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") } // as RFC 4180's readers do
+		read := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") } // as readers that follow RFC 4180 do
 		if err != nil || len(rows) != 2 || rows[0][1] != read(name) || rows[1][1] != read(cell) {
 			t.Fatalf("CSV: %q %v", rows, err)
 		}
