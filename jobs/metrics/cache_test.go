@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// longAgo is a lab of n jobs that ended an hour ago, with acc and a text of two lines.
+// longAgo returns a lab of n jobs that ended an hour ago, with acc and a text of two lines.
 func longAgo(t *testing.T, n int) *lab {
 	l := newLab(t)
 	at := jobs.StampOf(time.Now().Add(-time.Hour))
@@ -36,8 +36,9 @@ func (l *lab) cached(columns ...string) (*Found, int64) {
 	return f, l.disk.opened.Load() - before
 }
 
-// Who ends a long reading finds what was read before when he asks again: minutes over a
-// slow file server are not spent twice.
+// TestCacheIsWrittenOnTheWay checks that the cache is written during a long read, so that a user
+// who interrupts it does not have to read the same outputs again. On a slow file server that takes
+// minutes.
 func TestCacheIsWrittenOnTheWay(t *testing.T) {
 	l := longAgo(t, 3*worthCache)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -60,8 +61,8 @@ func TestCacheIsWrittenOnTheWay(t *testing.T) {
 	}
 }
 
-// the next table of the same run opens no output again, and shows the
-// same, byte for byte. Another column, or another way to find one, is read.
+// TestCache checks that the next table of the same run opens no output again and is identical byte
+// for byte. Another column, or another way to find one, is read again.
 func TestCache(t *testing.T) {
 	l := longAgo(t, 300)
 	plain := values(l.read(l.reader("acc", "note=json:note", "none")))
@@ -90,7 +91,7 @@ func TestCache(t *testing.T) {
 	if info, err := os.Stat(l.run.Path(CacheFile)); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	// Another attempt of a job is another output.
+	// The output of another attempt of the job is read again.
 	l.list[6].Attempt.N = 2
 	l.list[6].Stdout = jobs.AttemptFile(l.run.Dir, l.list[6].Attempt, jobs.FileOut)
 	l.write(l.list[6].Stdout, "acc=-7\n")
@@ -99,7 +100,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// A line that was changed or torn is almost none, and what it held is written again.
+// TestCacheIsDamaged checks that a changed or torn line of the cache is ignored, and that its
+// content is written again.
 func TestCacheIsDamaged(t *testing.T) {
 	l := longAgo(t, 2*worthCache)
 	want, _ := l.cached("acc")
@@ -127,7 +129,7 @@ func TestCacheIsDamaged(t *testing.T) {
 	}
 }
 
-// A cache that has become too large is begun again.
+// TestCacheIsBounded checks that a cache that has become too large is started afresh.
 func TestCacheIsBounded(t *testing.T) {
 	l := longAgo(t, worthCache)
 	path := l.run.Path(CacheFile)
@@ -144,13 +146,14 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// What may still change is not remembered: an output of a job that has just ended, one
-// of which only the end was searched in vain, a file that the job wrote.
+// TestCacheLeavesOut checks that values that may still change are not cached: the output of a job
+// that has just ended, an output of which only the end was searched without success, and a file
+// that the job wrote.
 func TestCacheLeavesOut(t *testing.T) {
 	l := longAgo(t, 300)
 	l.list[0].Outcome = &jobs.Outcome{Started: 1, Ended: jobs.StampOf(time.Now())}
 	l.list[1].Outcome = nil
-	l.write(l.list[3].Stdout, "acc=4\n") // its host's clock is behind
+	l.write(l.list[3].Stdout, "acc=4\n") // the clock of its host is behind
 	l.write(l.list[2].Stdout, "acc=3\n"+strings.Repeat("x\n", MaxRead))
 	l.write(l.run.Asked.Cwd+"/m.json", `{"acc": 5}`)
 	l.cached("acc", "m=file:m.json:acc")

@@ -11,12 +11,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// X5: a metric of a file that an earlier round left is shown, and told: it may not be
-// that of the round that counts.
+// TestFileOfAnEarlierRound checks that a metric from a file of an earlier round is shown with a
+// note, because it may not belong to the current round (X5).
 func TestFileOfAnEarlierRound(t *testing.T) {
 	l := newLab(t)
 	start := time.Now().Add(-time.Hour)
-	for i, before := range []time.Duration{3 * time.Minute, time.Minute, -time.Minute} { // clocks differ a little
+	for i, before := range []time.Duration{3 * time.Minute, time.Minute, -time.Minute} { // clocks differ slightly
 		job := l.job("", jobs.Param{Name: "C", Value: string(rune('1' + i))})
 		job.Outcome = &jobs.Outcome{Started: jobs.StampOf(start), Ended: jobs.StampOf(start.Add(time.Second))}
 		path := l.run.Asked.Cwd + "/m_" + job.Params[0].Value + ".json"
@@ -35,8 +35,8 @@ func TestFileOfAnEarlierRound(t *testing.T) {
 	}
 }
 
-// Jobs may put anything into the run directory: what is no regular file, or larger than
-// any of ours can be, is almost none, and nothing waits for it or runs out of memory.
+// TestStrangeFilesOfOurs checks that strange files in the run directory are ignored. Jobs may
+// create irregular or oversized files there. They neither block the reader nor exhaust its memory.
 func TestStrangeFilesOfOurs(t *testing.T) {
 	strange := map[string]func(path string) error{
 		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -63,7 +63,7 @@ func TestStrangeFilesOfOurs(t *testing.T) {
 		if !strings.HasPrefix(values(f), "1 2 3") || opened < worthCache || len(f.Notes) != 1 {
 			t.Errorf("%s: %.20q, %q, %d opened", name, values(f), f.Notes, opened)
 		}
-		// Nor is anything written into it.
+		// Nothing is written to such a file either.
 		f = l.read(fetching(l.reader("acc"), new(atomic.Int64)))
 		if v := f.Values[worthCache]; v[0] != "201" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "cannot be kept") {
 			t.Errorf("%s: %q, %q", name, v, f.Notes)

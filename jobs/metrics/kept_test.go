@@ -17,7 +17,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// farLab is a run whose jobs ran on a host that shares no directory.
+// farLab returns a run whose jobs ran on a host that shares no directory.
 func farLab(t *testing.T, n int) *lab {
 	l := newLab(t)
 	for i := range n {
@@ -27,7 +27,7 @@ func farLab(t *testing.T, n int) *lab {
 	return l
 }
 
-// fetching gives a reader what the host has: acc is the job's number.
+// fetching lets a reader fetch outputs from the host, in which acc is the job's number.
 func fetching(r *Reader, asked *atomic.Int64) *Reader {
 	r.Fetch = func(_ context.Context, res *results.Result, _ int64) ([]byte, int64, error) {
 		asked.Add(1)
@@ -37,8 +37,8 @@ func fetching(r *Reader, asked *atomic.Int64) *Reader {
 	return r
 }
 
-// X5: what was fetched from a host while there was somebody who could is there when
-// nobody can, and is not fetched again by the next dispatcher.
+// TestFiguresAreKept checks that what was fetched from a host is available when the host is not,
+// and that the next dispatcher does not fetch it again (X5).
 func TestFiguresAreKept(t *testing.T) {
 	l := farLab(t, 3)
 	var asked atomic.Int64
@@ -49,7 +49,7 @@ func TestFiguresAreKept(t *testing.T) {
 	if l.read(fetching(l.reader("acc"), &asked)); asked.Load() != 3 {
 		t.Errorf("%d outputs were fetched", asked.Load())
 	}
-	// Another column, or the same found in another way, was not looked for then.
+	// This column is found in another way, so its value was not kept.
 	f := l.read(l.reader("acc=key:note"))
 	if values(f) != "  " || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "what 3 jobs printed is only on far: ") {
 		t.Errorf("%q %q", values(f), f.Notes)
@@ -59,8 +59,9 @@ func TestFiguresAreKept(t *testing.T) {
 	}
 }
 
-// X5: a dispatcher that was killed before it had noted where a host keeps its outputs
-// makes them look like files of the run directory. What was kept of them counts.
+// TestKeptOfAHostWithoutAPlace checks a dispatcher that was killed before it recorded where a host
+// keeps its outputs (X5). They then look like files of the run directory. The values that were kept
+// still count.
 func TestKeptOfAHostWithoutAPlace(t *testing.T) {
 	l := farLab(t, 2)
 	one := l.list[:1]
@@ -76,8 +77,8 @@ func TestKeptOfAHostWithoutAPlace(t *testing.T) {
 	}
 }
 
-// What a job wrote comes back as it was, also what is no UTF-8; a line is as docs/run-directory.md
-// has it.
+// TestKeptToTheByte checks that the output of a job is kept byte for byte, including what is not
+// UTF-8, and that a line has the form of docs/run-directory.md.
 func TestKeptToTheByte(t *testing.T) {
 	l := farLab(t, 1)
 	r := l.reader("acc", "raw")
@@ -96,7 +97,8 @@ func TestKeptToTheByte(t *testing.T) {
 	}
 }
 
-// A torn or changed line costs its own attempt; what is appended behind it counts.
+// TestKeptFileIsDamaged checks that a torn or changed line costs only its own attempt, and that
+// lines after it count.
 func TestKeptFileIsDamaged(t *testing.T) {
 	l := farLab(t, 3)
 	var asked atomic.Int64
@@ -122,8 +124,8 @@ func TestKeptFileIsDamaged(t *testing.T) {
 	}
 }
 
-// A Keeper reads as jobs end, tries again at the end what a host did not give, and says
-// what is lost; what this machine can read itself it leaves alone.
+// TestKeeper checks that a Keeper reads outputs as jobs end, repeats failed fetches at the end, and
+// reports what is lost. It does not fetch what this machine can read itself.
 func TestKeeper(t *testing.T) {
 	l := farLab(t, 200)
 	l.job("acc=201\n")
@@ -140,7 +142,7 @@ func TestKeeper(t *testing.T) {
 	for i := range l.list {
 		k.Add(&l.list[i])
 	}
-	k.Add(&l.list[7]) // a resume gives some results twice
+	k.Add(&l.list[7]) // a resume may deliver a result twice
 	notes := k.Close(t.Context())
 	if len(notes) != 1 || notes[0] != "what 1 job wrote cannot be read: far does not answer (job 8)" || asked.Load() != 199 {
 		t.Errorf("%q, %d fetched", notes, asked.Load())
@@ -157,7 +159,7 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// A host that hangs does not keep a run from ending.
+// TestKeeperDoesNotWaitForEver checks that a host that hangs does not keep a run from ending.
 func TestKeeperDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := farLab(t, 3)
@@ -180,7 +182,8 @@ func TestKeeperDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// Hosts are requested few outputs at a time, for so much of each, and not for ever.
+// TestFetching checks that a host is asked for few outputs at a time, up to a limit for each, and
+// within a timeout.
 func TestFetching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := farLab(t, 10*batch)
@@ -203,8 +206,8 @@ func TestFetching(t *testing.T) {
 	})
 }
 
-// What may stand in the part of an output that was not fetched is not kept as missing:
-// tables still say that only the host has it.
+// TestAPartIsNotTheWhole checks that a value is not kept as missing if it may be in a part of an
+// output that was not fetched. Tables still report that only the host has it.
 func TestAPartIsNotTheWhole(t *testing.T) {
 	l := farLab(t, 1)
 	r := l.reader("acc", "loss")
@@ -222,7 +225,8 @@ func TestAPartIsNotTheWhole(t *testing.T) {
 	}
 }
 
-// Whoever is still giving results to a Keeper that is being closed does no harm.
+// TestKeeperIsClosedMeanwhile checks that results may still be added to a Keeper while it is
+// closed.
 func TestKeeperIsClosedMeanwhile(t *testing.T) {
 	for range 20 {
 		l := farLab(t, 40)
@@ -245,7 +249,7 @@ func TestKeeperIsClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// Anyone who has a host that did not answer asks it again when it does.
+// TestKeeperAsksAgain checks that a host that did not respond is asked again once it does.
 func TestKeeperAsksAgain(t *testing.T) {
 	l := farLab(t, 3)
 	var asked atomic.Int64

@@ -20,15 +20,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lookingDisk is the real disk, and notes what is opened that no listing showed.
+// lookingDisk is the real disk. It records opened files that no listing has shown.
 type lookingDisk struct {
 	rundir.Disk
 	t      *testing.T
 	mu     sync.Mutex
 	shown  map[string]bool
-	hidden map[string]bool // directories that cannot be seen until the one above is listed
+	hidden map[string]bool // directories that are invisible until their parent is listed
 	opened atomic.Int64
-	last   func() // called when the output is opened that is so many more to go
+	last   func() // called when the number of outputs to open reaches zero
 	toGo   atomic.Int64
 }
 
@@ -47,7 +47,7 @@ func (d *lookingDisk) Names(dir string) ([]string, error) {
 }
 
 func (d *lookingDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
-	if flag&os.O_CREATE != 0 && (filepath.Base(path) == KeptFile || filepath.Base(path) == CacheFile) { // the files that are ours to write
+	if flag&os.O_CREATE != 0 && (filepath.Base(path) == KeptFile || filepath.Base(path) == CacheFile) { // files that this package writes
 		return d.Disk.OpenFile(path, flag, perm)
 	}
 	if d.toGo.Add(-1) == 0 {
@@ -69,7 +69,7 @@ func (d *lookingDisk) Stat(path string) (fs.FileInfo, error) {
 	return d.Disk.Stat(path)
 }
 
-// lab is a run directory, made by hand.
+// lab is a run directory that the test created itself.
 type lab struct {
 	t    *testing.T
 	run  *rundir.Run

@@ -16,8 +16,7 @@ func parse(t *testing.T, text string) *Metric {
 	return c
 }
 
-// metrics by name=value, by a regular expression, from the last line
-// of JSON.
+// TestFind checks metrics by name=value, by a regular expression, and from the last line of JSON.
 func TestFind(t *testing.T) {
 	for _, c := range []struct{ column, text, want string }{
 		{"acc", "acc=0.5\nacc=0.9\n", "0.9"},
@@ -43,7 +42,7 @@ func TestFind(t *testing.T) {
 		{"acc", "acc=91.3%\r\n", "91.3%"},
 		{"acc", "1%\racc=0.1 2%\racc=0.2", "0.2"}, // a progress line
 		{"acc", "acc=1\x1b[0m", "1"},
-		{"acc", "\x1b[1;31macc\x1b[0m\x1b[K: \x1b[32m0.5\x1b[0m\n", "0.5"}, // colors
+		{"acc", "\x1b[1;31macc\x1b[0m\x1b[K: \x1b[32m0.5\x1b[0m\n", "0.5"}, // text that is not a color is kept
 		{"acc", "acc=\"\x1b[2J0.5\"\n", "\x1b[2J0.5"},                      // what is none stays
 		{"acc", "\xef\xbb\xbfacc=0.5\r\n", "0.5"},
 		{"a=re:^acc=(.*)$", "\xef\xbb\xbfacc=0.5\r\n", "0.5"},
@@ -89,8 +88,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The first line of the end of an output is only a part of a line: whole words are found
-// in it, which may be the last of megabytes, and nothing else.
+// TestFindInTheEndOfAnOutput checks that the first line of the end of an output is treated as an
+// incomplete line. It may be the end of a line of megabytes, so only whole words are found in it.
 func TestFindInTheEndOfAnOutput(t *testing.T) {
 	for _, c := range []struct{ column, text, want string }{
 		{"acc", "acc=0.5\nx\n", ""},
@@ -103,7 +102,7 @@ func TestFindInTheEndOfAnOutput(t *testing.T) {
 		{"acc", "test_\nacc=0.5", "0.5"},
 		{"a=json:x", "{\"x\":1}\n", ""},
 		{"a=re:(.)", "a\nb", "b"},
-		{"m=file:m.json:x", "\n{\"x\":1}\n", ""}, // of a document, not a line
+		{"m=file:m.json:x", "\n{\"x\":1}\n", ""}, // part of a document, not a line
 		{"m=file:m.jsonl:x", "\n{\"x\":1}\n", "1"},
 	} {
 		if got, _ := parse(t, c.column).Find(NewText([]byte(c.text), false)); got != c.want {
@@ -130,8 +129,8 @@ func TestFindInAFile(t *testing.T) {
 	}
 }
 
-// What is read in two pieces gives what is read at once: columns are looked for in the
-// end of an output first.
+// TestTheEndIsEnough checks that reading an output in two parts yields the same as reading it at
+// once. Columns are first looked for in the end of an output.
 func TestTheEndIsEnough(t *testing.T) {
 	text := "acc=1\nx y\nacc=2\n{\"acc\": 3}\nlong line with acc=4 and more\ntail\n"
 	for _, how := range []string{"acc", "acc=json:acc", "acc=re:acc=([0-9])"} {
@@ -154,8 +153,8 @@ func TestValuesAreBounded(t *testing.T) {
 	}
 }
 
-// What jobs print may be made to be slow to search; square time would be many
-// minutes, and the end of the test.
+// TestSearchIsLinear checks that no output takes quadratic time to search. That would take many
+// minutes and exceed the time limit of the test.
 func TestSearchIsLinear(t *testing.T) {
 	for _, text := range []string{strings.Repeat(`acc=""`, 1<<17), "acc=" + strings.Repeat(")", 1<<20), strings.Repeat("acc=) ", 1<<17), strings.Repeat("{", 1<<20) + "}", strings.Repeat("acc", 1<<18), strings.Repeat("acc='", 1<<18)[:1<<20]} {
 		for _, how := range []string{"acc", "a=json:acc", "a=re:acc=(?:a+)+(b)$"} {
@@ -164,7 +163,7 @@ func TestSearchIsLinear(t *testing.T) {
 	}
 }
 
-// Bad columns get a clear line.
+// TestBadColumns checks that an invalid column has a clear error.
 func TestBadColumns(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "is missing",
@@ -208,7 +207,7 @@ func TestFileFor(t *testing.T) {
 		"m.json":                 "m.json",
 		"out/[C]/{id}.json":      "out/0.1/17.json",
 		"{run}/x.{attempt}":      "/r/x.17.2",
-		"[1]":                    "[C]{id}", // a value is not read again
+		"[1]":                    "[C]{id}", // a value is not parsed again
 		"[D]{x}[[C]":             "[D]{x}[0.1",
 		"plain/[gamma]/{Id}.txt": "plain/[gamma]/{Id}.txt",
 	} {
@@ -219,8 +218,8 @@ func TestFileFor(t *testing.T) {
 	}
 }
 
-// Whatever people type and jobs print: no panic, and what was parsed reads back as
-// itself and finds the same.
+// FuzzParse checks that no column and no output cause a panic. A parsed column survives a round
+// trip through its text and finds the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"acc", "acc=json:test.accuracy", "a=re:Accuracy: ([0-9.]+)", "a=file:out/[C].json:x.y", "a=key:test acc", "a=file:m.jsonl", "=", "a=re:("} {
 		f.Add(s, "acc=1 {\"acc\": NaN}\n{\"test\":{\"accuracy\":[1]}}\nAccuracy: .5", true)

@@ -15,8 +15,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// nothing is opened that a listing did not show, nothing is polled with stat;
-// each directory is listed by whoever comes first, and order is that of the list.
+// TestReadsWhatListingsShow checks that only listed files are opened and that no file is polled
+// with stat. Each directory is listed by the first reader that needs it, and the result is in the
+// order of the list.
 func TestReadsWhatListingsShow(t *testing.T) {
 	l := newLab(t)
 	var want []string
@@ -30,7 +31,8 @@ func TestReadsWhatListingsShow(t *testing.T) {
 	}
 }
 
-// What an attempt printed does not change when it has ended: it is read once.
+// TestReadsOnce checks that the output of an attempt that has ended is read only once, because it
+// no longer changes.
 func TestReadsOnce(t *testing.T) {
 	l := newLab(t)
 	l.job("acc=1\n")
@@ -46,8 +48,8 @@ func TestReadsOnce(t *testing.T) {
 	}
 }
 
-// A long output costs its end alone, at first 64 KiB of it and at most 1 MiB; what that
-// may have hidden is said.
+// TestReadingIsBounded checks that only the end of a long output is read, first 64 KiB and at most
+// 1 MiB, and that a note reports what may be missing because of that.
 func TestReadingIsBounded(t *testing.T) {
 	l := newLab(t)
 	fill := func(n int) string { return strings.Repeat(strings.Repeat("x", 99)+"\n", n/100) }
@@ -84,7 +86,7 @@ func TestFiles(t *testing.T) {
 	if err := os.Symlink("0.1.json", cwd+"/out/link.json"); err != nil {
 		t.Fatal(err)
 	}
-	l.disk.hidden[cwd+"/out"] = true // made by another machine a moment ago
+	l.disk.hidden[cwd+"/out"] = true // another machine has just created it
 	f := l.read(l.reader("acc=file:out/[C].json", "n=file:out/[C].json:n", "loss"))
 	if got := values(f); got != "0.5,1,7 0.6,, ,, ,, ,, 0.5,1," {
 		t.Errorf("%q", got)
@@ -95,7 +97,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A job owns its output file and may have put anything there.
+// TestAStrangeOutput checks strange outputs. A job owns its output file and may have put anything
+// there.
 func TestAStrangeOutput(t *testing.T) {
 	l := newLab(t)
 	l.write(l.run.Dir+"/secret", "acc=666\n")
@@ -110,8 +113,8 @@ func TestAStrangeOutput(t *testing.T) {
 	}
 }
 
-// X2: of an attempt without a sentinel, one that was lost, what was brought is read, each
-// time again: a later fetch may bring more.
+// TestOutputsBroughtInPart checks that the fetched part of the output of a lost attempt without a
+// sentinel is read again each time, because a later fetch may extend it (X2).
 func TestOutputsBroughtInPart(t *testing.T) {
 	l := newLab(t)
 	path := l.job("acc=1\n").Stdout
@@ -125,7 +128,8 @@ func TestOutputsBroughtInPart(t *testing.T) {
 	}
 }
 
-// X5: outputs that only a host has are told, and fetched by whoever can.
+// TestOutputsOnAHost checks that outputs that are only on a host are reported, and are fetched if a
+// connection exists (X5).
 func TestOutputsOnAHost(t *testing.T) {
 	l := newLab(t)
 	for _, here := range []string{"", "", "acc=1\n"} {
@@ -156,7 +160,8 @@ func TestOutputsOnAHost(t *testing.T) {
 	}
 }
 
-// Only what is over has metrics: the output of a running attempt changes.
+// TestJobsThatAreNotOver checks that only finished attempts have metrics, because the output of a
+// running one changes.
 func TestJobsThatAreNotOver(t *testing.T) {
 	l := newLab(t)
 	l.job("acc=1\n").State = jobs.Running
@@ -197,7 +202,8 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// A file that all jobs write has the metric of the last of them: that is said, once.
+// TestOneFileOfManyJobs checks that a file that all jobs write has the metric of the last job, and
+// that one note reports this.
 func TestOneFileOfManyJobs(t *testing.T) {
 	l := newLab(t)
 	for range 3 {
