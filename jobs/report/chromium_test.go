@@ -20,8 +20,8 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// browse loads a page in Chromium with more arguments and returns the document as the script
-// left it. Whatever the page writes to the console is an error.
+// browse loads a page in Chromium with additional arguments and returns the document after the
+// script has run. Any output of the page to the console is an error.
 func browse(t *testing.T, page string, args ...string) (dom string) {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -51,8 +51,8 @@ func browse(t *testing.T, page string, args ...string) (dom string) {
 	return out.String()
 }
 
-// The script draws every section of 100,000 jobs, and only the rows that can be seen are in the
-// document.
+// TestChromium checks that the script draws every section of 100,000 jobs, with only the visible
+// rows in the document.
 func TestChromium(t *testing.T) {
 	t.Parallel()
 	n := 100_000
@@ -74,13 +74,13 @@ func TestChromium(t *testing.T) {
 	}
 }
 
-// A filter, a click on a heading, and Enter work as in `results`: the first job in this order is
-// shown with its attempts. What jobs wrote stays text.
+// TestInteraction checks that a filter, a click on a heading, and Enter work as in `results`. The
+// first job in this order is shown with its attempts. Text from jobs stays text.
 func TestInteraction(t *testing.T) {
 	t.Parallel()
 	in := sample(t, 500, 3, hostile)
 	page := write(t, in)
-	// A script of the test has no place in the page's policy.
+	// The policy of the page does not allow the script of the test.
 	page = regexp.MustCompile(`<meta http-equiv[^>]*>`).ReplaceAllString(page, "") + `<script>setTimeout(() => {
 		// Nothing of this may fail; the console would show it.
 		const all = (selector, f) => document.querySelectorAll(selector).forEach(f), lanes = document.querySelector('#lanes canvas');
@@ -141,7 +141,8 @@ func TestInteraction(t *testing.T) {
 	}
 }
 
-// What is drawn on the screen has the colors of the attempts, on a light or a dark ground.
+// TestScreenshots checks that the drawn attempts have the colors of their states, on a light and on
+// a dark background.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	page := write(t, sample(t, 400, 3, hostile))
@@ -173,7 +174,7 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// A run without any job, and one without a job that has started, have a report.
+// TestEmptyRun checks the report of a run without jobs, and of one in which no job has started.
 func TestEmptyRun(t *testing.T) {
 	t.Parallel()
 	for n := range 2 {
@@ -193,11 +194,11 @@ func TestEmptyRun(t *testing.T) {
 	}
 }
 
-// The page is not wider than its window, from that of a phone to a large one, whatever names jobs
-// have; its sections do not overlap, and every chart has a size.
+// TestLayout checks that the page fits its window, from that of a phone to a large one, whatever
+// the names of jobs are. Its sections do not overlap, and every chart has a size.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	policy := regexp.MustCompile(`<meta http-equiv[^>]*>`) // the frames of the test have no place in it
+	policy := regexp.MustCompile(`<meta http-equiv[^>]*>`) // it does not allow the frames of the test
 	page := policy.ReplaceAllString(write(t, sample(t, 200, 3, hostile+strings.Repeat("W", 300))), "")
 	var frames strings.Builder
 	for _, width := range []int{400, 800, 1240, 2560} {
@@ -223,7 +224,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// The page can be printed: on several sheets, all jobs of a small run among them.
+// TestPrint checks that the page can be printed on several sheets, including all jobs of a small
+// run.
 func TestPrint(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.pdf")

@@ -23,8 +23,8 @@ import (
 
 const hostile = `</script><img src=x onerror="document.body.dataset.pwned=1"><!--'"` + "\x1b[31m\u202egnp.exe\u0000\u2028\xff"
 
-// sample returns a run of a grid with n jobs on hosts of four slots: most succeed, some fail, a
-// few time out, are lost and tried again, or run still. text is in every name and text.
+// sample returns a run of a grid with n jobs on hosts of four slots. Most jobs succeed, some fail,
+// and a few time out, are lost and retried, or are running. text is part of every name and text.
 func sample(t testing.TB, n, numHosts int, text string) *Input {
 	t.Helper()
 	begin := jobs.StampOf(time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC))
@@ -61,7 +61,7 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 		fold(jobs.Record{Kind: jobs.KindLaunching, Job: r.Job, N: 1, Host: host, At: start})
 		fold(jobs.Record{Kind: jobs.KindRunning, Job: r.Job, N: 1, Host: host, Slot: r.Slot, Started: start, At: start})
 		switch {
-		case i%97 == 5: // lost, and again
+		case i%97 == 5: // lost, then retried
 			took /= 3
 			lost := jobs.Record{Kind: jobs.KindLost, Job: r.Job, N: 1, Host: host, Reason: "the host has rebooted", At: start + took}
 			fold(lost)
@@ -112,8 +112,9 @@ func write(t testing.TB, in *Input) string {
 	return b.String()
 }
 
-// The page refers to nothing outside of itself, its policy allows just its own script and style,
-// and what jobs wrote is not markup and has no control characters.
+// TestPageIsSelfContainedAndInert checks that the page refers to nothing outside itself and that
+// its policy allows only its own script and style. Text from jobs is not markup and has no control
+// characters.
 func TestPageIsSelfContainedAndInert(t *testing.T) {
 	page := write(t, sample(t, 300, 2, hostile))
 	for _, bad := range []string{"<img", "\x1b", "\u202e", "\u2028", "\x00", "\xff", "http:", "https:", "src=x"} {
@@ -138,7 +139,7 @@ func TestPageIsSelfContainedAndInert(t *testing.T) {
 	}
 }
 
-// The data says of each job and attempt what the table of the run does.
+// TestData checks that the data of each job and attempt agrees with the table of the run.
 func TestData(t *testing.T) {
 	in := sample(t, 300, 2, hostile)
 	text, err := encode(in)
@@ -199,7 +200,7 @@ func TestData(t *testing.T) {
 			}
 			want := jobs.Clean(in.Table.At(row, i).Text, 0)
 			a, isA := query.ParseNumber(got[row])
-			if b, isB := query.ParseNumber(want); got[row] != want && !(isA && isB && math.Abs(a-b) <= 0.0005) { // milliseconds are enough
+			if b, isB := query.ParseNumber(want); got[row] != want && !(isA && isB && math.Abs(a-b) <= 0.0005) { // a precision of milliseconds suffices
 				t.Errorf("row %d, %s: %q, want %q", row, c.Name, got[row], want)
 			}
 		}
@@ -217,7 +218,7 @@ func TestData(t *testing.T) {
 	if len(d.Attempts.Job) != ran {
 		t.Errorf("%d attempts, want %d", len(d.Attempts.Job), ran)
 	}
-	for i, points := range d.Attempts.Loads { // the samples of before the first attempt are left out
+	for i, points := range d.Attempts.Loads { // samples before the first attempt are omitted
 		end := in.At.Sub(in.Created).Seconds()
 		if n := len(points); n < 20 || n > maxLoads || points[0][0] < 0 || points[n-1][0] > end || points[n-1][0] < end-60 || points[n/2][1] != 2.5 {
 			t.Errorf("%s: %d points of its load, %v", d.Attempts.Hosts[i], n, points)
