@@ -13,7 +13,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Actions are carried out when Do returns, and an undo knows what to bring back.
+// TestActions checks that actions are carried out when Do returns, and that an undo knows what to
+// restore.
 func TestActions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -80,7 +81,8 @@ func TestActions(t *testing.T) {
 	})
 }
 
-// Continue ends a drain, paused or not, and the run ends with its last job.
+// TestContinueEndsADrain checks that Continue ends a drain, paused or not, and that the run ends
+// with its last job.
 func TestContinueEndsADrain(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -111,7 +113,8 @@ func TestContinueEndsADrain(t *testing.T) {
 	}
 }
 
-// E8: what happens is in the log: the notable apart from everything, older records first.
+// TestEvents checks that events are in the log, notable events separately from all events, and
+// older records first (E8).
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -155,8 +158,8 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// One event per action of a person, in words, under what matters; how a request fared
-// is for those who want every record (E8).
+// TestOneEventAnAction checks that each action of a user is one notable event with a description.
+// The outcomes of its requests are only among all records (E8).
 func TestOneEventAnAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -191,7 +194,8 @@ func TestOneEventAnAction(t *testing.T) {
 	})
 }
 
-// A job's own progress, and its output while it runs and afterwards.
+// TestProgressAndOutput checks the progress that a job reports, and its output while it runs and
+// afterwards.
 func TestProgressAndOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")

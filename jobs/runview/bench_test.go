@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// million is a run of a million jobs: some run, some failed, many are over.
+// million returns a run of a million jobs. Some run, some failed, and many have finished.
 func million() tab {
 	const n = 1_000_000
 	t := tab{&jobs.Table{Specs: make([]*jobs.Spec, n), Jobs: make([]jobs.Job, n)}}
@@ -54,8 +54,8 @@ func look(b *testing.B, x *View, a Ask) *Picture {
 	return p
 }
 
-// cpu reports the processor time of an operation beside that of the clock, which
-// depends on who else computes. Its result is to be called at the end.
+// cpu reports the processor time of an operation in addition to the wall-clock time, which depends
+// on the load of the machine. Call its result at the end.
 func cpu(b *testing.B) func() {
 	used := func() int64 {
 		var u syscall.Rusage
@@ -66,8 +66,8 @@ func cpu(b *testing.B) func() {
 	return func() { b.ReportMetric(float64(used()-before)/float64(b.N)/1e6, "cpu-ms/op") }
 }
 
-// BenchmarkMillion: Cached is a key press; the others are the first
-// look at another order or filter.
+// BenchmarkMillion measures requests over a million jobs. Cached is a key press; the others are the
+// first request for another order or filter.
 func BenchmarkMillion(b *testing.B) {
 	t := million()
 	x := FromTable(runAt(b.TempDir()), t.Table, Options{})
@@ -92,7 +92,7 @@ func BenchmarkMillion(b *testing.B) {
 			look(b, x, Ask{Jobs: &w, Focus: w.Cursor, Groups: true})
 		}
 	})
-	b.Run("jump", func(b *testing.B) { // the cursor goes somewhere else in the list
+	b.Run("jump", func(b *testing.B) { // the cursor moves elsewhere in the list
 		w := window
 		i := 0
 		look(b, x, Ask{Jobs: &w})

@@ -7,8 +7,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// E8: the events of a run that is over are those of its journal, found by host and job; of very
-// many the newest are kept, and that there were more is said.
+// TestEventsOfThePast checks that the events of a finished run come from its journal and are found
+// by host and job (E8). Of a large number of events the newest are kept, and the view reports that
+// there were more.
 func TestEventsOfThePast(t *testing.T) {
 	look := func(e *eventLog, filter string, all bool) *Events {
 		b := boardOf(t, small())

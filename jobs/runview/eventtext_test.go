@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// Every record is a sentence that names what it is about (E8).
+// TestText checks that every record has a sentence that names its subject (E8).
 func TestText(t *testing.T) {
 	at := jobs.StampOf(time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC))
 	outcome := func(o jobs.Outcome) *jobs.Outcome {

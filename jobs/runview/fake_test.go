@@ -29,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lab is a dispatcher over hosts that need no machine, in virtual time, with a run
-// directory, an inbox, and a View.
+// lab is a dispatcher in virtual time over simulated hosts, with a run directory, an inbox, and a
+// View.
 type lab struct {
 	t       *testing.T
 	run     *rundir.Run
@@ -46,7 +46,7 @@ type lab struct {
 
 	mu      sync.Mutex
 	runs    func(jobs.AttemptID) (time.Duration, jobs.Outcome)
-	say     map[string]string // DCS_PROGRESS
+	say     map[string]string // values of DCS_PROGRESS
 	refuse  error
 	workers map[string]*worker
 	wg      sync.WaitGroup
@@ -55,10 +55,10 @@ type lab struct {
 // apart is a host that does not share the run directory.
 const apart = "apart"
 
-// newLab starts a dispatcher with these hosts of two slots each, and a View.
+// newLab starts a dispatcher with these hosts, each with two slots, and a View.
 func newLab(t *testing.T, names ...string) *lab { return newLabWith(t, nil, names...) }
 
-// newLabWith is newLab for a run whose journal has these records already.
+// newLabWith is newLab for a run whose journal already has these records.
 func newLabWith(t *testing.T, before func(*rundir.Run), names ...string) *lab {
 	t.Helper()
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "test", rundir.Asked{Created: time.Now()})
@@ -95,7 +95,7 @@ func (l *lab) dial(_ context.Context, o *journal.Owner) (Conn, error) {
 	return &caller{fakeConn: l.conn, done: make(chan struct{})}, nil
 }
 
-// start takes the run over and dispatches it.
+// start takes over the run and dispatches it.
 func (l *lab) start(names ...string) {
 	l.t.Helper()
 	j, table, _, err := journal.Take(l.t.Context(), l.run, journal.TakeOptions{Force: true})
@@ -134,8 +134,7 @@ func (l *lab) start(names ...string) {
 	l.wg.Go(func() { in.Serve(over) })
 }
 
-// kill ends the dispatcher without a word; its process lives on, so the owner file says
-// that it has left.
+// stop ends the dispatcher. Its process lives on, so the owner file records that it has left.
 func (l *lab) stop() {
 	l.t.Helper()
 	if _, err := l.d.Close(); err != nil {
@@ -165,7 +164,7 @@ type fakeConn struct {
 	replies   []string
 }
 
-// caller is a connection to it.
+// caller is a connection to the fake dispatcher socket.
 type caller struct {
 	*fakeConn
 	onDurable func(live.Durable)
@@ -183,7 +182,7 @@ func (c *fakeConn) gone() bool {
 	}
 }
 
-// last returns a copy of the state that was published last.
+// last returns a copy of the last published state.
 func (c *fakeConn) last() live.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,14 +269,14 @@ func plain(n int) []*jobs.Spec {
 	return list
 }
 
-// end closes everything and waits for it.
+// end closes everything and waits until it has ended.
 func (l *lab) end() {
 	l.t.Helper()
 	l.v.Close()
 	l.stop()
 }
 
-// sync has the View know what the dispatcher knows.
+// sync updates the View to the current state of the dispatcher.
 func (l *lab) sync() {
 	l.t.Helper()
 	if l.conn.gone() {
@@ -293,7 +292,7 @@ func (l *lab) sync() {
 	l.v.refresh(l.t.Context())
 }
 
-// look asks for a picture of the run as it is now and fails the test on an error.
+// look requests a snapshot of the current run and fails the test on an error.
 func (l *lab) look(ask Ask) *Picture {
 	l.t.Helper()
 	if ask.After == 0 {
@@ -337,7 +336,7 @@ func (l *lab) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Wo
 	return w, nil
 }
 
-// worker is a connection to a host that runs what the lab says.
+// worker is a connection to a host that runs what the lab defines.
 type worker struct {
 	*hosttest.Worker
 	lab  *lab
@@ -348,7 +347,7 @@ func (w *worker) progress() map[string]string {
 	w.lab.mu.Lock()
 	defer w.lab.mu.Unlock()
 	said := map[string]string{}
-	for id, text := range w.lab.say { // "host attempt" is for one host alone
+	for id, text := range w.lab.say { // "host attempt" applies to one host only
 		if host, of, ok := strings.Cut(id, " "); !ok {
 			said[id] = text
 		} else if host == w.host {

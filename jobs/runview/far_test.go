@@ -11,8 +11,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// X2: what an ended run's host keeps to itself is read there, if somebody can; once it was
-// brought here its path is here, and it is read from here, also by who looked before.
+// TestOutputsOfAHostThatKeepsThem checks that the outputs of a host of a finished run are read from
+// the host if it is reachable (X2). Once they have been fetched, they are read from this machine,
+// also by a View that looked before.
 func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 	x := small()
 	asked := ""

@@ -7,7 +7,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Key /: the language of --where, and words to search for.
+// TestFilters checks the filter of key /: the language of --where, and words to search for.
 func TestFilters(t *testing.T) {
 	b := boardOf(t, small())
 	b.known.figures = []string{"acc"} // declared
@@ -37,7 +37,7 @@ func TestFilters(t *testing.T) {
 		{"C>=0.1 C<5", "1 2"},
 		{"0.1 <= C < 5", "1 2"},
 		{"C * 10 = 1", "1 2"},
-		{"C!=0.1", "3 4 5 6 7 8 9 10 11 12"}, // also those that have none, as with --where
+		{"C!=0.1", "3 4 5 6 7 8 9 10 11 12"}, // including those without a value, as with --where
 		{"C!=0.1 C=*", "3"},
 		{"C=0.1 not C=0.1", ""},
 		{`C="0.1"`, "1"},
@@ -45,7 +45,7 @@ func TestFilters(t *testing.T) {
 		{`C="1e-1"`, "2"},
 		{`C!="1e-1" C=*`, "1 3"},
 		{`C="0.1*"`, ""},
-		{`C>"0.2"`, "2 3"}, // by the text: 2 has 1e-1
+		{`C>"0.2"`, "2 3"}, // as text; 2 has 1e-1
 		{"C=1?", "3"},
 		{"kernel=r*", "4"},
 		{"kernel!=rbf kernel=*", ""},
@@ -70,7 +70,7 @@ func TestFilters(t *testing.T) {
 		{"state=ENDING", "12"},
 		{"state=retry or state=waits", "5 6"},
 		{"state=*ed not state=queued", "1 2 7 11"},
-		// what --where takes
+		// what --where accepts
 		{"state=failed", "2"},
 		{"state=failed or state=timed_out", "2 8"},
 		{"state=running", "3 10 12"},
@@ -89,7 +89,7 @@ func TestFilters(t *testing.T) {
 		{"C > 1", "3"},
 		{"[C]>1", "3"},
 		{"failures>0 state=queued", "5"},
-		// as the screen calls them
+		// names on the screen
 		{"id=1", "1"},
 		{"ID=1 or Id=3", "1 3"},
 		{"STATE=failed", "2"},
@@ -104,14 +104,14 @@ func TestFilters(t *testing.T) {
 		{"CPU>=1.5s", "8"},
 		{"MEM>8M mem<1G", "1"},
 		{"kernel=rbf KERNEL=rbf", "4"},
-		// both
+		// words and conditions
 		{"train (C=0.1 or state=bad)", "1 2"},
 		{"not (state=open or state=done)", ""},
 		{"! state=failed state=bad", "8 11"},
 		{"state=failed, host=ws*", "2"},
 		{"train or sleep", "1 2 4 5 6 7 9 10 11"},
 		{`"or" "C=0.1"`, ""},
-		{"--train=1 id=1", ""}, // an option of a command is text
+		{"--train=1 id=1", ""}, // an option of a command is a text
 		{"a:b", ""},
 	} {
 		p := lookAt(t, b, Ask{Jobs: &JobsWindow{Filter: c.filter, Sort: SortID, Rows: 50}})
@@ -153,7 +153,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// No filter makes the parser fail, and what it takes it can apply.
+// FuzzFilter checks that no filter makes the parser fail, and that an accepted filter can be
+// applied.
 func FuzzFilter(f *testing.F) {
 	for _, s := range []string{"", `-a "b c" !d`, "state=failed,open", "C>=0.1", "exit!=SIGKILL", `"\\`, "id=1-,", "host=[", "try>", "=", "a!b", "-\"", "\xff:\x00"} {
 		f.Add(s)

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// X7: failures by cause.
+// TestGroups checks failures by cause (X7).
 func TestGroups(t *testing.T) {
 	x := newTab()
 	for i := range 60 {
@@ -33,7 +33,7 @@ func TestGroups(t *testing.T) {
 		j.State, j.Round, j.Failures = jobs.Queued, 2, 0
 		k.renew(id)
 	}
-	b.groups.took = 0 // make them again at once
+	b.groups.took = 0 // rebuild the groups at once
 	if g := b.groups.top(&b.list); len(g) != 0 {
 		t.Errorf("%d groups are left", len(g))
 	}
@@ -57,7 +57,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Very many causes do not make a picture grow forever.
+// TestManyCauses checks that many causes do not make a snapshot grow without bound.
 func TestManyCauses(t *testing.T) {
 	x := newTab()
 	for i := range 3000 {

@@ -8,7 +8,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Hosts with the same trouble are one group, whatever their names, addresses, and keys are.
+// TestGroupHosts checks that hosts with the same problem form one group, whatever their names,
+// addresses, and keys are.
 func TestGroupHosts(t *testing.T) {
 	var texts []HostText
 	for i := 1; i <= 300; i++ {
@@ -47,7 +48,7 @@ func TestGroupHosts(t *testing.T) {
 	}
 }
 
-// A summary names all hosts that were useless, in one line for each cause.
+// TestHostsOfNoUseAreGrouped checks that a summary lists all unusable hosts, in one line per cause.
 func TestHostsOfNoUseAreGrouped(t *testing.T) {
 	words := map[string]HostWord{}
 	for i := 1; i <= 30; i++ {

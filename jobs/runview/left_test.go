@@ -8,7 +8,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Promise 4: what may be left behind is part of how a run ended, live and afterwards.
+// TestOverSaysWhatIsLeft checks promise 4: what may be left behind is part of how a run ended, both
+// live and afterwards.
 func TestOverSaysWhatIsLeft(t *testing.T) {
 	x := newTab()
 	x.add(jobs.Spec{Command: "a"}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Minute))
@@ -18,7 +19,7 @@ func TestOverSaysWhatIsLeft(t *testing.T) {
 	if p := lookAt(t, boardOf(t, x), Ask{}); !strings.HasPrefix(p.Over, "all jobs succeeded; ") || !strings.Contains(p.Over, "alive on ws02: resume") {
 		t.Error(p.Over)
 	}
-	x.Ended = true // every host was left clean
+	x.Ended = true // nothing was left on any host
 	if p := lookAt(t, boardOf(t, x), Ask{}); p.Trouble != nil {
 		t.Errorf("%q", p.Trouble)
 	}

@@ -21,7 +21,8 @@ func phasesOf(p *Picture) (s string) {
 	return strings.Join(words, " ")
 }
 
-// the first order; counts, rows and hosts of one picture agree.
+// TestAPictureOfARun checks the default order, and that counts, rows, and hosts of one snapshot
+// agree.
 func TestAPictureOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a", "b")
@@ -70,8 +71,8 @@ func TestAPictureOfARun(t *testing.T) {
 	})
 }
 
-// A Look waits for what it has not seen, is woken at most every 100 ms, and not at all
-// by a run that stands still, except for what ages.
+// TestALookWaits checks that a Look waits for changes and is woken at most every 100 ms. An idle
+// run wakes it only for values that age.
 func TestALookWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -83,7 +84,7 @@ func TestALookWaits(t *testing.T) {
 			p = l.look(Ask{After: p.Version, Wait: 30*time.Second - time.Since(was)})
 			woken++
 		}
-		if woken > 13 { // ten beats of the only host, and the wait
+		if woken > 13 { // ten heartbeats of the only host, and the wait
 			t.Errorf("a run that stands still woke %d times in 30 s", woken)
 		}
 		p = l.look(Ask{}) // everything seen
@@ -101,8 +102,8 @@ func TestALookWaits(t *testing.T) {
 	})
 }
 
-// A Look, a Match and a Do return when ctx ends; when the dispatcher ends they say
-// that it has gone.
+// TestALookEnds checks that Look, Match, and Do return when ctx ends. When the dispatcher ends,
+// they report that.
 func TestALookEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -131,7 +132,7 @@ func TestALookEnds(t *testing.T) {
 	})
 }
 
-// Two screens that look at once see the same.
+// TestTwoLooksAgree checks that two screens that look at the same time see the same.
 func TestTwoLooksAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a", "b")
@@ -165,8 +166,8 @@ func TestTwoLooksAgree(t *testing.T) {
 	})
 }
 
-// Phases that no record tells of: a link that is lost, a wait that is over, a job that
-// another one waits for.
+// TestPhasesWithoutARecord checks phases that no record contains: a lost link, a delay that has
+// passed, and a job that another one waits for.
 func TestPhasesWithoutARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")

@@ -12,14 +12,15 @@ import (
 	"dcs-tui/jobs"
 )
 
-// a million jobs are to cost a screen no more than 64 bytes each.
+// TestRowsAreSmall checks that a job costs a screen at most 64 bytes, because a run may have a
+// million of them.
 func TestRowsAreSmall(t *testing.T) {
 	if n := unsafe.Sizeof(row{}); n > 48 {
 		t.Errorf("a row has %d bytes; with one order and the line it is 56", n)
 	}
 }
 
-// D4: stragglers are flagged, counted and found.
+// TestStragglers checks that stragglers are flagged, counted, and found (D4).
 func TestStragglers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a", "b")
@@ -44,7 +45,7 @@ func TestStragglers(t *testing.T) {
 	})
 }
 
-// D7: slots of a host, absolutely and by so many more.
+// TestSlots checks changes of the slots of a host, absolute and relative (D7).
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -71,8 +72,8 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// A long list is sorted so seldom that it costs little, its page says how old the
-// order is, and whoever waits is woken when it has been made again.
+// TestALongListIsSortedSeldom checks that a long list is sorted rarely enough to cost little. Its
+// page shows the age of the order, and a waiting Look is woken when the order has been rebuilt.
 func TestALongListIsSortedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -84,7 +85,7 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 			t.Errorf("settled %v", p.Jobs.Settled)
 		}
 		x := l.v.kept(w)
-		x.took, x.madeAt = 100*time.Millisecond, time.Now() // as of a million jobs
+		x.took, x.madeAt = 100*time.Millisecond, time.Now() // as with a million jobs
 		l.do(Cancel.Jobs(3))
 		p = l.look(Ask{Jobs: w})
 		if got := phasesOf(p); got != "run run cancel queue queue" || p.Phases[Canceled] != 1 {
@@ -107,7 +108,7 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 	})
 }
 
-// A selection of very many jobs is canceled by one action, and undone by one.
+// TestManyAtOnce checks that a selection of many jobs is canceled by one action and undone by one.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 30_000
@@ -137,7 +138,8 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// Promise 5: a host is heard on its own jobs only, and cannot say more than fits.
+// TestProgressOfOthersIsNotHeard checks promise 5: a host can report progress of its own jobs only,
+// and the size of a report is bounded.
 func TestProgressOfOthersIsNotHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a", "b")
@@ -161,8 +163,8 @@ func TestProgressOfOthersIsNotHeard(t *testing.T) {
 	})
 }
 
-// what a job said of its progress stands while its host is away, and until the
-// first beat of a host that is back.
+// TestProgressOfAwayJobsStands checks that the progress of a job is kept while its host is away,
+// and until the first heartbeat after the host has returned.
 func TestProgressOfAwayJobsStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")

@@ -6,8 +6,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// the event lines that show by themselves are what a person wants to know:
-// hosts, losses, failures, retries, requests.
+// TestNotable checks that the events that are shown by default are those that a user wants to know:
+// hosts, losses, failures, retries, and requests.
 func TestNotable(t *testing.T) {
 	failed, good := &jobs.Outcome{Exit: 1}, &jobs.Outcome{}
 	for _, c := range []struct {
@@ -24,7 +24,7 @@ func TestNotable(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Canceled}, false, false},
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Failed}, true, true},
 		{jobs.Record{Kind: jobs.KindEvent, Host: "a", Reason: "a is up"}, true, false},
-		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 2}, false, false}, // the event before it says who asked what
+		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 2}, false, false}, // the previous event describes the request
 		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Reason: "there is no host b"}, true, true},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedDone}, false, false},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedStopped, Reason: "Ctrl-C"}, true, false},

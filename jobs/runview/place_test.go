@@ -9,9 +9,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// #N of a queued job is how many start before it, also where the easiest goes
-// first (E2), and rows stand in that order; where turns of several queues decide (B4) no
-// number is made up.
+// TestPlaces checks that #N of a queued job is the number of jobs that start before it, also if the
+// easiest goes first (E2), and that rows are in that order. If several queues share the slots (B4),
+// the order is not predictable and no number is shown.
 func TestPlaces(t *testing.T) {
 	hard := func(n string) *jobs.Spec {
 		return &jobs.Spec{Command: "sleep 60", Options: &jobs.Options{Hardness: []string{n}}}
@@ -33,7 +33,7 @@ func TestPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		specs []*jobs.Spec
-		want  string // ids and places of what is queued, in the order shown
+		want  string // ids and positions of the queued jobs, in the order shown
 	}{
 		{"in their order", []*jobs.Spec{of("a"), of("a"), of("a"), of("a")}, "3#0 4#1"},
 		{"priorities and deadlines", []*jobs.Spec{in(0, 9), in(0, 9), in(0, 9), in(1, 1), in(0, 5), in(-1, 0)}, "1#0 2#1 3#2 4#3"},

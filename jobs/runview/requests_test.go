@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-// requestsTable is a run of five queued jobs, of which 4 comes after 3, in epoch 7.
+// requestsTable returns a run of five queued jobs in epoch 7. Job 4 depends on job 3.
 func requestsTable(t *testing.T) *jobs.Table {
 	t.Helper()
 	specs := jobstest.Specs(5)
@@ -26,15 +26,15 @@ func requestsTable(t *testing.T) *jobs.Table {
 	return table
 }
 
-// Every action becomes requests that a dispatcher accepts; what is relative becomes
-// absolute, and what makes no sense is refused.
+// TestRequests checks that every action becomes requests that a dispatcher accepts. Relative values
+// become absolute, and invalid actions are refused.
 func TestRequests(t *testing.T) {
 	table := requestsTable(t)
 	state := &live.State{Hosts: []live.Host{{Name: "alpha", Slots: 4}, {Name: "beta"}}}
 	three := jobs.Ranges{{First: 1, Last: 3}}
 	for _, c := range []struct {
 		a    Action
-		want string // texts of the requests, or the refusal
+		want string // texts of the requests, or the error
 	}{
 		{Action{Do: Cancel, Jobs: three, Why: "a slip"}, "cancel jobs 1-3 (a slip) spare= epoch=0"},
 		{Action{Do: Cancel, Jobs: three, Waiting: true}, "cancel jobs 1-3 spare=started epoch=0"},
@@ -80,7 +80,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// The answer to an action counts what its requests did, and names the jobs of an undo.
+// TestAnswerTo checks that the response to an action counts what its requests changed, and names
+// the jobs of an undo.
 func TestAnswerTo(t *testing.T) {
 	table := requestsTable(t)
 	three := jobs.Ranges{{First: 1, Last: 3}}

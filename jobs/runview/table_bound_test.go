@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs/metrics"
 )
 
-// Rule 3: whatever is requested, a table is bounded.
+// TestTableIsBounded checks that a table is bounded, whatever is requested (rule 3).
 func TestTableIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, dir, _ := gridRun(t, 400, 1, 1)
@@ -40,7 +40,8 @@ func TestTableIsBounded(t *testing.T) {
 	})
 }
 
-// A table has so many jobs and no more, and says so.
+// TestTableHasRoomForSome checks that a table has a maximum number of jobs and reports when it is
+// reached.
 func TestTableHasRoomForSome(t *testing.T) {
 	maxFinished = 10
 	t.Cleanup(func() { maxFinished = 250_000 })
@@ -51,7 +52,8 @@ func TestTableHasRoomForSome(t *testing.T) {
 	}
 }
 
-// A defect in a table is told; it neither ends the dispatcher nor the board.
+// TestTableThatPanics checks that a panic in a table is reported and ends neither the dispatcher
+// nor the View.
 func TestTableThatPanics(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	o := reading(t, dir, "acc")
@@ -70,8 +72,8 @@ func TestTableThatPanics(t *testing.T) {
 	}
 }
 
-// BenchmarkTable is the table of 100,000 finished jobs: the time until it is whole, and
-// how long a Look waits in the meantime, at most.
+// BenchmarkTable measures a table of 100,000 finished jobs: the time until it is complete, and the
+// maximum time that a Look waits meanwhile.
 func BenchmarkTable(b *testing.B) {
 	x, dir, _ := gridRun(b, 100, 100, 10)
 	for b.Loop() {
@@ -92,7 +94,7 @@ func BenchmarkTable(b *testing.B) {
 			if p.Table.Ready && p.Table.Read == p.Table.Jobs {
 				break
 			}
-			next := ask // the sooner of something new and a moment
+			next := ask // return at the next change, or after a short wait
 			next.After, next.Wait = p.Version, 50*time.Millisecond
 			if _, err := board.Look(b.Context(), next); err != nil {
 				b.Fatal(err)
@@ -111,8 +113,8 @@ func BenchmarkTable(b *testing.B) {
 	}
 }
 
-// X5: of very many parameters the last have no room; that is said, and what came of the
-// jobs is there all the same.
+// TestTableOfManyParameters checks that of many parameters the last ones are omitted with a note,
+// and that the results of the jobs are still shown (X5).
 func TestTableOfManyParameters(t *testing.T) {
 	x, dir := newTab(), t.TempDir()
 	s := jobs.Spec{Command: "train"}

@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// newTableLab is a lab whose jobs run for a second each and print acc, ten times their
-// number plus that of the attempt. One more continues and on, and so does the run.
+// newTableLab returns a lab whose jobs run for a second each. Each prints acc, which is ten times
+// its number plus that of the attempt. One more job runs indefinitely, and so does the run.
 func newTableLab(t *testing.T, n int) *lab {
 	l := newReadingLab(t)
 	l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
@@ -31,7 +31,7 @@ func newTableLab(t *testing.T, n int) *lab {
 	return l
 }
 
-// newReadingLab is a lab whose tables have acc; what its jobs do is to be said before
+// newReadingLab returns a lab whose tables have acc. The behavior of its jobs must be set before
 // they are submitted.
 func newReadingLab(t *testing.T) *lab {
 	l := newLab(t, "a")
@@ -48,8 +48,8 @@ func figuresOf(tb *Table) string {
 	return strings.Join(all, " ")
 }
 
-// X5: the table grows while the run continues, and a Look that waits is woken by it; a
-// job that is run again leaves it and comes back with what it then printed.
+// TestTableIsLive checks that the table grows while the run continues, and that this wakes a
+// waiting Look. A job that is run again leaves the table and returns with its new value (X5).
 func TestTableIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableLab(t, 6)
@@ -88,7 +88,8 @@ func TestTableIsLive(t *testing.T) {
 	})
 }
 
-// What is not there when it is looked for is looked for again; a note says so in the meantime.
+// TestTableOfLateOutput checks that a missing output is looked for again, and that a note reports
+// it meanwhile.
 func TestTableOfLateOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newReadingLab(t)
@@ -109,7 +110,7 @@ func TestTableOfLateOutput(t *testing.T) {
 			t.Errorf("%q %q", got, tb.Notes)
 		}
 		write(t, l.dir, jobs.AttemptID{Job: 2, N: 1}, "acc=2")
-		for range 60 { // somebody looks on
+		for range 60 { // somebody keeps looking
 			time.Sleep(time.Second)
 			l.look(Ask{Table: &ask})
 		}
@@ -120,7 +121,8 @@ func TestTableOfLateOutput(t *testing.T) {
 	})
 }
 
-// Outputs that only their host has come through the dispatcher.
+// TestTableOfHostsApart checks that outputs that are only on a host are read through the
+// dispatcher.
 func TestTableOfHostsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, apart)
@@ -140,8 +142,8 @@ func TestTableOfHostsApart(t *testing.T) {
 	})
 }
 
-// Nothing is read when nobody looks any more, and nothing is left when the board closes,
-// also in the middle of reading (TestMain looks for goroutines).
+// TestTableEnds checks that nothing is read when nobody looks any more, and that no goroutine is
+// left when the View closes, even during a read (TestMain looks for goroutines).
 func TestTableEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableLab(t, 3)
@@ -178,15 +180,15 @@ func TestTableEnds(t *testing.T) {
 	b.Close()
 }
 
-// A table is not called old because of jobs that are not in it.
+// TestTableIsNotOldForOthers checks that jobs that are not in a table do not make it outdated.
 func TestTableIsNotOldForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableLab(t, 3)
 		defer l.end()
 		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
 		for i := range 40 {
-			time.Sleep(time.Second) // of the bubble
-			l.submit(plain(1)...)   // it waits, or runs on and on
+			time.Sleep(time.Second) // time of the synctest bubble
+			l.submit(plain(1)...)   // it waits, or runs indefinitely
 			p := l.look(Ask{Jobs: page(50), Table: &ask})
 			if page := p.Table.Page; i > 20 && (p.Jobs.Matched < 20 || page.Matched != 3 || page.Settled > 2*time.Second) {
 				t.Errorf("second %d: %d rows of %d jobs, %s old", i, page.Matched, p.Jobs.Matched, page.Settled)

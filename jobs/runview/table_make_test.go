@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// reading are the options of a board that finds figures in a run directory.
+// reading returns the options of a View that finds metrics in a run directory.
 func reading(t testing.TB, dir string, columns ...string) Options {
 	o := Options{}
 	for _, text := range columns {
@@ -29,7 +29,7 @@ func reading(t testing.TB, dir string, columns ...string) Options {
 	return o
 }
 
-// write is what an attempt has printed.
+// write writes the output of an attempt.
 func write(t testing.TB, dir string, id jobs.AttemptID, text string) {
 	t.Helper()
 	path := jobs.AttemptFile(dir, id, jobs.FileOut)
@@ -41,7 +41,7 @@ func write(t testing.TB, dir string, id jobs.AttemptID, text string) {
 	}
 }
 
-// gridRun is a grid of C, gamma and seed, each job with acc and loss in its output.
+// gridRun returns a grid of C, gamma, and seed. The output of each job has acc and loss.
 func gridRun(t testing.TB, cs, gammas, seeds int) (tab, string, func(c, g, s int) float64) {
 	x, dir := newTab(), t.TempDir()
 	acc := func(c, g, s int) float64 { return math.Round(1000*math.Sin(float64(1+c*7+g*13+s*29))) / 1000 }
@@ -63,7 +63,7 @@ func gridBoard(t testing.TB, x tab, dir string, columns ...string) *View {
 	return b
 }
 
-// tableOf looks until the whole table is there.
+// tableOf looks until the table is complete.
 func tableOf(t testing.TB, b *View, ask TableAsk) *Table {
 	t.Helper()
 	a := Ask{Table: &ask}
@@ -88,8 +88,8 @@ func rowsOf(tb *Table) (ids []int) {
 	return ids
 }
 
-// E3, X5: rows with their figures, in the order asked for, filtered as the list of jobs
-// is and by figures, the best marked.
+// TestTableRows checks that rows have their metrics, in the requested order, with the best marked
+// (E3, X5). The filter is that of the list of jobs, and may also use metrics.
 func TestTableRows(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
 	x.add(jobs.Spec{Command: "train", Params: param("C", "9")}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second))
@@ -152,7 +152,7 @@ func TestTableRows(t *testing.T) {
 	}
 }
 
-// E3: groups, against a computation of their own.
+// TestTableGroups checks groups against an independent computation (E3).
 func TestTableGroups(t *testing.T) {
 	x, dir, acc := gridRun(t, 3, 2, 5)
 	b := gridBoard(t, x, dir, "acc")
@@ -197,7 +197,8 @@ func TestTableGroups(t *testing.T) {
 	if tb.Groups.Rows[0][0] != fmt.Sprint(at/2) || tb.Groups.Rows[0][1] != fmt.Sprint(at%2) {
 		t.Errorf("%v", tb.Groups.Rows[0])
 	}
-	// A filter of groups: what names their statistics is asked of them, all else of the jobs.
+	// A filter of groups applies conditions on statistics to the groups, and all other conditions
+	// to the jobs.
 	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: fmt.Sprintf("state=done (C>=1 or gamma=1) acc_mean>%g", least)}, Group: []string{"C", "gamma"}})
 	for _, row := range tb.Groups.Rows {
 		if row[0] == "0" && row[1] == "0" || row[0] == fmt.Sprint(at/2) && row[1] == fmt.Sprint(at%2) {
@@ -221,7 +222,7 @@ func TestTableGroups(t *testing.T) {
 	}
 }
 
-// X5: the heat map of the two parameters that vary, or of those chosen.
+// TestTableHeat checks the heat map of the two parameters that vary, or of the chosen ones (X5).
 func TestTableHeat(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
 	b := gridBoard(t, x, dir, "acc", "loss")
@@ -259,7 +260,8 @@ func TestTableHeat(t *testing.T) {
 	}
 }
 
-// A figure that jobs have not printed is told, as `results` tells it.
+// TestTableSaysWhatIsMissing checks that a metric that jobs have not printed is reported as in
+// `results`.
 func TestTableSaysWhatIsMissing(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	b := gridBoard(t, x, dir, "acc", "none")
@@ -269,7 +271,8 @@ func TestTableSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What is wrong with an ask is said, and what is right is shown.
+// TestTableOfAWrongAsk checks that an invalid part of a request is reported and that the valid
+// parts are shown.
 func TestTableOfAWrongAsk(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	b := gridBoard(t, x, dir, "acc")
@@ -304,7 +307,8 @@ func TestTableOfAWrongAsk(t *testing.T) {
 	}
 }
 
-// A run with neither parameters nor figures has no table, until a figure is requested.
+// TestPlainTable checks that a run with neither parameters nor metrics has no table until a metric
+// is requested.
 func TestPlainTable(t *testing.T) {
 	x, dir := newTab(), t.TempDir()
 	x.add(jobs.Spec{Command: "c"}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))

@@ -17,12 +17,12 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// tab makes tables by hand.
+// tab is a table that a test builds.
 type tab struct{ *jobs.Table }
 
 func newTab() tab { return tab{&jobs.Table{Cancels: map[jobs.ID]jobs.Cancel{}}} }
 
-// add adds a job; change may alter its row.
+// add adds a job. change may modify its row.
 func (t tab) add(s jobs.Spec, state jobs.JobState, change ...func(*jobs.Job)) {
 	s.ID = jobs.ID(len(t.Jobs) + 1)
 	if s.Options == nil {
@@ -41,7 +41,7 @@ func (t tab) add(s jobs.Spec, state jobs.JobState, change ...func(*jobs.Job)) {
 	t.Counts[state]++
 }
 
-// ran adds an attempt that is over.
+// ran adds an attempt that has ended.
 func ran(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
 	return func(j *jobs.Job) {
 		start := jobs.StampOf(time.Now().Add(-time.Hour))
@@ -55,7 +55,7 @@ func ran(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
 	}
 }
 
-// running adds an attempt that runs.
+// running adds an attempt that is running.
 func running(host string, since time.Duration) func(*jobs.Job) {
 	return func(j *jobs.Job) {
 		at := jobs.StampOf(time.Now().Add(-since))
@@ -73,7 +73,7 @@ func handed(host string) func(*jobs.Job) {
 
 func param(name, value string) []jobs.Param { return []jobs.Param{{Name: name, Value: value}} }
 
-// small is a run with a job of each kind, by id.
+// small returns a run with a job of each kind, by id.
 func small() tab {
 	t := newTab()
 	gpu := &jobs.Options{Queue: "night", Tags: []string{"gpu"}, Priority: 5}
@@ -93,12 +93,13 @@ func small() tab {
 	return t
 }
 
-// runAt is a run in a directory.
+// runAt returns a run in a directory.
 func runAt(dir string) *rundir.Run {
 	return &rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{UID: "u1", Name: "r"}}
 }
 
-// apartAt has ws01 keep its files to itself; here are those of its attempts that were brought.
+// apartAt makes ws01 a host that does not share the run directory. here holds the attempts whose
+// files were fetched.
 func apartAt(v *View, here map[jobs.AttemptID]bool) {
 	v.place = &results.Place{Dir: v.run.Dir, HostDirs: map[string]string{"ws01": "ws01:/far"}, Here: func(id jobs.AttemptID) bool { return here[id] }}
 }
@@ -126,8 +127,8 @@ func idsOf(p *Picture) string {
 	return strings.Join(ids, " ")
 }
 
-// the orders, equal ones by id in both directions. Nobody dispatches
-// the table: what runs is away.
+// TestOrders checks the orders. Equal rows are ordered by id in both directions. The table has no
+// dispatcher, so running jobs are shown as away.
 func TestOrders(t *testing.T) {
 	b := boardOf(t, small())
 	for _, c := range []struct {
@@ -153,7 +154,7 @@ func TestOrders(t *testing.T) {
 		{Sorts, false, "12 3 10 5 8 2 9 4 6 11 7 1"},
 	} {
 		p := lookAt(t, b, Ask{Jobs: &JobsWindow{Sort: c.by, Reverse: c.reverse, Rows: 50}})
-		if c.by == SortTime { // 12 and the others of a minute differ by what the test takes
+		if c.by == SortTime { // 12 and the others of a minute differ by the time that the test takes
 			if got := idsOf(p); !strings.HasPrefix(got, "3 ") || !strings.HasSuffix(got, " 2 4 5 6 7 9 10 11") {
 				t.Errorf("%s: %s", c.by, got)
 			}
@@ -175,7 +176,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// the window follows the job under the cursor.
+// TestWindow checks that the window follows the job under the cursor.
 func TestWindow(t *testing.T) {
 	x := newTab()
 	for range 100 {
@@ -212,7 +213,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// What nobody dispatches can be looked at, and acted on only through its owner.
+// TestATableIsReadOnly checks that a run without a dispatcher can be viewed, and that actions are
+// possible only through its owner.
 func TestATableIsReadOnly(t *testing.T) {
 	x := small()
 	b := boardOf(t, x)
@@ -226,7 +228,7 @@ func TestATableIsReadOnly(t *testing.T) {
 			t.Errorf("%d: %+v", id, d)
 		}
 	}
-	// A dispatcher that was not asked is not said to be none (X7).
+	// The view does not claim that there is no dispatcher if it has not checked (X7).
 	unasked := boardOf(t, small())
 	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
 	for id, want := range map[jobs.ID]string{3: "was sent to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
@@ -269,7 +271,8 @@ func TestATableIsReadOnly(t *testing.T) {
 	}
 }
 
-// Sorting by name gives what comparing gives, whatever the names have in common.
+// TestSortByName checks that sorting by name agrees with plain comparison, whatever prefixes the
+// names have in common.
 func TestSortByName(t *testing.T) {
 	x := newTab()
 	var names []string

@@ -20,8 +20,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Two screens look at a run while one dispatcher after another has it. They have nothing to
-// reconnect: what comes is only more records. One of them reads only files.
+// TestTwoViewsAndATakeover checks two screens that view a run while one dispatcher after another
+// runs it. They never reconnect, because all updates are just more records. One of them reads only
+// files.
 func TestTwoViewsAndATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -65,7 +66,8 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 	})
 }
 
-// A run directory that is removed is said to be. What was seen stays.
+// TestRemovedRunDirectory checks that the removal of a run directory is reported, and that the last
+// state stays visible.
 func TestRemovedRunDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -97,7 +99,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 	})
 }
 
-// disk is a disk that can hang, and that can hide files.
+// disk is a disk that can hang and can hide files.
 type disk struct {
 	rundir.Disk
 	hang atomic.Pointer[chan struct{}]
@@ -124,8 +126,8 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// While the disk hangs, keys and drawing work, what the socket pushes is shown, and the
-// screen says that the run directory does not answer.
+// TestHungDisk checks that keys and drawing work while the disk hangs. Updates from the socket are
+// shown, and the screen reports that the run directory does not respond.
 func TestHungDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -163,8 +165,8 @@ func TestHungDisk(t *testing.T) {
 	})
 }
 
-// Trouble of the dispatcher, such as a full disk, is shown as it is pushed, and from the
-// owner file where nothing is pushed.
+// TestTroubleOfTheDispatcher checks that a problem of the dispatcher, such as a full disk, is shown
+// when the dispatcher pushes it, and otherwise from the owner file.
 func TestTroubleOfTheDispatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -196,7 +198,8 @@ func TestTroubleOfTheDispatcher(t *testing.T) {
 	})
 }
 
-// A dispatcher's question is shown where it can be answered; elsewhere it is said where.
+// TestQuestions checks that a dispatcher's question is shown where it can be answered. Elsewhere
+// the view names the place.
 func TestQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -220,7 +223,8 @@ func TestQuestions(t *testing.T) {
 	})
 }
 
-// Output of a running job on a host that shares nothing comes through the dispatcher.
+// TestOutputOfAHostApart checks that the output of a running job on a host that shares nothing is
+// read through the dispatcher.
 func TestOutputOfAHostApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, apart)
@@ -238,7 +242,7 @@ func TestOutputOfAHostApart(t *testing.T) {
 	})
 }
 
-// elsewhere makes the owner of a run one on another machine.
+// elsewhere changes the owner of a run to one on another machine.
 func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any)) {
 	t.Helper()
 	b, err := os.ReadFile(run.Path(rundir.OwnerFile))
@@ -267,7 +271,8 @@ func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any))
 	}
 }
 
-// A dispatcher on another machine is alive as long as its heartbeat moves by our clock.
+// TestSilentOwner checks that a dispatcher on another machine is alive as long as its heartbeat
+// changes, measured by this machine's clock.
 func TestSilentOwner(t *testing.T) {
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
 	if err != nil {
@@ -309,8 +314,8 @@ func TestSilentOwner(t *testing.T) {
 	})
 }
 
-// What a fenced dispatcher wrote too late disappears when the record that fixes its file
-// shows: everything is built again.
+// TestRestart checks that late records of a fenced-off dispatcher disappear when the record that
+// fixes the length of its file is seen, and that everything is rebuilt.
 func TestRestart(t *testing.T) {
 	d := &disk{Disk: rundir.OS, hide: "000002.jsonl"}
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
@@ -351,7 +356,7 @@ func TestRestart(t *testing.T) {
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, before, 0o600); err != nil { // its successor found so much
+	if err := os.WriteFile(file, before, 0o600); err != nil { // what its successor found
 		t.Fatal(err)
 	}
 	next, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Force: true})

@@ -8,8 +8,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Rule 9: a cancel of jobs that waited when it was asked about ends nothing that has
-// started in the meantime, and says how many it has left alone.
+// TestCancelOfWhatStillWaits checks that a cancel of jobs that were queued when the user confirmed
+// it ends no job that has started since, and reports how many it left alone (rule 9).
 func TestCancelOfWhatStillWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -27,7 +27,8 @@ func TestCancelOfWhatStillWaits(t *testing.T) {
 	})
 }
 
-// Counts of one picture agree, also of the picture in which new jobs are first seen.
+// TestCountsAgreeWhileJobsCome checks that the counts of one snapshot agree, also in the first
+// snapshot with new jobs.
 func TestCountsAgreeWhileJobsCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
@@ -58,7 +59,8 @@ func TestCountsAgreeWhileJobsCome(t *testing.T) {
 	})
 }
 
-// A filter that fails over odd data, in whichever goroutine, costs the one who looks.
+// TestAFilterThatFailsIsCaught checks that a filter that panics on unusual data fails only the
+// caller, in whichever goroutine it runs.
 func TestAFilterThatFailsIsCaught(t *testing.T) {
 	l := new(list)
 	l.init(nil)
