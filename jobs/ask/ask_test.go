@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// newRun is a run of three jobs.
+// newRun returns a run of three jobs.
 func newRun(t *testing.T) *rundir.Run {
 	t.Helper()
 	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
@@ -66,7 +66,7 @@ func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any))
 
 func beats(owner map[string]any) { owner["beat"] = owner["beat"].(float64) + 1 }
 
-// conn is a connection to a dispatcher that does what a test says.
+// conn is a connection to a dispatcher whose behavior a test defines.
 type conn struct {
 	request func(ctx context.Context, name string) error
 }
@@ -82,12 +82,12 @@ type refusal struct{}
 func (refusal) Error() string { return "it makes no sense" }
 func (refusal) Refused() bool { return true }
 
-// A request goes through the socket, and becomes a file of the same name when that fails
-// or takes long.
+// TestSocket checks that a request is sent through the socket, and becomes a file of the same name
+// if that fails or takes long.
 func TestSocket(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		err    error // of the dispatcher; nil: it carries the request out
+		err    error // error of the dispatcher; nil: it carries out the request
 		hangs  bool
 		dial   error
 		filed  bool
@@ -153,8 +153,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// A requeue of what Undo returns brings everything back that a cancel has ended, is ending,
-// or will have skipped.
+// TestUndo checks that a requeue of the result of Undo restores everything that a cancel has ended,
+// is ending, or will have skipped.
 func TestUndo(t *testing.T) {
 	specs := jobstest.Specs(6)
 	for id, after := range map[jobs.ID][]jobs.ID{3: {1}, 4: {3, 2}, 6: {5}} {
@@ -169,8 +169,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// A command waits for the answer of a dispatcher on another machine as long as that one
-// gives heartbeats, bounded, and finds out that it is dead.
+// TestAwaitAnswer checks that a command waits for the response of a dispatcher on another machine
+// as long as that sends heartbeats, up to a limit. It detects that the dispatcher is dead.
 func TestAwaitAnswer(t *testing.T) {
 	canceling := []jobs.Record{{Kind: jobs.KindCanceling, Job: 1, Reason: "x"}, {Kind: jobs.KindCanceling, Job: 2, Reason: "x"}}
 	over := func(id jobs.ID, seq int64, next jobs.JobState) jobs.Record {
@@ -183,13 +183,13 @@ func TestAwaitAnswer(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		beats  time.Duration // for how long it gives heartbeats
+		beats  time.Duration // how long it sends heartbeats
 		does   []moment
 		gone   bool
 		taken  bool
 		still  int
 		others int
-		after  time.Duration // from when it was asked, at least; a second of polls on top
+		after  time.Duration // minimum time since the request; polling adds up to a second
 	}{
 		{name: "answered", beats: time.Hour, taken: true, others: 1, after: 8 * time.Second, does: []moment{
 			{at: 3 * time.Second, recs: append(canceling, jobs.Record{Kind: jobs.KindRequest, Count: 2})},
@@ -221,7 +221,7 @@ func TestAwaitAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 				over := make(chan struct{})
-				go func() { // that dispatcher
+				go func() { // the other dispatcher
 					left := false
 					for at := time.Duration(0); ; at += time.Second {
 						for _, m := range c.does {

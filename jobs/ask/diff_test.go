@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// jobs are matched by command, parameters and occurrence.
+// TestOf checks that jobs are matched by command, parameters, and occurrence.
 func TestOf(t *testing.T) {
 	of := func(t *testing.T, table *jobs.Table, specs ...*jobs.Spec) *Diff {
 		t.Helper()
@@ -48,10 +48,10 @@ func TestOf(t *testing.T) {
 		asks = append(asks, q.Do+" "+q.Jobs.String()+" spares "+q.Spare)
 	}
 	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded", "requeue 4 spares succeeded"}
-	if !slices.Equal(asks, want) { // whatever has become of them since (promise 1)
+	if !slices.Equal(asks, want) { // whatever their current state is (promise 1)
 		t.Errorf("asked for: %q", asks)
 	}
-	t1.Jobs[4].Priority = 7 // by a person, on the screen
+	t1.Jobs[4].Priority = 7 // set by the user on the screen
 	for p, want := range map[int]int{0: 0, 7: 0, 3: 1} {
 		m := of(t, t1, spec("c", "f", jobs.Options{Tries: 1, Priority: p}))
 		if len(m.Ranked) != want || want > 0 && !slices.Equal(m.Ranked[p], []jobs.ID{5}) {

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Many jobs make several requests, in order and each numbered from 1.
+// TestSubmitBlocks checks that many jobs make several requests, in order, each numbered from 1.
 func TestSubmitBlocks(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	var specs []*jobs.Spec
