@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// problem is a function to minimize, with the smallest value that it has.
+// problem is a function to minimize, with its minimum.
 type problem struct {
 	name   string
 	params []Param
@@ -57,8 +57,8 @@ const (
 	regretSeeds  = 20
 )
 
-// regret runs trials on slots, the oldest ending first, and returns how far the best is from
-// the least value.
+// regret runs trials on slots, of which the oldest ends first. It returns the distance of the best
+// value from the minimum.
 func (p *problem) regret(t *testing.T, next Proposer) float64 {
 	var past []Trial
 	best := math.Inf(1)
@@ -119,9 +119,9 @@ func (p *problem) medians(t *testing.T) map[string]float64 {
 
 var askOptuna = flag.Bool("optuna", false, "run Optuna and keep its medians")
 
-// K12: with 100 trials on 8 slots, the median regret of tpe over 20 seeds is below that of
-// random, and at most 1.1 times that of Optuna's TPE. testdata/optuna.txt has the medians of
-// Optuna 3.1, whose samplers repeat themselves.
+// TestRegret checks that with 100 trials on 8 slots, the median regret of tpe over 20 seeds is
+// below that of random and at most 1.1 times that of Optuna's TPE (K12). testdata/optuna.txt has
+// the medians of Optuna 3.1, whose samplers are deterministic.
 func TestRegret(t *testing.T) {
 	const file = "testdata/optuna.txt"
 	if *askOptuna { // it takes minutes
@@ -154,8 +154,8 @@ func TestRegret(t *testing.T) {
 	}
 }
 
-// A proposal depends on the seed and the trials before it alone, so that another dispatcher
-// proposes the same.
+// TestProposalsRepeat checks that a proposal depends only on the seed and the earlier trials, so
+// that another dispatcher proposes the same.
 func TestProposalsRepeat(t *testing.T) {
 	params := []Param{{Name: "x", Low: -2, High: 2}, {Name: "c", Values: []string{"a", "b", "c"}}, {Name: "n", Values: []string{"1", "2", "4"}, Ordered: true}}
 	var past []Trial
@@ -180,7 +180,8 @@ func TestProposalsRepeat(t *testing.T) {
 	}
 }
 
-// tpe finds the best of unordered values, and keeps away from trials that run.
+// TestTPEChoices checks that tpe finds the best of unordered values and avoids the points of
+// running trials.
 func TestTPEChoices(t *testing.T) {
 	params := []Param{{Name: "c", Values: []string{"a", "b", "c", "d"}}, {Name: "x", Low: 0, High: 1}}
 	next, hits := NewTPE(params, 3), 0
@@ -200,7 +201,7 @@ func TestTPEChoices(t *testing.T) {
 	}
 }
 
-// A value becomes a text and the text the same point again, within six digits.
+// TestText checks that a value survives a round trip through its text, within six digits.
 func TestText(t *testing.T) {
 	for _, p := range []Param{
 		{Low: -2, High: 2}, {Low: 1e-3, High: 1e2, Log: true}, {Low: 1e6, High: 1e6 + 1}, {Low: -1e9, High: 1e9},
@@ -229,8 +230,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A Latin hypercube has a point in each stratum of each dimension, and Halton points are
-// spread more evenly than random ones.
+// TestDesigns checks that a Latin hypercube has a point in each stratum of each dimension, and that
+// Halton points are more evenly distributed than random ones.
 func TestDesigns(t *testing.T) {
 	const n = 64
 	for _, method := range []string{Latin, Halton} {
@@ -249,13 +250,15 @@ func TestDesigns(t *testing.T) {
 	}
 }
 
-// curve is the loss of a configuration at a step, noisy: the better ones are not always ahead.
+// curve returns the noisy loss of a configuration at a step. A better configuration is not always
+// ahead.
 func curve(quality float64, step int, r *rand.Rand) float64 {
 	return quality + (1-quality/2)*math.Exp(-float64(step)/12) + 0.02*r.NormFloat64()/math.Sqrt(float64(step))
 }
 
-// K12: on noisy learning curves halving finds the best configuration with at most half of the
-// steps that running all configurations to their end takes. 8 run at a time, in simulated time.
+// TestHalving checks that on noisy learning curves halving finds the best configuration with at
+// most half of the steps that complete runs of all configurations take (K12). Eight run at a time,
+// in simulated time.
 func TestHalving(t *testing.T) {
 	const trials, slots, steps = 100, 8, 81
 	found, used := 0, 0
@@ -300,7 +303,8 @@ func TestHalving(t *testing.T) {
 	}
 }
 
-// A rung counts a trial once, whatever it reports again, and needs somebody to compare with.
+// TestRungs checks that a rung counts a trial once, whatever it reports again, and needs other
+// trials to compare with.
 func TestRungs(t *testing.T) {
 	r := Rungs{First: 1, Factor: 2, Maximize: true}
 	for i, c := range []struct {
@@ -309,14 +313,14 @@ func TestRungs(t *testing.T) {
 		poor        bool
 	}{
 		{1, 0.5, 0, false}, // before the first rung
-		{1, 1, 5, false},   // the first there
-		{1, 1, 0, false},   // again
+		{1, 1, 5, false},   // the first trial there
+		{1, 1, 0, false},   // reported again
 		{2, 1, 4, true},
 		{3, 1, 6, false},
 		{4, 1, math.NaN(), true},
 		{3, 5, 1, false}, // skips a rung
 		{1, 4, 0, true},
-		{1, 3, 0, false}, // that rung is past
+		{1, 3, 0, false}, // that rung has passed
 		{5, 1e300, 1, false},
 	} {
 		if _, got := r.Add(c.trial, Report{c.step, c.value}); got != c.poor {
