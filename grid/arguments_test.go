@@ -10,7 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// GNU parallel's placeholders and separators mean what they mean there; values are quoted.
+// TestArguments checks that the placeholders and separators have the meaning that they have in GNU
+// parallel, and that values are quoted.
 func TestArguments(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "values")
 	if err := os.WriteFile(file, []byte("x 1\ny\n"), 0o600); err != nil {
@@ -56,7 +57,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The values are the job's parameters.
+// TestArgumentsParams checks that the values become the job's parameters.
 func TestArgumentsParams(t *testing.T) {
 	a, err := ParseArguments("echo {2}", strings.Fields("::: a ::: b.c"), nil)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// K3: queues are named after their files, so that they can be told apart.
+// TestQueueNames checks that queues are named after their files, so that they can be distinguished
+// (K3).
 func TestQueueNames(t *testing.T) {
 	for _, c := range []struct{ files, want string }{
 		{"a.txt b.txt", "a b"}, {"x/a.txt y/a.txt c", "x/a.txt y/a.txt c"}, {".jobs -", ".jobs "}, {"a.b.txt", "a.b"},
@@ -19,8 +20,8 @@ func TestQueueNames(t *testing.T) {
 	}
 }
 
-// K3: templates that declare the same figure have one column of it; of two that mean
-// something else by its name the second is refused.
+// TestColumnsOfTemplates checks that templates that declare the same metric share one column (K3).
+// If two templates define one name differently, the second is refused.
 func TestColumnsOfTemplates(t *testing.T) {
 	b := new(Batch)
 	for _, c := range []struct{ columns, want string }{
@@ -36,8 +37,8 @@ func TestColumnsOfTemplates(t *testing.T) {
 	}
 }
 
-// A template is told from a list of commands by its lines of values; the shell's own
-// brackets are none.
+// TestIsTemplate checks that a template is distinguished from a list of commands by its lines of
+// values. Brackets of the shell do not make a template.
 func TestIsTemplate(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

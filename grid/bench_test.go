@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkJobs makes jobs: of a plain grid, of one with a filter that keeps half,
-// and of a sample. Results are in ns and bytes per job.
+// BenchmarkJobs makes the jobs of a plain grid, of one with a filter that keeps half, and of a
+// sample. It reports ns and bytes per job.
 func BenchmarkJobs(b *testing.B) {
 	const head = "./simulate -T [T] --seed [seed] --out 'run [T] [seed].csv'\n[T] 0..1 step 0.001\n[seed] 1..1000\n"
 	for name, text := range map[string]string{
@@ -30,7 +30,7 @@ func BenchmarkJobs(b *testing.B) {
 	}
 }
 
-// BenchmarkFilter looks at points that are left out: ns per point.
+// BenchmarkFilter evaluates points that the filter excludes and reports ns per point.
 func BenchmarkFilter(b *testing.B) {
 	tmpl, err := Parse(strings.NewReader("a [x] [y]\n[x] 1..1000\n[y] 1..10000\n@where x * y > 20000000 and y != x"), "t.txt")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// E2: a command of the user's does the comparing. It runs once, reads each pair of
-// settings once, and jobs that have the settings get tuples that say what it said.
+// TestCommandCompares checks that the user's command makes the comparisons (E2). It runs once and
+// reads each pair of settings once. Jobs with these settings get tuples that represent its answers.
 func TestCommandCompares(t *testing.T) {
 	calls, asked := 0, ""
 	c := Config{run: func(ctx context.Context, c Config, command string, in io.Reader) ([]byte, error) {
@@ -19,7 +19,7 @@ func TestCommandCompares(t *testing.T) {
 		asked = string(b)
 		return runCommand(ctx, c, command, strings.NewReader(asked))
 	}}
-	// Cells count; nothing is known of other methods.
+	// Cells are compared. Other methods are not.
 	const text = "solve [how] [n] [m] [seed]\n[how] a 'b c'\n[n] 1 2\n[m] 1..4\n[seed] 1..3\n@where n * m != 8\n" +
 		"@hardness how, n [m] command: awk -F'\t' '{ a = $2 * $3; b = $5 * $6; print($1 != $4 ? \"?\" : a < b ? \"<\" : a > b ? \">\" : \"=\") }'\n"
 	tmpl, err := c.Parse(context.Background(), strings.NewReader(text), "t.txt")
@@ -50,7 +50,7 @@ func TestCommandCompares(t *testing.T) {
 			}
 		}
 	}
-	// Read again, another order is not mixed up with this one.
+	// After the template is parsed again, another order is not mixed up with this one.
 	other, err := Parse(strings.NewReader(strings.ReplaceAll(text, "[m] 1..4", "[m] 0..4")), "t.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,8 @@ func TestCommandCompares(t *testing.T) {
 	}
 }
 
-// Without names all parameters are compared; one setting needs no comparison.
+// TestCommandComparesAll checks that all parameters are compared if no names are given, and that a
+// single setting needs no comparison.
 func TestCommandComparesAll(t *testing.T) {
 	for text, want := range map[string]string{
 		"a [x] [y]\n[x] 1 2\n[y] 3 4\n@hardness command: cmp":               "1\t3\t1\t4|1\t3\t2\t3|1\t3\t2\t4|1\t4\t2\t3|1\t4\t2\t4|2\t3\t2\t4|",
@@ -83,7 +84,8 @@ func TestCommandComparesAll(t *testing.T) {
 	}
 }
 
-// What a comparing command does wrong is an error with line and column, and starts nothing (E2).
+// TestCommandComparesBadly checks that a fault of a comparing command is an error with line and
+// column, and that no job starts (E2).
 func TestCommandComparesBadly(t *testing.T) {
 	const head = "a [x]\n[x] 1 2 3\n"
 	for _, c := range []struct{ text, at, words string }{
@@ -114,7 +116,7 @@ func TestCommandComparesBadly(t *testing.T) {
 			t.Errorf("%q: got\n%v\nwant %s: … %s", c.text, err, c.at, c.words)
 		}
 	}
-	// A template that is wrong elsewhere runs no command.
+	// A template with another error runs no command.
 	c := Config{run: func(context.Context, Config, string, io.Reader) ([]byte, error) {
 		t.Error("the command ran")
 		return nil, nil

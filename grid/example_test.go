@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The examples are read without a doubt, give as many jobs as they say, and their
-// first commands run.
+// TestExamples checks that the examples are parsed without warnings, have the number of jobs that
+// they state, and that their first commands run.
 func TestExamples(t *testing.T) {
 	for file, want := range map[string]int{"svm.txt": 30, "darts.txt": 20, "forms.txt": 20, "search.txt": 60} {
 		f, err := os.Open("../examples/" + file)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// a bad template gets a clear line with file, line and column, and starts
-// nothing. Each case: the template, where the error is, and words of it.
+// TestFaults checks that a bad template has a clear error with file, line, and column, and that no
+// job starts. Each case holds the template, the position of the error, and words of it.
 func TestFaults(t *testing.T) {
 	const ok = "a [C]\n[C] 1 2\n"
 	for _, c := range []struct{ text, at, words string }{
@@ -203,7 +203,7 @@ func TestSeveralFaults(t *testing.T) {
 	}
 }
 
-// A doubtful line causes a warning with its position, and stops nothing.
+// TestWarnings checks that a dubious line causes a warning with its position and no error.
 func TestWarnings(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"a [C] x[1]\n[C] 1", "t.txt:1:8: [1] is left as it is"},

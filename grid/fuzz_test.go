@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Whatever a template holds: no panic and no command run by reading; errors and
-// warnings are one line each and name the file; what is accepted counts right, gives
-// each point once, and comes back from Text.
+// FuzzTemplate checks that no template causes a panic, and that parsing runs no command. Errors and
+// warnings are one line each and name the file. An accepted template has the right count, contains
+// each point once, and survives a round trip through Text.
 func FuzzTemplate(f *testing.F) {
 	for _, text := range []string{
 		"svm -C [1] -gamma [2]\n[1] 0.001, 0.01\n[2] 0 0.25\n",
@@ -24,7 +24,7 @@ func FuzzTemplate(f *testing.F) {
 		"a [x] [y]\n[x] 1..3\n[y] 1..9\n[z] 1 2\n@zip y y\n@sample 3 latin seed 2 of [y]\n@where x = z\n",
 		"a [v]\n[v] brute bnb\n@hardness v:bnb<brute\n@result r re:(x)\n",
 		"a [x] [y]\n[x] 1..3\n[y] a \"b c\"\n@hardness x, y command: ./cmp --all\n@where x != 2 or y = 'a'\n",
-		"a [f]\r\r\r", // a carriage return is lost with each reading
+		"a [f]\r\r\r", // each parse drops a carriage return
 		"\ufeffa [f]\r\n[f] file: x\r\n[g] command: ls\n",
 		"a [x] [y]\n[x] -2..2\n[y] log 1e-3..1e2\n[z] 1..9 step 2\n@search halving trials 30 minimize loss seed 7 from 2 factor 4\n",
 		"a [x]\n[x] lin 0..1, 3\n@search tpe trials 9 maximize \"a b\"\n@search ask trials 3 minimize y command: ./x [x] \\\n y",

@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// @hardness gives every job numbers that are the larger the harder: the place in an
-// order that begins with the easiest, the number, or its negative (E2). Equally hard
-// jobs share their options; those of other command lines have their own.
+// TestHardnessReachesJobs checks that @hardness gives every job numbers that are larger for harder
+// jobs (E2): the position in an order that begins with the easiest, the number, or its negative.
+// Equally hard jobs share their options. Jobs of other command lines have their own.
 func TestHardnessReachesJobs(t *testing.T) {
 	tmpl := parse(t, "#DCS timeout=2s\nsolve [v] [n] [eps] [seed]\ncheck [v]\n[v] brute bnb heur\n[n] 2 10\n[eps] -0.5, +1e-3, 0\n[seed] 1..2\n"+
 		"@hardness v:heur<bnb<brute, n, eps:down\n")
@@ -49,8 +49,9 @@ func TestHardnessReachesJobs(t *testing.T) {
 	}
 }
 
-// Read again with another order a template gives tuples that are not compared with those
-// of before: the same number may mean something else.
+// TestOrdersAreKeptApart checks that a template that is parsed again with another order yields
+// tuples that are not compared with the earlier ones, because the same number may have another
+// meaning.
 func TestOrdersAreKeptApart(t *testing.T) {
 	names := map[string]bool{}
 	for _, how := range []string{"v:a<b, n", "v:b<a, n", "n, v:a<b", "v:a<b, n:down", "n, m", "m, n", "n, m:up"} {
@@ -63,8 +64,8 @@ func TestOrdersAreKeptApart(t *testing.T) {
 	}
 }
 
-// The example with hardness is read without a doubt, and its first job is one of the
-// hardest variant.
+// TestAssignmentExample checks that the example with hardness is parsed without warnings, and that
+// its first job is one of the hardest variant.
 func TestAssignmentExample(t *testing.T) {
 	f, err := os.Open("../examples/assignment.txt")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Random access agrees with the order of the jobs, with and without zips and several
-// commands; every point is there once.
+// TestPointsAreInOrder checks that random access agrees with the order of the jobs, with and
+// without zips and several commands, and that every point occurs once.
 func TestPointsAreInOrder(t *testing.T) {
 	tmpl := parse(t, "a [x] [y] [z]\nb [z]\n[x] 1..4\n[y] 1..3\n[z] 1..4\n[w] p q\n@zip x z\n")
 	if tmpl.Points() != 4*3*2 || tmpl.Commands() != 2 {
@@ -40,7 +40,8 @@ func TestPointsAreInOrder(t *testing.T) {
 	}
 }
 
-// A filter keeps what Keeps says, however its conditions are spread over the axes.
+// TestFilterAgreesWithKeeps checks that a filter keeps the points that Keeps selects, however its
+// conditions are distributed over the axes.
 func TestFilterAgreesWithKeeps(t *testing.T) {
 	for _, where := range []string{"x > 2", "z = 3", "x > y and y > z", "x + y = z or z = 1", "x > 1 and z < 3 and (y = 2 or x = 4)", "1 = 1", "1 = 2"} {
 		tmpl := parse(t, "a [x] [y] [z]\n[x] 1..4\n[y] 1..4\n[z] 1..4\n@where "+where)
@@ -56,8 +57,8 @@ func TestFilterAgreesWithKeeps(t *testing.T) {
 	}
 }
 
-// a product of 10^7 and more with a filter yields its first job at once, and
-// holds nothing of the rest.
+// TestLazy checks that a product of 10^7 or more jobs with a filter yields its first job at once
+// and does not hold the rest in memory.
 func TestLazy(t *testing.T) {
 	tmpl := parse(t, "a [x] [y] [z]\n[x] 1..100000\n[y] 1..100000\n[z] 1..100000\n@where x >= 99999 and y > z")
 	var before, after runtime.MemStats
@@ -77,7 +78,8 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// Equal options are shared and a job costs little beyond its texts.
+// TestMemory checks that equal options are shared and that a job costs little memory beyond its
+// texts.
 func TestMemory(t *testing.T) {
 	tmpl := parse(t, "#DCS default timeout=2h\n./simulate --temperature [T] --seed [seed]\n[T] 0..1 step 0.001\n[seed] 1..100")
 	var all []*jobs.Spec
@@ -101,7 +103,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Values come from a file, or from a command that runs where the jobs do.
+// TestSources checks that values come from a file, or from a command that runs where the jobs do.
 func TestSources(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -131,7 +133,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// A command for values that does not end, or prints forever, is ended.
+// TestSourcesAreEnded checks that a command for values that does not end, or prints forever, is
+// killed.
 func TestSourcesAreEnded(t *testing.T) {
 	for text, want := range map[string]string{
 		"echo waiting >&2; sleep 1000; echo": "did not end within 200ms and was stopped: waiting",
@@ -152,7 +155,7 @@ func TestSourcesAreEnded(t *testing.T) {
 	}
 }
 
-// No command is run for a template that has a fault.
+// TestFaultyTemplateRunsNothing checks that no command is run for a template that has an error.
 func TestFaultyTemplateRunsNothing(t *testing.T) {
 	ran := false
 	c := Config{read: func(source, context.Context, Config) (texts, error) { ran = true; return texts{"x"}, nil }}
@@ -161,24 +164,24 @@ func TestFaultyTemplateRunsNothing(t *testing.T) {
 	}
 }
 
-// Parse reads a template without options.
+// Parse parses a template without options.
 func Parse(r io.Reader, name string) (*Template, error) {
 	return Config{}.Parse(context.Background(), r, name)
 }
 
-// Commands is how many command lines there are: so many jobs has each point.
+// Commands returns the number of command lines, which is the number of jobs of each point.
 func (t *Template) Commands() int { return len(t.commands) }
 
-// Job is the job k of the whole product, from 0, before filter and sample.
+// Job returns job k of the whole product, from 0, before filter and sample.
 func (t *Template) Job(k int) *jobs.Spec {
 	params := t.params(t.point(k / len(t.commands)))
 	return t.spec(t.commands[k%len(t.commands)], jobs.ID(k+1), params, newTuples(t))
 }
 
-// Point is the point k of the whole product, from 0.
+// Point returns point k of the whole product, from 0.
 func (t *Template) Point(k int) []jobs.Param { return t.params(t.point(k)) }
 
-// Keeps reports whether the filter keeps the point k.
+// Keeps reports whether the filter keeps point k.
 func (t *Template) Keeps(k int) bool { return t.keeps(t.point(k), len(t.axes)) }
 
 func (t *Template) point(k int) []int {

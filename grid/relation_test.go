@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// answersOf asks about each pair as the command is asked.
+// answersOf returns the answers of a command for each pair that it is asked about.
 func answersOf(n int, atMost func(a, b int) bool) []byte {
 	var answers []byte
 	for a := range n {
@@ -26,8 +26,8 @@ func answersOf(n int, atMost func(a, b int) bool) []byte {
 	return answers
 }
 
-// comparedAs is the meaning of tuples (docs/hardness.md): numbers as numbers, texts with
-// themselves alone; and whether a comes first as words in a dictionary do.
+// comparedAs compares tuples (docs/hardness.md): numbers as numbers, and texts only with
+// themselves. first reports whether a precedes b lexicographically.
 func comparedAs(t *testing.T, a, b []string) (atMost, first bool) {
 	t.Helper()
 	if len(a) != len(b) {
@@ -51,15 +51,15 @@ func comparedAs(t *testing.T, a, b []string) (atMost, first bool) {
 	return atMost, first
 }
 
-// E2: the tuples say what the command said, of all pairs, and nothing comes before
-// what is easier.
+// TestTuplesSayTheOrder checks that the tuples represent the answers of the command for all pairs,
+// and that nothing precedes what is easier (E2).
 func TestTuplesSayTheOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := range 300 {
 		n := 1 + r.IntN(25)
 		var atMost func(a, b int) bool
 		switch round % 3 {
-		case 0: // by some numbers, some of them equal
+		case 0: // by some numbers, of which some are equal
 			d := 1 + r.IntN(4)
 			at := make([][]int, n)
 			for i := range at {
@@ -75,7 +75,7 @@ func TestTuplesSayTheOrder(t *testing.T) {
 				}
 				return true
 			}
-		default: // any order: what random pairs make, dense or in many parts
+		default: // any order: that of random pairs, dense or in many parts
 			up := make([][]bool, n)
 			for i := range up {
 				up[i] = make([]bool, n)
@@ -114,8 +114,8 @@ func TestTuplesSayTheOrder(t *testing.T) {
 	}
 }
 
-// E2: whatever the answers are, either the contradiction that is told is one, or there
-// is none, and the tuples say the same as the answers.
+// TestContradictions checks that for any answers, either a reported contradiction is real, or there
+// is none and the tuples represent the answers (E2).
 func TestContradictions(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	orders := 0
@@ -150,8 +150,8 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// Orders that people have need few components: by d numbers d of them, and many parts
-// that have nothing to do with each other no more than one. What takes too many is refused.
+// TestTuplesAreShort checks that typical orders need few components. An order by d numbers needs d
+// of them, and many unrelated parts need no more than one. An order that needs too many is refused.
 func TestTuplesAreShort(t *testing.T) {
 	for _, c := range []struct {
 		n, width int
@@ -160,7 +160,7 @@ func TestTuplesAreShort(t *testing.T) {
 		{343, 3, func(a, b int) bool { return a%7 <= b%7 && a/7%7 <= b/7%7 && a/49 <= b/49 }},
 		{300, 1, func(a, b int) bool { return a%100 == b%100 && a <= b }},
 		{300, 0, func(a, b int) bool { return true }},
-		{300, -1, func(a, b int) bool { return a == b || b == 299 }}, // one is harder than all
+		{300, -1, func(a, b int) bool { return a == b || b == 299 }}, // one is harder than all others
 	} {
 		tuples, err := newRelation(c.n, answersOf(c.n, c.atMost)).tuples("o")
 		switch {

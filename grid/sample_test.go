@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// points are the values of each job, joined, in order.
+// points returns the joined values of each job, in order.
 func points(t *testing.T, tmpl *Template) []string {
 	t.Helper()
 	var all []string
@@ -25,7 +25,8 @@ func points(t *testing.T, tmpl *Template) []string {
 	return all
 }
 
-// a sample has the points asked for, each once, of the filtered product.
+// TestSampleHasNoRepeats checks that a sample has the requested number of points of the filtered
+// product, each once.
 func TestSampleHasNoRepeats(t *testing.T) {
 	for _, n := range []int{1, 7, 50, 999, 1000, 2000} {
 		text := fmt.Sprintf("a [x] [y] [z]\n[x] 1..10\n[y] 1..10\n[z] 1..10\n@sample %d seed 3\n", n)
@@ -46,8 +47,8 @@ func TestSampleHasNoRepeats(t *testing.T) {
 	}
 }
 
-// the same seed means the same jobs on every machine and in every version;
-// another seed others; and a larger sample begins as a smaller one does.
+// TestSampleIsRepeatable checks that the same seed yields the same jobs on every machine and in
+// every version, and that another seed yields others. A larger sample begins with the smaller one.
 func TestSampleIsRepeatable(t *testing.T) {
 	sampleOf := func(how string) string {
 		return strings.Join(points(t, parse(t, "a [x] [y]\n[x] 1..1000\n[y] 1..1000\n@sample "+how)), ",")
@@ -67,7 +68,7 @@ func TestSampleIsRepeatable(t *testing.T) {
 	}
 }
 
-// A shuffle is a permutation, and its first numbers are spread evenly.
+// TestShuffle checks that a shuffle is a permutation whose first numbers are evenly distributed.
 func TestShuffle(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 16, 17, 100, 1000, 4096, 4097} {
 		s := newShuffle(n, uint64(n))
@@ -86,16 +87,16 @@ func TestShuffle(t *testing.T) {
 	for k := range drawn {
 		bins[s.at(k)>>46]++
 	}
-	for i, b := range bins { // some six standard deviations
+	for i, b := range bins { // about six standard deviations
 		if math.Abs(float64(b)-drawn/16) > 460 {
 			t.Errorf("bin %d has %d", i, b)
 		}
 	}
 }
 
-// a Latin hypercube is really stratified: an axis with as many values as
-// points or more has one point in each of n equal strata, one with fewer has each
-// value n/m times, rounded up or down; and no point is given twice.
+// TestLatinHypercubeIsStratified checks that a Latin hypercube is stratified. An axis with at least
+// n values has one point in each of n equal strata. An axis with m < n values has each value n/m
+// times, rounded up or down. No point occurs twice.
 func TestLatinHypercubeIsStratified(t *testing.T) {
 	for _, c := range []struct {
 		axes []int
@@ -139,9 +140,9 @@ func TestLatinHypercubeIsStratified(t *testing.T) {
 	}
 }
 
-// a sample of some parameters has each of its points, random or Latin, with all
-// values of the others that the filter leaves, one after the other; the points are
-// those that a sample of these parameters alone has.
+// TestSampleOfSomeParameters checks a sample of some parameters, random or Latin. Each of its
+// points occurs with all values of the other parameters that the filter keeps, one after the other.
+// The points are those of a sample of these parameters alone.
 func TestSampleOfSomeParameters(t *testing.T) {
 	const values = "[seed] 1..3\n[x] 1..100\n[m] a b\n[y] 1..100\n[z] 1..100\n@zip y, z\n"
 	for _, c := range []struct {
@@ -190,7 +191,7 @@ func TestSampleOfSomeParameters(t *testing.T) {
 		if want := points(t, parse(t, "a [x] [y]\n[x] 1..100\n[y] 1..100\n@sample "+alone)); c.points == 20 && c.filter == "" && !slices.Equal(heads, want) {
 			t.Errorf("@sample %s: %q, alone %q", c.how, heads, want)
 		}
-		if strings.Contains(c.how, "50 latin") { // of 100 values each: one in each of 50 strata
+		if strings.Contains(c.how, "50 latin") { // 100 values each: one in each of 50 strata
 			for axis := range 2 {
 				strata := map[int]int{}
 				for _, head := range heads {
@@ -206,7 +207,8 @@ func TestSampleOfSomeParameters(t *testing.T) {
 	}
 }
 
-// The limit is of the jobs that a sample makes with the other parameters, unless a filter chooses.
+// TestSampleOfSomeIsBounded checks that the limit applies to the jobs that a sample makes with the
+// other parameters, unless there is a filter.
 func TestSampleOfSomeIsBounded(t *testing.T) {
 	const text = "a [x] [y]\n[x] 1..1000\n[y] 1..100000\n@sample 20 of x\n"
 	if _, err := Parse(strings.NewReader(text), "t.txt"); err == nil || !strings.Contains(err.Error(), "t.txt:4:1: the sample gives 2,000,000 jobs") {
@@ -217,7 +219,8 @@ func TestSampleOfSomeIsBounded(t *testing.T) {
 	}
 }
 
-// The whole of a product is its only Latin hypercube of that size, and found.
+// TestLatinHypercubeOfAllPoints checks that the only Latin hypercube with all points of a product
+// is found.
 func TestLatinHypercubeOfAllPoints(t *testing.T) {
 	tmpl := parse(t, "a [x] [y]\n[x] 1..6\n[y] 1..5\n@sample 30 latin")
 	got := points(t, tmpl)
@@ -227,7 +230,8 @@ func TestLatinHypercubeOfAllPoints(t *testing.T) {
 	}
 }
 
-// A filter that leaves nothing to sample ends with an error, not never.
+// TestSampleGivesUp checks that a filter that leaves nothing to sample ends with an error instead
+// of an endless loop.
 func TestSampleGivesUp(t *testing.T) {
 	defer func(n int) { maxRejected = n }(maxRejected)
 	maxRejected = 1000

@@ -20,8 +20,8 @@ const searchText = `train [x] [lr] [n] [k:q]
 [k] rbf, 'a b'
 `
 
-// K12: under a search a range is continuous, and what has steps or is a list is not; without
-// one it means what it did.
+// TestSearchSpace checks that a range is continuous in a search, unless it has steps or is a list,
+// and that it keeps its meaning outside a search (K12).
 func TestSearchSpace(t *testing.T) {
 	tmpl, err := Parse(strings.NewReader(searchText+"@search tpe trials 100 minimize loss seed 7\n"), "s.txt")
 	if err != nil {
@@ -54,14 +54,15 @@ func TestSearchSpace(t *testing.T) {
 	}
 }
 
-// A search of flags is kept as a line of the template, whatever its last line is.
+// TestSearchFlags checks that the flags of a search are kept as a line of the template, whatever
+// its last line is.
 func TestSearchFlags(t *testing.T) {
 	flags := Search{Method: Ask, Trials: 5, Metric: "acc", Maximize: true, Command: `./opt --kind "a b"`}
 	for _, text := range []string{searchText, searchText + "# the end \\", strings.Replace(searchText, "train", "", 1) + "train \\"} {
 		tmpl, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(text), "s.txt")
 		if err != nil {
 			if strings.HasSuffix(text, "train \\") {
-				continue // refused for its two commands
+				continue // refused, because it has two commands
 			}
 			t.Fatal(err)
 		}
@@ -76,7 +77,8 @@ func TestSearchFlags(t *testing.T) {
 	}
 }
 
-// A design is known beforehand: its jobs can be printed and are the same again.
+// TestSearchDesign checks that a design is known beforehand, so that its jobs can be printed and
+// are always the same.
 func TestSearchDesign(t *testing.T) {
 	tmpl, err := Parse(strings.NewReader("a [x]\n[x] 0..1\n@search lhs trials 10\n"), "s.txt")
 	if err != nil {
@@ -87,9 +89,9 @@ func TestSearchDesign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen[spec.Command[:5]] = true // a 0.3…
+		seen[spec.Command[:5]] = true // for example "a 0.3"
 	}
-	if len(seen) < 9 { // 0.1 may be written so
+	if len(seen) < 9 { // 0.1 may be written in this form
 		t.Errorf("the strata of the trials are %v", seen)
 	}
 }
@@ -138,8 +140,8 @@ func optimizerOf(t *testing.T, script string) (o *optimizer, dir string) {
 	return &optimizer{search: s, params: params, dir: dir}, dir
 }
 
-// K12: an optimizer is told what is known, is asked, hears what came of its proposals, and is
-// told to stop.
+// TestOptimizer checks that an optimizer receives the known results, is asked for proposals,
+// receives their results, and is told to stop (K12).
 func TestOptimizer(t *testing.T) {
 	o, dir := optimizerOf(t, `while read -r line; do
 	printf '%s\n' "$line" >> log
@@ -178,7 +180,8 @@ ended
 	}
 }
 
-// A failure of the optimizer is reported, and none of its processes is left.
+// TestOptimizerFaults checks that a failure of the optimizer is reported and leaves none of its
+// processes.
 func TestOptimizerFaults(t *testing.T) {
 	for script, words := range map[string]string{
 		"echo it is broken >&2; exit 3":                                      "it is broken",

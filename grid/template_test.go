@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// parse reads a template without touching anything outside of it.
+// parse parses a template without access to anything outside it.
 func parse(t *testing.T, text string) *Template {
 	t.Helper()
 	tmpl, err := Parse(strings.NewReader(text), "t.txt")
@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) *Template {
 	return tmpl
 }
 
-// commandsOf are all commands of a template, in order.
+// commandsOf returns all commands of a template, in order.
 func commandsOf(t *testing.T, tmpl *Template) []string {
 	t.Helper()
 	var all []string
@@ -33,8 +33,8 @@ func commandsOf(t *testing.T, tmpl *Template) []string {
 	return all
 }
 
-// K4: the example of the Beanstalks report, all 30 jobs in order: the last parameter
-// runs fastest.
+// TestBeanstalks checks the example of the Beanstalks report: all 30 jobs in order, in which the
+// last parameter varies fastest (K4).
 func TestBeanstalks(t *testing.T) {
 	tmpl := parse(t, "svm -train -kernel rbf -C [1] -gamma [2]\n[1] 0.001, 0.01, 0.1, 1, 10, 100\n[2] 0 0.25 0.5 0.75 1\n")
 	var want []string
@@ -60,7 +60,7 @@ func TestBeanstalks(t *testing.T) {
 	}
 }
 
-// every form of a template, with all commands it gives.
+// TestForms checks every form of a template with all its commands.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -128,8 +128,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// parameters reach the job as DCS_PARAM_<name>, all of them, also those that
-// stand in no command.
+// TestParamsStandInTheSpec checks that a job gets all its parameters as DCS_PARAM_<name>, including
+// those that are in no command.
 func TestParamsStandInTheSpec(t *testing.T) {
 	tmpl := parse(t, "a [C]\n[C] 0.10 'x y'\n[seed] 1..2\n")
 	last := []jobs.Param{{Name: "C", Value: "x y"}, {Name: "seed", Value: "2"}}
@@ -145,8 +145,8 @@ func TestParamsStandInTheSpec(t *testing.T) {
 	}
 }
 
-// #DCS lines work as in jobs files; name= may hold parameters; equal options are one
-// value for all jobs.
+// TestOptions checks that #DCS lines work as in jobs files, that name= may contain parameters, and
+// that equal options are one value for all jobs.
 func TestOptions(t *testing.T) {
 	tmpl := parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n")
 	var specs []*jobs.Spec
@@ -165,7 +165,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A job's title is the values, and the program where there are several.
+// TestTitles checks that the title of a job is its values, preceded by the program if there are
+// several.
 func TestTitles(t *testing.T) {
 	for text, want := range map[string]string{
 		"a [C] [g]\n[C] 1\n[g] x":                "C=1 g=x",
@@ -187,7 +188,8 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// Lines for the table of results and for hardness are kept (E2, E3).
+// TestResultsAndHardness checks that the lines for the table of results and for hardness are kept
+// (E2, E3).
 func TestResultsAndHardness(t *testing.T) {
 	tmpl := parse(t, "a [v] [n] [m]\n[v] brute bnb heur\n[n] 2..50\n[m] 1 2\n@result acc\n@result loss=json:test.loss\n"+
 		"@result t re:Time: ([0-9.]+) s\n@hardness v:heur<bnb<brute, n:down, m\n")
@@ -197,8 +199,8 @@ func TestResultsAndHardness(t *testing.T) {
 	}
 }
 
-// Text gives the same jobs again without the files and commands that the values came
-// from, and with the same line numbers.
+// TestTextIsSelfContained checks that Text yields the same jobs with the same line numbers, without
+// the files and commands that the values came from.
 func TestTextIsSelfContained(t *testing.T) {
 	c := Config{read: func(s source, _ context.Context, _ Config) (texts, error) {
 		return texts{s.text, `a "b" \`, "it's", " 1..3", "$x"}, nil

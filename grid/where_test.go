@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// holding are the values of [x] (and [k]) that a filter keeps.
+// holding returns the values of [x] (and [k]) that a filter keeps.
 func holding(t *testing.T, values, filter string) string {
 	t.Helper()
 	tmpl := parse(t, "a [x]\n[x] "+values+"\n@where "+filter)
@@ -16,7 +16,7 @@ func holding(t *testing.T, values, filter string) string {
 	return strings.Join(all, " ")
 }
 
-// the filter's language.
+// TestWhere checks the language of filters.
 func TestWhere(t *testing.T) {
 	for _, c := range []struct{ values, filter, want string }{
 		{"1..5", "x = 3", "3"},
@@ -41,7 +41,7 @@ func TestWhere(t *testing.T) {
 		{"1..5", "2 * (x + 1) = 6", "2"},
 		{"1..5", "10 - x - 1 = 4", "5"},
 		{"1..5", "x % 2 = 0", "2 4"},
-		{"-3..3", "x % 2 = 1", "1 3"}, // the sign is that of the left, as in C
+		{"-3..3", "x % 2 = 1", "1 3"}, // the sign is that of the left operand, as in C
 		{"-3..3", "x % 2 != 0", "-3 -1 1 3"},
 		{"1..5", "x / 2 = 1.5", "3"},
 		{"1..5", "-x = -3", "3"},
@@ -49,7 +49,7 @@ func TestWhere(t *testing.T) {
 		{"1..5", "x = 3e0 or x=.5e1", "3 5"},
 		{"9 10 1e1 010", "x = 10", "10 1e1 010"}, // numbers compare as numbers
 		{"9 10 100", "x < 50", "9 10"},
-		{"0..1 step 0.1", "x + 0.2 = 0.5", "0.3"}, // as written, not as floating point has it
+		{"0..1 step 0.1", "x + 0.2 = 0.5", "0.3"}, // as decimals, not as binary floating-point numbers
 		{"0..1 step 0.1", "1 - x = 0.1", "0.9"},
 		{"0..1 step 0.1", "x * 3 <= 0.3", "0 0.1"},
 		{"0..1 step 0.1", "x + 0.1 < 0.3", "0 0.1"},
@@ -62,7 +62,7 @@ func TestWhere(t *testing.T) {
 		{"'a \"b' c", `x = "a \"b"`, `a "b`},
 		{"auto 1 2", "x = 'auto' or x > 1", "auto 2"},
 		{"auto 1 2", "x != 1", "auto 2"},
-		{"1..3", "1 / (x - 2) > 0", "2 3"}, // 1/0 is infinite, as everywhere
+		{"1..3", "1 / (x - 2) > 0", "2 3"}, // 1/0 is infinite, as in IEEE 754
 		{"1..3", "0 / (x - 2) = 0", "1 3"},
 		{"1..3", "1 < 2", "1 2 3"},
 		{"1..3", "1 > 2", ""},
@@ -73,7 +73,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// An error in a filter is reported with its position.
+// TestWhereFaults checks that an error in a filter is reported with its position.
 func TestWhereFaults(t *testing.T) {
 	for _, c := range []struct {
 		filter string
