@@ -44,8 +44,8 @@ func Parse(r io.Reader, name string, jsonl bool, first ID) ([]*Spec, error) {
 	return NewScanner(r, name, jsonl, first).all()
 }
 
-// ParseAgain parses the lines of a jobs file that was accepted before, perhaps by an older
-// program. What is only probably a mistake is accepted.
+// ParseAgain parses the lines of a jobs file that was accepted before, perhaps by an older program.
+// It accepts what is only a probable mistake.
 func ParseAgain(r io.Reader, name string, first ID) ([]*Spec, error) {
 	s := NewScanner(r, name, false, first)
 	s.again = true
@@ -156,8 +156,8 @@ func nextValue(s string) (value, rest string, err error) {
 	return value, rest, nil
 }
 
-// CutQuoted parses the text in quotes with which s begins: 'a text' as it stands, or "a text"
-// in which \" and \\ stand for " and \. ok is false if the closing quote is missing.
+// CutQuoted parses the quoted text at the beginning of s: 'a text' without escapes, or "a text" in
+// which \" and \\ mean " and \. ok is false if the closing quote is missing.
 func CutQuoted(s string) (text, rest string, ok bool) {
 	var out []byte
 	for i := 1; i < len(s); i++ {

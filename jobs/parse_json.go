@@ -13,11 +13,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object parses a line of a .jsonl jobs file. Its keys are those of #DCS lines, command
-// (required), id, and env and params, which are objects of texts. A value is a text or a number.
-// For listKeys it may be a list of them, for speculate it may be true or false. null resets the
-// option. In a stream, the line may be a request instead: then no job is returned, and s.ask is
-// set.
+// object parses a line of a .jsonl jobs file. Its keys are those of #DCS lines, command (required),
+// id, and env and params, which are objects of texts. A value is a text or a number. For listKeys
+// it may be a list of them. For speculate it may be true or false. null resets the option. In a
+// stream, the line may be a request instead. Then object returns no job and sets s.ask.
 func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	if line[0] != '{' {
 		return nil, errors.New(`a line of a .jsonl jobs file is an object such as {"command": "./sim 1", "timeout": "2h"}`)
@@ -130,7 +129,7 @@ func badJSON(err error) error {
 	return fmt.Errorf("the line is not valid JSON: %w", err)
 }
 
-// scalar returns a text, or a number as it is written. null gives "".
+// scalar returns a text, or a number as it is written. It returns "" for null.
 func scalar(key string, v jsontext.Value) (string, error) {
 	switch v.Kind() {
 	case 'n':

@@ -49,7 +49,7 @@ func (s *Scanner) named(pattern string) (ids []ID) {
 	if id, ok := s.keys[pattern]; ok {
 		return []ID{id}
 	}
-	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") } // a star matches slashes, too
+	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") } // a star also matches slashes
 	for _, n := range s.names {
 		if ok, _ := path.Match(flat(pattern), flat(n.name)); ok || n.name == pattern {
 			ids = append(ids, n.id)
@@ -270,8 +270,8 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text())
 }
 
-// Text describes the error without its place. Control characters that it quotes from the file
-// are replaced.
+// Text returns the message without its position. Control characters in text from the file are
+// replaced.
 func (e *ParseError) Text() string { return Clean(e.Err.Error(), 0) }
 
 func (e *ParseError) Unwrap() error { return e.Err }

@@ -321,10 +321,10 @@ const (
 	OutOfMemory = "oom" // the kernel killed it because the machine was out of memory
 )
 
-// MemoryFloor is a size that Outcome.MaxRSSBytes does not go below by much, however small
-// the job: the kernel begins to count a process at the size that our supervisor had when
-// it started it, 12 to 15 MB as seen. A value up to it says only that the job needed
-// no more, and is to be shown as "<16M".
+// MemoryFloor is a lower bound of Outcome.MaxRSSBytes, up to small deviations, however small the
+// job is. The kernel starts counting a process at the size of the supervisor that started it, 12 to
+// 15 MB as measured. A value up to MemoryFloor means only that the job needed no more, and is shown
+// as "<16M".
 const MemoryFloor = 16 << 20
 
 // OK reports whether the command itself succeeded.

@@ -29,8 +29,8 @@ type Attempt struct {
 	Outcome  *Outcome
 	Slot     int32
 	Round    int32 // round of the job; 0: the job was edited since, and the attempt no longer counts
-	// The value of Table.Machines for the machine on which it was launched; 0: unknown. A Packer
-	// does not keep it.
+	// The value of Table.Machines for the machine on which it was launched; 0: unknown. Table.Pack
+	// drops it.
 	Machine int32
 	State   AttemptState
 	Charged bool // it used up a try

@@ -128,8 +128,8 @@ func (e *emoji) keeps(r, next rune) bool {
 	return false
 }
 
-// reject notes that � takes the place of an invisible character: it is the new base.
-// So text that was cleaned stays as it is when it is cleaned again.
+// reject records that � replaced an invisible character and is the new base. Cleaning a cleaned
+// text therefore does not change it.
 func (e *emoji) reject() bool {
 	*e = emoji{base: utf8.RuneError}
 	return false

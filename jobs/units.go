@@ -215,7 +215,7 @@ const HalfGPU GPUs = 0.5
 // Devices returns the number of devices on which the job runs.
 func (g GPUs) Devices() int { return int(math.Ceil(float64(g))) }
 
-// String returns the number as a jobs file has it.
+// String returns the number in the form of a jobs file.
 func (g GPUs) String() string { return strconv.FormatFloat(float64(g), 'f', -1, 64) }
 
 // Text describes the number: "2 GPUs".
@@ -255,13 +255,13 @@ type Token struct {
 	Count int // of a job at least 1
 }
 
-// String returns the token as a jobs file has it: matlab:2.
+// String returns the token in the form of a jobs file: matlab:2.
 func (t Token) String() string { return fmt.Sprintf("%s:%d", t.Name, t.Count) }
 
-// MarshalText writes matlab:2.
+// MarshalText returns the form matlab:2.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText parses it.
 func (t *Token) UnmarshalText(b []byte) (err error) {
 	*t, err = ParseToken(string(b))
 	return err
@@ -277,7 +277,7 @@ func ParseToken(s string) (t Token, err error) {
 	return t, err
 }
 
-// CheckTokenName returns why a kind of tokens cannot have a name.
+// CheckTokenName returns what is wrong with the name of a kind of tokens, or nil.
 func CheckTokenName(name string) error {
 	if name == "" || strings.ContainsAny(name, " ,:=") {
 		return fmt.Errorf("%q is not a name of tokens, such as matlab", name)
@@ -309,7 +309,7 @@ func sortTokens(list []Token) error {
 	return nil
 }
 
-// TokenText returns the tokens of a job as a jobs file has them.
+// TokenText returns the tokens of a job in the form of a jobs file.
 func (o *Options) TokenText() string {
 	var items []string
 	for _, t := range o.Tokens {
@@ -318,8 +318,8 @@ func (o *Options) TokenText() string {
 	return strings.Join(items, ",")
 }
 
-// ReadProgress parses DCS_PROGRESS: "0.42", "42%", or "21/50". For another text it returns the
-// share -1, and the text as said.
+// ReadProgress parses DCS_PROGRESS: "0.42", "42%", or "21/50". For any other text it returns the
+// share -1 and the text itself.
 func ReadProgress(text string) (share float64, said string) {
 	const longest = 64
 	text = strings.TrimSpace(text[:min(len(text), longest)])
