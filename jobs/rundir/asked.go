@@ -14,13 +14,13 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Asked is run.toml: what the user asked for when the run was made, so that
-// `resume` asks for the same. It is written once and never changed.
+// Asked is the content of run.toml: the user's settings when the run was created, which `resume`
+// uses again. The file is written once and never changed.
 type Asked struct {
 	Version string    `toml:"version"` // of the program that made it
 	UID     string    `toml:"uid"`     // random, file-name safe, at most 16 characters
 	Name    string    `toml:"name"`
-	Cwd     string    `toml:"cwd"` // where jobs run unless they say otherwise
+	Cwd     string    `toml:"cwd"` // working directory of jobs that set none
 	Shell   string    `toml:"shell,omitempty"`
 	Setup   string    `toml:"setup,omitempty"`
 	Created time.Time `toml:"created"`
@@ -71,9 +71,9 @@ func (a *Asked) encode() ([]byte, error) {
 	return summed(b.Bytes()), nil
 }
 
-// The first line of run.toml holds a checksum of the rest: a flipped bit in it
-// would have other commands run, and a lost end other options be taken. A file
-// without that line is one that a person has changed.
+// The first line of run.toml holds a checksum of the rest. Without it, a flipped bit could run
+// other commands, and a lost end could change options. A file without this line was edited by the
+// user.
 const (
 	sumPrefix = "# crc32c "
 	sumSuffix = " of all below; take this line out if you change the file by hand\n"
@@ -118,30 +118,28 @@ func cut(s string) string {
 	return s
 }
 
-// InputFile exists in a run whose jobs come one after another, such as those from
-// standard input. Its first word is an InputState; after InputBad the fault follows.
-// Without the file, a run whose input was cut off would look like a finished one.
+// InputFile exists in a run whose jobs are read one after another, for example from standard input.
+// Its first word is an InputState. After InputBad, the error follows. Without the file, a run whose
+// input was cut off would look like a finished one.
 const InputFile = "input"
 
-// OptionSource is the option in run.toml that says what the jobs that were not made yet
-// can be made from.
+// OptionSource is the option in run.toml that records the source of the jobs that do not exist yet.
 const OptionSource = "source"
 
-// OptionJobs is the option in run.toml that says how many jobs the files of a run held. A
-// run directory with fewer was cut off before anything was started.
+// OptionJobs is the option in run.toml that records how many jobs the files of a run held. If a run
+// directory has fewer, its creation was interrupted before any job was started.
 const OptionJobs = "stored_jobs" // --jobs is another option
 
 // InputState is how far the input of a run was read.
 type InputState string
 
 const (
-	InputOpen InputState = "open" // more jobs may have been to come
+	InputOpen InputState = "open" // more jobs may follow
 	InputDone InputState = "done" // read to its end and every job submitted, or canceled with the run
-	InputBad  InputState = "bad"  // read as far as a fault in it
+	InputBad  InputState = "bad"  // read up to an error in it
 )
 
-// Input is how far the input of a run was read. The zero value stands for a run without
-// an input.
+// Input is how far the input of a run was read. The zero value means that the run has no input.
 type Input struct {
 	State InputState
 	Fault string // of InputBad
@@ -172,7 +170,7 @@ func (r *Run) ReadInput() (Input, error) {
 	case InputDone, InputOpen, InputBad:
 		return i, nil
 	}
-	return Input{State: InputOpen, Again: again}, nil // an unknown state proves no end
+	return Input{State: InputOpen, Again: again}, nil // an unknown state does not prove an end
 }
 
 // InventoryFile holds the inventory of the last resume, as read, if it differs from
@@ -211,9 +209,9 @@ func (r *Run) Inventory() (text, file string, err error) {
 	return string(b), path, nil
 }
 
-// HostDirSuffix ends the name of a file hosts/<host>.dir. It holds the directory in which
-// a host that does not share the run directory keeps its attempts, as "host:directory".
-// It tells readers where the outputs are while nobody is connected to the host.
+// HostDirSuffix is the suffix of the file hosts/<host>.dir. The file holds the directory in which a
+// host that does not share the run directory keeps its attempts, as "host:directory". Readers thus
+// know where the outputs are without a connection to the host.
 const HostDirSuffix = ".dir"
 
 // maxHostDir bounds the size of such a file, in bytes.
@@ -224,7 +222,7 @@ func (r *Run) WriteHostDir(host, dir string) error {
 	return Replace(r.Disk, r.Path(HostsDir, host+HostDirSuffix), []byte(host+":"+dir+"\n"))
 }
 
-// HostDirs returns "host:directory" for each host that keeps its attempts itself.
+// HostDirs returns "host:directory" for each host that does not share the run directory.
 func (r *Run) HostDirs() map[string]string {
 	found := map[string]string{}
 	names, err := r.Disk.Names(r.Path(HostsDir))

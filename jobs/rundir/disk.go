@@ -148,7 +148,7 @@ func readPart(d Disk, path string, flag int, offset, limit int64) (b []byte, siz
 	return b[:n], size, err
 }
 
-// SyncFile makes durable what a file holds, whoever wrote it.
+// SyncFile makes the content of a file durable, whoever wrote it.
 func SyncFile(d Disk, path string) error {
 	f, err := d.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -257,8 +257,8 @@ func randomBytes(random io.Reader, n int) ([]byte, error) {
 	return b, nil
 }
 
-// LostError is the error of a run that was started in Dir and has lost its run.toml.
-// The first line of its message says what is wrong, the others what can be done.
+// LostError is the error of a run that was started in Dir and has lost its run.toml. The first line
+// of its message describes the problem, the others what the user can do.
 type LostError struct{ Dir string }
 
 func (e *LostError) Error() string {

@@ -83,9 +83,9 @@ func (r *Run) readChecked(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReplaceVolatile puts content in the place of path: a reader sees the old content or
-// the new. The file is not durable and has mode 0600. It is written as tmp, which must
-// be in the same directory, and renamed after check has returned nil; check may be nil.
+// ReplaceVolatile replaces the content of path atomically, so that a reader sees either the old
+// content or the new. The file is not durable and has mode 0600. It is written as tmp, which must
+// be in the same directory, and is renamed after check has returned nil; check may be nil.
 func ReplaceVolatile(d Disk, path, tmp string, content []byte, check func() error) error {
 	f, err := d.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -105,21 +105,20 @@ func ReplaceVolatile(d Disk, path, tmp string, content []byte, check func() erro
 	return nil
 }
 
-// FileReader reads files of this machine that jobs write. A read may hang for as long
-// as its file system does: whoever waits for it can leave, and only so many are under
-// way at once.
+// FileReader reads files of this machine that jobs write. A read may hang as long as its file
+// system does. Callers can give up waiting for it. The number of concurrent reads is bounded.
 type FileReader struct {
-	places chan struct{} // one taken by each read that is under way
+	places chan struct{} // holds one token per read in progress
 }
 
-// maxReads bounds the reads of a FileReader that are under way at once.
+// maxReads is the maximum number of concurrent reads of a FileReader.
 const maxReads = 16
 
-// NewFileReader returns a reader with no read under way.
+// NewFileReader returns a reader with no read in progress.
 func NewFileReader() *FileReader { return &FileReader{places: make(chan struct{}, maxReads)} }
 
-// Read reads at most limit bytes of a file and returns its size. A negative offset
-// counts from the end. It is awaited no longer than ctx.
+// Read reads at most limit bytes of a file and returns them and the size of the file. A negative
+// offset counts from the end. Read returns when ctx ends, even if the file system hangs.
 func (r *FileReader) Read(ctx context.Context, path string, offset int64, limit int) (data []byte, size int64, err error) {
 	select {
 	case r.places <- struct{}{}:
@@ -146,8 +145,8 @@ func (r *FileReader) Read(ctx context.Context, path string, offset int64, limit 
 	}
 }
 
-// readPiece is Read, waited for. On NFS a file that another machine has just made may
-// show only when its directory is read.
+// readPiece is Read without a context. On NFS, a file that another machine has just created may
+// become visible only when its directory is listed.
 func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,10 +164,9 @@ func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
 	return ReadPart(OS, path, offset, int64(limit))
 }
 
-// StopFiles returns the stop files that the user of the run has created, and an error
-// for each other file of such a name that says why it is ignored. It lists the
-// directory: over NFS a name that another client has created may be invisible to stat
-// for half a minute.
+// StopFiles returns the stop files that the user of the run created. For each other file with such
+// a name it returns an error with the reason why it is ignored. It lists the directory, because
+// over NFS a name that another client created may be invisible to stat for half a minute.
 func (r *Run) StopFiles() (names []string, refused []error, err error) {
 	list, err := r.Disk.Names(r.Dir)
 	if err != nil {

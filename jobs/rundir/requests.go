@@ -14,10 +14,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// RequestsDir holds requests to the dispatcher, one file each, which are created by a rename.
-// The dispatcher of the run, now or after the next resume, carries them out once in the order of
-// their names, and then removes them. Only the user can create one: the run directory is closed
-// to others.
+// RequestsDir holds requests to the dispatcher, one file each. A rename creates each file. The
+// dispatcher of the run, now or after the next resume, carries them out once in the order of their
+// names, and then removes them. Only the user can create a request, because the run directory is
+// closed to others.
 const RequestsDir = "requests"
 
 // MaxRequest is the maximum size of a request, in bytes.
@@ -26,22 +26,23 @@ const MaxRequest = 16 << 20
 // maxText is the maximum length of a text in a request, in bytes.
 const maxText = 1000
 
-// The jobs that a request may leave alone, as they stand when it is carried out.
+// The values of Request.Spare: jobs that a request leaves alone, by their state when it is carried
+// out.
 const (
-	SpareSucceeded = "succeeded" // edit and requeue: they are not run again
-	SpareStarted   = "started"   // cancel of single jobs: those that run are not ended
+	SpareSucceeded = "succeeded" // edit and requeue: succeeded jobs are not run again
+	SpareStarted   = "started"   // cancel of single jobs: jobs that have started are not ended
 )
 
-// Request is what a person asks of the dispatcher.
+// Request is a user's request to the dispatcher.
 type Request struct {
 	V        int         `json:"v"` // 1
 	Do       string      `json:"do"`
 	Jobs     jobs.Ranges `json:"jobs,omitempty"` // jobs that the run does not have are ignored
 	All      bool        `json:"all,omitempty"`  // cancel: every job, instead of Jobs
 	Priority int         `json:"priority,omitempty"`
-	Why      string      `json:"why,omitempty"` // for people
-	By       string      `json:"by,omitempty"`  // user and machine, for people
-	At       time.Time   `json:"at"`            // by the clock of that machine, for people
+	Why      string      `json:"why,omitempty"` // reason, shown to users
+	By       string      `json:"by,omitempty"`  // user and machine, shown to users
+	At       time.Time   `json:"at"`            // by the clock of that machine, shown to users
 
 	Spare string       `json:"spare,omitempty"` // cancel, requeue, edit: SpareSucceeded or SpareStarted
 	Edit  *jobs.Change `json:"edit,omitempty"`  // edit
@@ -50,10 +51,10 @@ type Request struct {
 	Host    string `json:"host,omitempty"`    // drain-host, stop-host, use-host, slots, add-host, remove-host
 	Options string `json:"options,omitempty"` // add-host: "slots=4 tags=gpu"
 	Number  int    `json:"number,omitempty"`  // slots
-	Epoch   int    `json:"epoch,omitempty"`   // drain, stop: of the dispatcher that is asked; another one refuses
+	Epoch   int    `json:"epoch,omitempty"`   // drain, stop: epoch of the dispatcher that the request is for; others refuse it
 }
 
-// RefusedError reports that a request will never be carried out as it stands.
+// RefusedError reports that a request will never be carried out.
 type RefusedError struct {
 	Name string
 	Why  string
@@ -117,7 +118,7 @@ func (q *Request) Encode() ([]byte, error) {
 	return text, nil
 }
 
-// DecodeRequest reads what Encode has returned. The error is a *RefusedError.
+// DecodeRequest decodes the output of Encode. The error is a *RefusedError.
 func DecodeRequest(name string, text []byte) (*Request, error) {
 	q, why := decodeRequest(text)
 	if why != "" {
@@ -126,8 +127,8 @@ func DecodeRequest(name string, text []byte) (*Request, error) {
 	return q, nil
 }
 
-// MakeRequestsDir creates the directory if it does not exist. A dispatcher does so at its start,
-// because on NFS a new directory may stay invisible for long.
+// MakeRequestsDir creates the directory if it does not exist. A dispatcher calls it at its start,
+// because on NFS a new directory may stay invisible for a long time.
 func (r *Run) MakeRequestsDir() error {
 	err := r.Disk.Mkdir(r.Path(RequestsDir), 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -142,7 +143,8 @@ func (r *Run) MakeRequestsDir() error {
 	return nil
 }
 
-// RequestNames lists the pending requests, in order. strangers are files that are not requests.
+// RequestNames returns the names of pending requests in order. strangers are files that are not
+// requests.
 func (r *Run) RequestNames() (names, strangers []string, err error) {
 	entries, err := r.Disk.Names(r.Path(RequestsDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -189,7 +191,7 @@ func (r *Run) ReadRequest(name string) (*Request, error) {
 	return DecodeRequest(name, text)
 }
 
-// decodeRequest returns what is wrong with a request in words.
+// decodeRequest decodes a request. why describes the problem, or is "".
 func decodeRequest(text []byte) (q *Request, why string) {
 	if len(text) > MaxRequest {
 		return nil, "its file is too long"
@@ -224,10 +226,10 @@ func (r *Run) removeRequestFile(file string) error {
 	return nil
 }
 
-// SetRequestAside renames a refused request, so that it is kept for the person who made it.
+// SetRequestAside renames a refused request, which keeps it for the user who made it.
 func (r *Run) SetRequestAside(name string) error { return r.SetStrangerAside(name + requestSuffix) }
 
-// SetStrangerAside is SetRequestAside for a file that is no request.
+// SetStrangerAside is SetRequestAside for a file that is not a request.
 func (r *Run) SetStrangerAside(file string) error {
 	if err := r.Disk.Rename(r.Path(RequestsDir, file), r.Path(RequestsDir, file+refusedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the request %s cannot be set aside: %w", file, err)

@@ -10,37 +10,37 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The things that can be asked for. kinds says what each takes.
+// The kinds of request. The fields that each uses are in the variable kinds.
 const (
-	DoCancel   = "cancel"   // end jobs, whatever open state they are in
-	DoRequeue  = "requeue"  // a new round for jobs that are over
+	DoCancel   = "cancel"   // end jobs in any open state
+	DoRequeue  = "requeue"  // start a new round of finished jobs
 	DoPriority = "priority" // change the priority of jobs
 	DoSubmit   = "submit"   // add jobs to the run
-	DoEdit     = "edit"     // change jobs that are queued or over; those that are over get a new round
+	DoEdit     = "edit"     // change jobs that are queued or finished; finished ones begin a new round
 
 	DoPause     = "pause"      // launch nothing
 	DoContinue  = "continue"   // end a pause and a drain of the run
-	DoDrainHost = "drain-host" // let the attempts on Host finish and launch nothing more there
-	DoStopHost  = "stop-host"  // end the attempts on Host, queue their jobs again, and launch nothing more there
+	DoDrainHost = "drain-host" // let the attempts on Host finish and launch no more there
+	DoStopHost  = "stop-host"  // end the attempts on Host, requeue their jobs, and launch no more there
 	DoUseHost   = "use-host"   // end drain-host or stop-host
-	DoSlots     = "slots"      // give Host Number slots; 0 gives it those of its rule again
+	DoSlots     = "slots"      // give Host Number slots; 0 restores the number from its rule
 
-	DoAddHost     = "add-host"     // use Host, with Options, whatever the inventory file says; also after a reload and a resume
-	DoRemoveHost  = "remove-host"  // let the attempts on Host finish, and use it no more, whatever the inventory file says
+	DoAddHost     = "add-host"     // use Host with Options, overriding the inventory file, also after a reload and a resume
+	DoRemoveHost  = "remove-host"  // let the attempts on Host finish and stop using it, overriding the inventory file
 	DoReloadHosts = "reload-hosts" // read the inventory file now
 
-	DoEndInput = "end-input" // no more jobs come: a run that is kept open ends with its last job
+	DoEndInput = "end-input" // no more jobs will be submitted: a run that is kept open ends with its last job
 
 	DoDrain = "drain" // let running attempts finish, launch nothing more, then end the dispatcher
-	DoStop  = "stop"  // end the dispatcher; attempts go on, and the next dispatcher adopts them
+	DoStop  = "stop"  // end the dispatcher; attempts continue, and the next dispatcher adopts them
 )
 
 // kind describes a kind of request. dispatch/inbox maps it to an event of the core.
 type kind struct {
-	takes string                  // JSON names of the fields that it may have, beside those for people
-	needs string                  // one of these must be there; "": none
-	check func(q *Request) string // what else is wrong with the fields; nil: nothing can be
-	text  func(q *Request) string // what is requested, in words
+	takes string                  // JSON names of the fields that it may have, in addition to those of every kind
+	needs string                  // one of these fields is required; "": none
+	check func(q *Request) string // returns what else is wrong with the fields; nil: nothing can be
+	text  func(q *Request) string // describes what is requested
 }
 
 var kinds = map[string]kind{
@@ -166,7 +166,7 @@ func checkEpoch(q *Request) string {
 	return ""
 }
 
-// Text returns what is requested and by whom, for people. It is not clean yet.
+// Text describes what is requested and by whom. It is not sanitized.
 func (q *Request) Text() string {
 	what := q.Do
 	if k, ok := kinds[q.Do]; ok {
@@ -187,7 +187,7 @@ func textHost(format string) func(*Request) string {
 	return func(q *Request) string { return fmt.Sprintf(format, q.Host) }
 }
 
-// textJobs returns the text of what is requested jobs: "cancel job 3".
+// textJobs returns a function that describes a request for jobs: "cancel job 3".
 func textJobs(what string) func(*Request) string {
 	return func(q *Request) string {
 		switch {

@@ -16,7 +16,7 @@ import (
 
 // The names inside a run directory.
 const (
-	Base         = "dcs-runs" // directory of runs, beside where the user started one
+	Base         = "dcs-runs" // directory of runs, in the directory where the user started one
 	NonceFile    = "nonce"
 	AskedFile    = "run.toml"
 	SpecsFile    = "jobs.jsonl"
@@ -25,8 +25,8 @@ const (
 	JournalDir   = "journal"
 	AttemptsDir  = "attempts"
 	HostsDir     = "hosts"
-	StopFile     = "STOP"     // made by a person: drain
-	StopNowFile  = "STOP.now" // made by a person: cancel
+	StopFile     = "STOP"     // created by the user: drain
+	StopNowFile  = "STOP.now" // created by the user: cancel
 	JobLogFile   = "joblog.tsv"
 	maxSameNames = 1000
 	nonceLen     = 32 // hex digits
@@ -37,19 +37,19 @@ type Run struct {
 	Dir   string // absolute
 	Nonce string // content of the file nonce
 	Asked *Asked
-	Disk  Disk // OS, but for tests
+	Disk  Disk // OS, except in tests
 
 	specs specLog
 }
 
-// UID returns the run's random name, the same wherever the directory is moved.
+// UID returns the run's random name, which does not change when the directory is moved.
 func (r *Run) UID() string { return r.Asked.UID }
 
 // Name returns the run's name.
 func (r *Run) Name() string { return r.Asked.Name }
 
-// Ref returns what a user types as RUN from the present directory: the name of a
-// run below ./dcs-runs, else its directory.
+// Ref returns what a user types as RUN from the current directory: the name of a run below
+// ./dcs-runs, otherwise its directory.
 func (r *Run) Ref() string {
 	if base, err := filepath.Abs(Base); err == nil && r.Dir == filepath.Join(base, r.Name()) {
 		return r.Name()
@@ -222,7 +222,8 @@ func halfMade(dir string) error {
 	return fmt.Errorf("%s is not a run yet: it is being created, or its creation was interrupted (then nothing was started: remove it and run again)", dir)
 }
 
-// unmade removes what was created before err, as far as possible.
+// unmade removes what was created before err, as far as possible. It returns an error that wraps
+// err.
 func unmade(d Disk, r *Run, err error) error {
 	for _, name := range []string{AskedFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
 		if e := d.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
@@ -232,8 +233,8 @@ func unmade(d Disk, r *Run, err error) error {
 	return fmt.Errorf("cannot create the run directory %s: %w", r.Dir, err)
 }
 
-// checkDir refuses a run directory that others could read or write: it determines what is
-// executed, and holds the outputs of jobs.
+// checkDir returns an error for a run directory that others could read or write. The directory
+// determines which commands are executed, and holds the outputs of jobs.
 func checkDir(d Disk, dir string) error {
 	info, err := d.Stat(dir)
 	if err != nil {

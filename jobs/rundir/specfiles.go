@@ -86,7 +86,7 @@ type SpecTail struct {
 	run     *Run
 	file    string            // the file that was read last; "": none
 	size    int64             // of that file when it was read
-	end     int64             // offset behind what was read of it
+	end     int64             // offset after the part that was read
 	unended bool              // the newline before end is damaged
 	dec     *jobs.SpecDecoder // of that file
 	read    func()            // called when a file has been read; may be nil
