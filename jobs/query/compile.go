@@ -165,7 +165,7 @@ func (c *compiler[R]) operand(n *node, left *operand[R]) (operand[R], error) {
 	return o, nil
 }
 
-// calculation compiles arithmetic, which gives nothing for rows without a number.
+// calculation compiles arithmetic. Its function returns nothing for rows without a number.
 func (c *compiler[R]) calculation(n *node) (func(R) (Value, float64), error) {
 	if n.kind != calcNode && n.kind != negNode {
 		o, err := c.operand(n, nil)
@@ -281,8 +281,8 @@ func (f *Field[R]) compare(op string, n *node) (func(R) bool, error) {
 	}, nil
 }
 
-// holds compares two values: numbers as numbers, and others as texts. A number and a text
-// have no order, and nothing has none with anything.
+// holds compares two values: numbers as numbers, and others as texts. A number and a text have no
+// order, and nothing has no order with any value.
 func holds(op string, v, w Value, off float64) bool {
 	switch {
 	case v.Kind == Number && w.Kind == Number:

@@ -9,8 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Fields returns the field that a name means. An error means that there is none; Unknown
-// makes one.
+// Fields returns the field with a name. An error means that there is none; Unknown creates one.
 type Fields[R any] func(name string) (*Field[R], error)
 
 // Field is a field of rows.
@@ -23,19 +22,19 @@ type Field[R any] struct {
 	Value func(R) Value
 	// Text returns the value as written; nil: that of Value is complete.
 	Text func(R) string
-	// Word returns what = finds for a word; nil: rows with this text. An error means that no
-	// row can match.
+	// Word returns the match function of = for a word; nil: rows with this text. An error means
+	// that no row can match.
 	Word func(word string) (func(R) bool, error)
 	// Check returns an error if no row can have this value; nil: there is no such check.
 	Check func(Literal) error
-	// Mismatch is told about each row that < or > could not compare, because only one of the
-	// two is a number; nil: nobody listens.
+	// Mismatch is called for each row that < or > could not compare, because only one of the two is
+	// a number; nil: no call.
 	Mismatch func(R, Value)
 	// NotNumber is a value of the field that is not a number. Arithmetic refuses such a field.
 	NotNumber string
 }
 
-// Type describes how to read what a field is compared with.
+// Type is how to parse the value that a field is compared with.
 type Type uint8
 
 // The types.
@@ -56,8 +55,8 @@ type Literal struct {
 	Pos    int // offset in the query
 }
 
-// Unknown returns the error for a name that is none of the known ones. noun says what
-// they are: column, parameter.
+// Unknown returns the error for a name that is not known. noun is the kind of name: column,
+// parameter.
 func Unknown(noun, name string, known []string) error {
 	text := fmt.Sprintf("there is no %s %s", noun, quote(name))
 	if near := jobs.Nearest(name, known); near != "" {
@@ -77,7 +76,7 @@ func Unknown(noun, name string, known []string) error {
 var typeNames = [...]string{NumberType: "a number", DurationType: "a duration such as 90s or 2h", SizeType: "a size such as 512M or 1.5G",
 	TimeType: "a time such as 2026-03-14 or 2026-03-14T15:02"}
 
-// literal reads what a field is compared with.
+// literal parses the value that a field is compared with.
 func (f *Field[R]) literal(n *node, op string) (Literal, error) {
 	l := Literal{Value: TextValue(n.text), Op: op, Quoted: n.kind == quotedNode, Pos: n.pos}
 	if l.Quoted {
@@ -121,10 +120,10 @@ func (f *Field[R]) text() func(R) string {
 	return func(r R) string { return value(r).String() }
 }
 
-// glob is a pattern as path.Match has it, which also matches slashes.
+// glob is a pattern of path.Match in which wildcards also match slashes.
 type glob struct{ pattern string }
 
-// newGlob reads a word with * ? or [a-z]; ok is false if it has none of them.
+// newGlob parses a word with * ? or [a-z]; ok is false if it has none of them.
 func newGlob(word string) (g glob, ok bool, err error) {
 	if !strings.ContainsAny(word, "*?[") {
 		return g, false, nil

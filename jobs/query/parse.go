@@ -1,9 +1,9 @@
-// Package query is the language in which jobs are selected: `@where` of a template,
-// `--where` of the commands, and `/` on the screen. docs/query.md describes it for users.
+// Package query implements the language that selects jobs: `@where` of a template, `--where` of the
+// commands, and `/` on the screen. docs/query.md describes it for users.
 //
-// Parse reads a text without knowing its fields. Compile looks the fields up and returns a
-// function of a row. A row is whatever the caller has: the index of a row of a table, a
-// point of a grid, an event.
+// Parse parses a text without knowing its fields. Compile looks up the fields and returns a
+// function of a row. The caller defines what a row is: the index of a row of a table, a point of a
+// grid, or an event.
 package query
 
 import (
@@ -61,7 +61,7 @@ type Error struct {
 	Message string
 }
 
-// Error returns the place, counted in characters from 1, and the message.
+// Error returns the position, counted in characters from 1, and the message.
 func (e *Error) Error() string {
 	return fmt.Sprintf("character %d: %s", 1+utf8.RuneCountInString(e.Query[:e.Pos]), e.Message)
 }
@@ -71,7 +71,7 @@ const (
 	maxDepth = 100     // of parentheses, nots, and minus signs inside each other
 )
 
-// Parse reads a query. Whether its fields exist shows when it is compiled.
+// Parse parses a query. Compile checks whether its fields exist.
 func Parse(text string) (*Query, error) {
 	q, err := parse(text, false)
 	if q == nil && err == nil {
@@ -80,8 +80,8 @@ func Parse(text string) (*Query, error) {
 	return q, err
 }
 
-// ParseSearch reads what a person types to find rows: a query in which words that are
-// not part of a comparison are texts to search for. An empty search is nil.
+// ParseSearch parses what a user types to find rows. It is a query in which words that are not part
+// of a comparison are texts to search for. An empty search returns nil.
 func ParseSearch(text string) (*Query, error) { return parse(text, true) }
 
 func parse(text string, search bool) (*Query, error) {
@@ -105,7 +105,7 @@ func parse(text string, search bool) (*Query, error) {
 // parser reads a query from left to right. It stops at the first error.
 type parser struct {
 	text   string
-	at     int // what is before it was read
+	at     int // everything before it was read
 	search bool
 	depth  int
 	open   int // parentheses around conditions
@@ -150,7 +150,7 @@ func word(s string) string {
 	return s[:n]
 }
 
-// take reads one of these words or signs, if one comes next.
+// take reads one of these words or signs if it comes next.
 func (p *parser) take(options ...string) bool {
 	p.space()
 	next := word(p.rest())
@@ -171,7 +171,7 @@ func (p *parser) or() *node {
 	return list(orNode, parts)
 }
 
-// and reads conditions that must all hold. The word between them may be left out.
+// and reads conditions that must all hold. The word "and" between them may be omitted.
 func (p *parser) and() *node {
 	p.space()
 	ends := []int{p.at}
@@ -202,7 +202,7 @@ func list(k kind, parts []*node) *node {
 	return &node{kind: k, parts: parts}
 }
 
-// deeper guards against a query that is nested forever.
+// deeper bounds the nesting depth of a query.
 func (p *parser) deeper(read func() *node) *node {
 	if p.depth++; p.depth > maxDepth {
 		p.fail(p.at, "the query is nested more than %d deep", maxDepth)
@@ -362,8 +362,8 @@ func (p *parser) chain(operand func() *node, ops string) *node {
 func (p *parser) sum() *node  { return p.chain(p.term, "+-") }
 func (p *parser) term() *node { return p.chain(p.unary, "*/%") }
 
-// operator reads a sign for arithmetic, "" if none comes next. Blanks stand around it,
-// because words may contain these signs. None are needed next to a bracket.
+// operator reads a sign for arithmetic, or returns "" if none comes next. Blanks must surround the
+// sign, because words may contain it. They are not required next to a bracket.
 func (p *parser) operator(ops string) string {
 	start := p.at
 	p.space()
@@ -508,7 +508,7 @@ func (q *Query) Conditions() []*Query {
 	}
 	var all []*Query
 	for i, n := range q.root.parts {
-		part := &Query{q.text, n, q.from, q.to} // of a < b < c, the text is that of both comparisons
+		part := &Query{q.text, n, q.from, q.to} // for a < b < c, the text is that of both comparisons
 		if ends := q.root.ends; ends != nil {
 			part.from, part.to = ends[2*i], ends[2*i+1]
 		}
@@ -517,8 +517,8 @@ func (q *Query) Conditions() []*Query {
 	return all
 }
 
-// Names returns what the query names as fields. With possible, it also returns words that
-// are fields only if there are fields of that name.
+// Names returns the names of fields in the query. If possible is true, it also returns words that
+// are fields only if fields of that name exist.
 func (q *Query) Names(possible bool) []string { return q.root.names(nil, true, possible) }
 
 func (n *node) names(names []string, left, possible bool) []string {

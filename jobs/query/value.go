@@ -118,15 +118,14 @@ func ParseNumber(text string) (v float64, ok bool) {
 	return v, err == nil
 }
 
-// decimal is a number and the most that it may be off by rounding, so that
-// 0.1 + 0.2 = 0.3 holds, as everybody expects of decimals.
+// decimal is a number and a bound of its rounding error, so that 0.1 + 0.2 = 0.3 holds, as users
+// expect of decimals.
 type decimal struct{ v, off float64 }
 
 // epsilon is the rounding error of one operation.
 const epsilon = 0x1p-52
 
-// written returns the nearest number to a decimal as somebody wrote it. Whole numbers are
-// exact.
+// written returns the decimal for a number that a user wrote. Whole numbers are exact.
 func written(v float64) decimal {
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		return decimal{v, 0}
