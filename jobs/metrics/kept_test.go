@@ -77,7 +77,7 @@ func TestKeptOfAHostWithoutAPlace(t *testing.T) {
 	}
 }
 
-// TestKeptToTheByte checks that the output of a job is kept byte for byte, including what is not
+// TestKeptToTheByte checks that a value that a job printed is kept byte for byte, even if it is not
 // UTF-8, and that a line has the form of docs/run-directory.md.
 func TestKeptToTheByte(t *testing.T) {
 	l := farLab(t, 1)
