@@ -48,7 +48,7 @@ func TestOf(t *testing.T) {
 		asks = append(asks, q.Do+" "+q.Jobs.String()+" spares "+q.Spare)
 	}
 	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded", "requeue 4 spares succeeded"}
-	if !slices.Equal(asks, want) { // whatever their current state is (promise 1)
+	if !slices.Equal(asks, want) { // valid whatever happens to the jobs meanwhile (promise 1)
 		t.Errorf("asked for: %q", asks)
 	}
 	t1.Jobs[4].Priority = 7 // set by the user on the screen
