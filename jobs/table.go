@@ -168,8 +168,8 @@ func (t *Table) Unfinished() int { return t.Counts[Queued] + t.Counts[Running] }
 // Pruned begins the reason of every job that a search ended because of its poor values.
 const Pruned = "halving: "
 
-// Judged returns Counts, but counts the jobs that a search ended as succeeded. A search that ends
-// some of its trials succeeds.
+// Judged returns Counts, except that jobs that a search ended count as succeeded. A search that
+// ends some of its trials succeeds.
 func (t *Table) Judged() (counts [Skipped + 1]int) {
 	if counts = t.Counts; counts[Canceled] == 0 {
 		return counts
