@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// Jobs of the sample, by how they stand.
+// Jobs of the sample, by phase.
 const (
 	aRunning jobs.ID = 50117
 	aRetry   jobs.ID = 50119
@@ -21,7 +21,8 @@ const (
 	aQueued  jobs.ID = 50137
 )
 
-// screenOn is a screen with the cursor on a job of the sample, and a clock to be set.
+// screenOn returns a screen with the cursor on a job of the sample, and the clock of the screen,
+// which the test can set.
 func screenOn(t *testing.T, src *fakeSource, id jobs.ID, w, h int) (*model, *time.Time) {
 	t.Helper()
 	now := noon
@@ -36,8 +37,8 @@ func screenOn(t *testing.T, src *fakeSource, id jobs.ID, w, h int) (*model, *tim
 	return m, &now
 }
 
-// do presses keys and waits for what comes of them, however busy the machine is. It is
-// for keys after which nothing ticks.
+// do presses keys and waits for the results of their commands, however busy the machine is. It is
+// for keys that start no ticks.
 func do(t *testing.T, m *model, keys ...string) {
 	t.Helper()
 	for _, k := range keys {
@@ -56,7 +57,7 @@ func finish(t *testing.T, m *model, cmd tea.Cmd) {
 	finish(t, m, next)
 }
 
-// same compares what was done with what should have been.
+// same compares the recorded actions with the wanted ones.
 func same(t *testing.T, src *fakeSource, want ...runview.Action) {
 	t.Helper()
 	got := src.done()
@@ -84,8 +85,8 @@ func shows(t *testing.T, m *model, texts ...string) {
 	}
 }
 
-// the keys for jobs: what each does with a job as it stands, and
-// what it says where it makes no sense (K9, X7).
+// TestKeysOnAJob checks what each key for jobs does in each phase of a job, and which message it
+// shows where it makes no sense (K9, X7).
 func TestKeysOnAJob(t *testing.T) {
 	one := func(v runview.Verb, id jobs.ID) []runview.Action { return []runview.Action{v.Jobs(id)} }
 	prio := func(n int, id jobs.ID) []runview.Action {
@@ -151,8 +152,8 @@ func TestKeysOnAJob(t *testing.T) {
 	}
 }
 
-// Rule 9: a selection is never ended without a question, which says what is lost; more
-// than a hundred jobs need their number.
+// TestCancelOfASelection checks that a selection is canceled only after a question that states what
+// is lost, and that the user must type the number of jobs if it is more than a hundred (rule 9).
 func TestCancelOfASelection(t *testing.T) {
 	which := jobs.Ranges{{First: 50117, Last: 50118}}
 	many := jobs.Ranges{{First: 1, Last: 1234}}
@@ -197,7 +198,7 @@ func TestCancelOfASelection(t *testing.T) {
 	}
 }
 
-// Many jobs are not run again by a slip either.
+// TestRequeueOfMany checks that requeueing many jobs needs a confirmation.
 func TestRequeueOfMany(t *testing.T) {
 	src := sample()
 	src.weight = runview.Weight{Over: 120, Queued: 3}
@@ -211,8 +212,8 @@ func TestRequeueOfMany(t *testing.T) {
 	same(t, src, runview.Action{Do: runview.Requeue, Jobs: which})
 }
 
-// Two quick keys do not do two things: nothing that is typed before the question is
-// seen answers it, and nothing is asked twice.
+// TestKeysBeforeTheQuestion checks that keys typed before a question is visible do not answer it,
+// and that two quick keys open only one question.
 func TestKeysBeforeTheQuestion(t *testing.T) {
 	src := sample()
 	src.weight = runview.Weight{Running: 1}
@@ -229,7 +230,7 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 
 	do(t, m, "esc")
 	_, weigh = m.Update(keyMsg("c"))
-	m.Update(keyMsg("esc")) // left before the answer has come
+	m.Update(keyMsg("esc")) // closes the question before the answer arrives
 	m.Update(keyMsg("j"))
 	finish(t, m, weigh)
 	if m.modal != nil {
@@ -238,7 +239,7 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 	same(t, src)
 }
 
-// Rule 9: `u` works for ten seconds and says how many are left.
+// TestUndoTime checks that `u` works for ten seconds and shows how many are left (rule 9).
 func TestUndoTime(t *testing.T) {
 	src := sample()
 	src.weight = runview.Weight{Queued: 1}
@@ -261,7 +262,8 @@ func TestUndoTime(t *testing.T) {
 	}
 }
 
-// What the source refuses is said, and what it cannot do now as well.
+// TestRefusals checks that the screen shows why the source refuses an action or cannot carry it out
+// now.
 func TestRefusals(t *testing.T) {
 	src := sample()
 	src.weight = runview.Weight{Queued: 1}
@@ -283,8 +285,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// When nobody dispatches the run, what needs a dispatcher says so; requeue, edit and
-// resume work.
+// TestKeysWhenNobodyDispatches checks a run without a dispatcher: requeue, edit, and resume work,
+// and the other keys report that they need a dispatcher.
 func TestKeysWhenNobodyDispatches(t *testing.T) {
 	for _, life := range []runview.RunStatus{runview.StatusStopped, runview.StatusCrashed} {
 		src := change(func(p *runview.Picture) {
@@ -313,7 +315,8 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 	}
 }
 
-// While a finished job is edited, the screen does not say that it is already queued.
+// TestTheEditOfAJobThatIsOverSaysWhatEnterDoes checks that the screen does not claim that a
+// finished job is queued while the user edits it.
 func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 	src := change(func(p *runview.Picture) {
 		if p.Detail != nil {
@@ -331,8 +334,9 @@ func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 	}
 }
 
-// Rule 9: a cancel that was said to cost nothing that runs asks for what still waits
-// only; one that was told what is lost ends everything.
+// TestACancelEndsNoMoreThanWasSaid checks that a cancel cancels only waiting jobs if the question
+// stated that no running job is lost. After a question that stated the loss, it cancels all jobs
+// (rule 9).
 func TestACancelEndsNoMoreThanWasSaid(t *testing.T) {
 	for _, c := range []struct {
 		weight runview.Weight

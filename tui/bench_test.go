@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// millionJobs is the table of a run that was stopped with half of its million jobs over.
+// millionJobs returns the table of a stopped run of a million jobs, half of which are over.
 func millionJobs() *jobs.Table {
 	const n = 1_000_000
 	t := &jobs.Table{Specs: make([]*jobs.Spec, n), Jobs: make([]jobs.Job, n)}
@@ -36,8 +36,8 @@ func millionJobs() *jobs.Table {
 	return t
 }
 
-// BenchmarkScreen is the budget: from a key press to the frame with what it asked
-// for, over a board of a million jobs. A fixed number of presses, whatever b.N is.
+// BenchmarkScreen measures the time from a key press to the frame that shows its result, for a run
+// of a million jobs. The number of key presses is fixed and does not depend on b.N.
 func BenchmarkScreen(b *testing.B) {
 	src := runview.FromTable(&rundir.Run{Dir: b.TempDir()}, millionJobs(), runview.Options{})
 	defer src.Close()

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// enter types a line into the command line and carries it out.
+// enter types a line into the command line and executes it.
 func enter(t *testing.T, m *model, line string) {
 	t.Helper()
 	m.Update(keyMsg(":"))
@@ -23,7 +23,7 @@ func enter(t *testing.T, m *model, line string) {
 	do(t, m, "enter")
 }
 
-// Each command of the command line: what it does, what it says when it cannot.
+// TestCommands checks the action of each command and its error message.
 func TestCommands(t *testing.T) {
 	act := func(a ...runview.Action) []runview.Action { return a }
 	host := func(v runview.Verb, h string) []runview.Action { return act(runview.Action{Do: v, Host: h}) }
@@ -126,7 +126,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Every command is named in the help, and nothing stands in the table twice.
+// TestCommandTable checks that the help names every command and that the table has no duplicates.
 func TestCommandTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range commands {
@@ -152,7 +152,8 @@ func TestCommandTable(t *testing.T) {
 	}
 }
 
-// tab completes: as far as there is no choice, then one after another.
+// TestCompletion checks that tab completes the common prefix first and then cycles through the
+// candidates.
 func TestCompletion(t *testing.T) {
 	m := newScreen(t, sample(), 100, 30)
 	for _, c := range []struct{ typed, keys, want string }{
@@ -191,7 +192,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// No line that is typed panics, and none ends a job without the question.
+// FuzzCommand checks that no typed line panics, and that none ends a job without a question.
 func FuzzCommand(f *testing.F) {
 	for _, c := range commands {
 		f.Add(c.name + " " + c.args)
@@ -231,7 +232,8 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
-// up and down go through what was typed before; a line with an error stays to be fixed.
+// TestHistoryAndErrors checks that up and down move through the history, and that a line with an
+// error stays for correction.
 func TestHistoryAndErrors(t *testing.T) {
 	src := sample()
 	m, _ := screenOn(t, src, aQueued, 80, 24)
@@ -254,8 +256,8 @@ func TestHistoryAndErrors(t *testing.T) {
 	}
 }
 
-// A job's command comes back from the line as it went in: newlines, tabs and what a
-// terminal must not see are kept, and shown as pictures.
+// TestEditKeepsEveryCharacter checks that editing keeps each character of a job's command.
+// Newlines, tabs, and control characters are displayed as symbols.
 func TestEditKeepsEveryCharacter(t *testing.T) {
 	const command = "for i in 1 2\ndo\techo \"$i \x1b[31m\" 日本\ndone"
 	src := change(func(p *runview.Picture) {
@@ -272,7 +274,8 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 	same(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
 }
 
-// The line stays within its cells wherever the cursor is, and the cursor is on it.
+// TestTheLineScrolls checks that the line never exceeds its width, and that the cursor is always
+// visible.
 func TestTheLineScrolls(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for _, text := range []string{"", "short", strings.Repeat("long text ", 40), strings.Repeat("日本", 100), strings.Repeat("e\u0301", 300), strings.Repeat("\x1b]52;c;", 50)} {

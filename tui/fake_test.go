@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden screens anew")
 
-// fakeSource shows what a test gives it and remembers what it was asked to do.
+// fakeSource returns the snapshots that a test sets and records the actions that it receives.
 type fakeSource struct {
 	mu      sync.Mutex
 	picture func(runview.Ask) (*runview.Picture, error)
@@ -70,18 +70,18 @@ func (f *fakeSource) Do(_ context.Context, a runview.Action) (*runview.Answer, e
 	return &runview.Answer{Done: a.Jobs.Count(), Text: string(a.Do), Changed: a.Jobs}, nil
 }
 
-// done returns the actions so far.
+// done returns the actions received so far.
 func (f *fakeSource) done() []runview.Action {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]runview.Action(nil), f.did...)
 }
 
-// noon is the instant of all sample pictures.
+// noon is the time of all sample snapshots.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// newScreen is a model of a given size that has seen one picture of the source. Its
-// clock stands still; nothing runs beside it.
+// newScreen returns a model of the given size that has received one snapshot of the source. Its
+// clock stands still, and no goroutine runs beside it.
 func newScreen(t *testing.T, src *fakeSource, w, h int) *model {
 	t.Helper()
 	now := noon
@@ -91,10 +91,10 @@ func newScreen(t *testing.T, src *fakeSource, w, h int) *model {
 	return m
 }
 
-// refresh brings the picture that the screen wants now, as the looker would.
+// refresh fetches the snapshot that the screen requests now, as the looker does.
 func refresh(t *testing.T, m *model) {
 	t.Helper()
-	for range 3 { // what is wanted depends on what is shown
+	for range 3 { // the request depends on what is shown
 		m.frame = ""
 		m.draw()
 		pic, err := m.src.(*fakeSource).picture(m.ask())
@@ -103,16 +103,16 @@ func refresh(t *testing.T, m *model) {
 		m.draw()
 		cmd := m.reading()
 		for _, x := range m.placed {
-			if p, ok := x.pane.(*outputPane); ok && p.busy && cmd != nil { // else it is a timer
-				_, cmd = m.Update(cmd()) // however long it takes
+			if p, ok := x.pane.(*outputPane); ok && p.busy && cmd != nil { // otherwise cmd is a timer
+				_, cmd = m.Update(cmd()) // blocks until the read has finished
 				run(t, m, cmd)
 			}
 		}
 	}
 }
 
-// press sends keys by their names and runs the commands that come of them, without
-// waiting for any that waits.
+// press sends keys by name and runs the resulting commands. It does not wait for commands that
+// block.
 func press(t *testing.T, m *model, keys ...string) {
 	t.Helper()
 	for _, k := range keys {
@@ -122,7 +122,7 @@ func press(t *testing.T, m *model, keys ...string) {
 	}
 }
 
-// run carries out commands and feeds their messages back. Ticks are left out.
+// run executes commands and passes their messages to the model. It skips ticks.
 func run(t *testing.T, m *model, cmd tea.Cmd) {
 	t.Helper()
 	switch msg := comesOf(cmd).(type) {
@@ -137,8 +137,8 @@ func run(t *testing.T, m *model, cmd tea.Cmd) {
 	}
 }
 
-// comesOf is what comes of a command, however long it takes; nothing of a tick, since time
-// stands still here.
+// comesOf returns the message of a command, however long the command takes. It returns nil for a
+// tick because the clock stands still.
 func comesOf(cmd tea.Cmd) tea.Msg {
 	if cmd == nil || strings.Contains(runtime.FuncForPC(reflect.ValueOf(cmd).Pointer()).Name(), "Tick.func") {
 		return nil
@@ -146,7 +146,7 @@ func comesOf(cmd tea.Cmd) tea.Msg {
 	return cmd()
 }
 
-// keyMsg makes the message of a key from its name.
+// keyMsg returns the message of the key with a name.
 func keyMsg(name string) tea.KeyPressMsg {
 	special := map[string]rune{
 		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
@@ -189,7 +189,7 @@ func typeText(t *testing.T, m *model, text string) {
 	}
 }
 
-// plain is the screen without colors, blanks at the ends of rows cut off.
+// plain returns the screen without colors and trailing blanks.
 func plain(m *model) string {
 	m.frame = ""
 	m.draw()
@@ -226,8 +226,7 @@ func checkGolden(t *testing.T, got, name string) {
 	}
 }
 
-// checkSize holds a screen to what any screen must be: exactly as many rows and cells
-// as the terminal has.
+// checkSize checks that the screen has exactly as many rows and cells as the terminal.
 func checkSize(t *testing.T, m *model, name string) {
 	t.Helper()
 	m.frame = ""
@@ -243,7 +242,7 @@ func checkSize(t *testing.T, m *model, name string) {
 	}
 }
 
-// sample is a source like the picture in a hundred thousand jobs, twelve hosts.
+// sample returns a source with the snapshot of a run of a hundred thousand jobs on twelve hosts.
 func sample() *fakeSource {
 	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) { return samplePicture(ask), nil }}
 }
@@ -296,10 +295,10 @@ func samplePicture(ask runview.Ask) *runview.Picture {
 	return p
 }
 
-// sampleTotal is how many rows the sample's list has.
+// sampleTotal is the number of rows of the sample's list.
 const sampleTotal = 96_859
 
-// samplePage shows jobs 50117, 50118 … in this order, whatever the order asked for.
+// samplePage returns jobs 50117, 50118, … in this order, whatever order the request names.
 func samplePage(w *runview.JobsWindow) *runview.Page {
 	const first = 50117
 	cursor := -1

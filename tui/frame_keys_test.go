@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// each key of hosts, failures, leaving, the dispatcher's question and a run
-// that is over asks for exactly this.
+// TestKeysAskFor checks which actions each key requests in the hosts and failures views, on
+// leaving, in the dispatcher's question, and in a finished run.
 func TestKeysAskFor(t *testing.T) {
 	asks := func(id int64, secret bool) func(*runview.Picture) {
 		return func(p *runview.Picture) { p.Question = &live.Question{ID: id, Text: "Passphrase?", Secret: secret} }
@@ -85,13 +85,13 @@ func quits(m *model, key string) bool {
 	return is
 }
 
-// leaving never ends a run that continues, asks only when there is something
-// to ask, and nobody is trapped.
+// TestLeaving checks that leaving never ends a run that continues, asks only if there is a choice,
+// and always remains possible.
 func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		change func(*runview.Picture)
-		keys   []string // all but the last do not end the screen
+		keys   []string // all but the last keep the screen open
 		ends   bool
 	}{
 		{"detach", nil, []string{"q", "d"}, true},
@@ -128,7 +128,8 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// The way back is said before the screen is left.
+// TestLeavingSaysHowToComeBack checks that the screen names the command for coming back before it
+// closes.
 func TestLeavingSaysHowToComeBack(t *testing.T) {
 	m := newScreen(t, sample(), 120, 36)
 	press(t, m, "q")
@@ -145,7 +146,8 @@ func TestLeavingSaysHowToComeBack(t *testing.T) {
 	}
 }
 
-// A run that ends while the screen asks how to leave it ends the screen.
+// TestRunEndsDuringTheQuestion checks that the screen closes if the run ends while the screen asks
+// how to leave it.
 func TestRunEndsDuringTheQuestion(t *testing.T) {
 	over := false
 	m := newScreen(t, change(func(p *runview.Picture) {
@@ -164,7 +166,7 @@ func TestRunEndsDuringTheQuestion(t *testing.T) {
 	}
 }
 
-// A secret is neither drawn nor kept.
+// TestSecretsAreNotShown checks that a secret is neither drawn nor kept.
 func TestSecretsAreNotShown(t *testing.T) {
 	m := newScreen(t, change(states["question"]), 80, 24)
 	run(t, m, m.question())
@@ -179,8 +181,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// An answer that did not arrive is requested again; one that another screen gave closes
-// the question here.
+// TestQuestionsUntilTheyAreAnswered checks that an answer that did not arrive is requested again,
+// and that an answer from another screen closes the question here.
 func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	asked := true
 	src := change(func(p *runview.Picture) {
@@ -204,7 +206,7 @@ func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	}
 }
 
-// contexts are screens on which different keys work.
+// contexts returns screens on which different keys work.
 func contexts(t *testing.T) map[string]*model {
 	all := map[string]*model{}
 	for _, v := range []tab{tabJobs, tabHosts, tabFailed, tabResults, tabEvents} {
@@ -225,8 +227,8 @@ func contexts(t *testing.T) map[string]*model {
 	return all
 }
 
-// Rule 12: the table of keys cannot drift: every key that is shown has a help text, and
-// none means two things at once.
+// TestTheTableOfKeys checks that every key on the screen has a help text, and that no key has two
+// meanings in one context (rule 12).
 func TestTheTableOfKeys(t *testing.T) {
 	for name, m := range contexts(t) {
 		for where, list := range map[string][]binding{"the pane": m.focus().keys(), "all panes": m.general()} {
@@ -238,7 +240,7 @@ func TestTheTableOfKeys(t *testing.T) {
 				if b.word != "" && b.help == "" && b.group != "" {
 					t.Errorf("%s: %s has no help", name, b.show())
 				}
-				if !b.offered(m) || b.help == "" { // an alias, or the last resort of a key
+				if !b.offered(m) || b.help == "" { // an alias, or a fallback
 					continue
 				}
 				for _, k := range b.keys {
@@ -252,8 +254,8 @@ func TestTheTableOfKeys(t *testing.T) {
 	}
 }
 
-// Rule 12: what the frame's own views offer in the footer does something: it changes the
-// screen, says something, or asks for an action.
+// TestHintsDoSomething checks that each hint in the footer of the frame's own views has an effect:
+// it changes the screen, shows a message, or requests an action (rule 12).
 func TestHintsDoSomething(t *testing.T) {
 	for _, v := range []tab{tabHosts, tabFailed, tabEvents} {
 		fresh := func() *model {
@@ -279,7 +281,7 @@ func TestHintsDoSomething(t *testing.T) {
 	}
 }
 
-// The header names keys: they must be those of the table.
+// TestTheHeaderNamesRealKeys checks that the keys named in the header are in the table of keys.
 func TestTheHeaderNamesRealKeys(t *testing.T) {
 	m := newScreen(t, change(states["paused"]), 80, 24)
 	press(t, m, pauseKey)
@@ -298,7 +300,8 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 	}
 }
 
-// Cursors stick to what they are on (rule 4): to a host's name, to a cause, to a job.
+// TestCursorsStick checks that each cursor stays on its host, cause, or job when the list changes
+// (rule 4).
 func TestCursorsStick(t *testing.T) {
 	turned := false
 	m := newScreen(t, change(func(p *runview.Picture) {
@@ -322,8 +325,8 @@ func TestCursorsStick(t *testing.T) {
 	}
 }
 
-// Rule 4: what a person saw under the cursor is what a key is about, also when it was
-// never moved, and when its job is no longer among those listed.
+// TestKeysAreAboutWhatWasSeen checks that a key acts on the job that the user saw under the cursor,
+// even if the cursor was never moved or the job has left the list (rule 4).
 func TestKeysAreAboutWhatWasSeen(t *testing.T) {
 	turned := false
 	src := change(func(p *runview.Picture) {
@@ -344,7 +347,7 @@ func TestKeysAreAboutWhatWasSeen(t *testing.T) {
 	press(t, m, "enter", "j")
 	turned = true
 	refresh(t, m)
-	press(t, m, "r") // says that the job has gone, and does nothing
+	press(t, m, "r") // reports that the job has gone, and has no effect
 	press(t, m, "r")
 	want := []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}, {Do: runview.Requeue, Jobs: jobs.One(50121)}}
 	if got := src.done(); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -352,7 +355,8 @@ func TestKeysAreAboutWhatWasSeen(t *testing.T) {
 	}
 }
 
-// The keys of a view that is shown beside another go to the one with the focus.
+// TestFocusGoesThroughThePanes checks that keys go to the pane with the focus when two panes are
+// visible.
 func TestFocusGoesThroughThePanes(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)
 	var seen []string
@@ -379,7 +383,8 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 
 func pasted(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
 
-// On a screen too small to show what keys are about, only leaving works, and is seen.
+// TestTooSmallForKeys checks that only the keys for leaving work, with visible feedback, on a
+// screen that is too small to show what keys act on.
 func TestTooSmallForKeys(t *testing.T) {
 	m := newScreen(t, sample(), 39, 9)
 	press(t, m, "2", "d", "p", "c", "x", "r")
@@ -395,7 +400,7 @@ func TestTooSmallForKeys(t *testing.T) {
 	}
 }
 
-// Clicks put the cursor where they are, in each of the frame's lists.
+// TestClicks checks that a click moves the cursor in each of the frame's lists.
 func TestClicks(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	m.hosts.click(m, 3)
@@ -421,7 +426,7 @@ func TestClicks(t *testing.T) {
 	}
 }
 
-// A new view is not hidden by details that have the whole body.
+// TestViewsAreNotHiddenByDetails checks that a new view replaces details that fill the whole body.
 func TestViewsAreNotHiddenByDetails(t *testing.T) {
 	m := newScreen(t, sample(), 80, 15)
 	press(t, m, "enter")

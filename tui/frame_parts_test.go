@@ -14,7 +14,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// Durations, sizes and numbers, at their edges.
+// TestNumbersForPeople checks how durations, sizes, and numbers are formatted at the edges of their
+// ranges.
 func TestNumbersForPeople(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range [][2]string{
@@ -35,7 +36,8 @@ func TestNumbersForPeople(t *testing.T) {
 	}
 }
 
-// Bars are as wide as they are asked to be, and tell none from some and some from all.
+// TestBars checks that bars have the requested width, and that they distinguish none from some and
+// some from all.
 func TestBars(t *testing.T) {
 	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
 		m := &model{g: g}
@@ -64,7 +66,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// Sparklines keep the newest, and have a gap where nothing was measured.
+// TestSparklines checks that sparklines keep the newest values and have a gap where no value was
+// measured.
 func TestSparklines(t *testing.T) {
 	m := &model{g: &utf8Glyphs}
 	if got := m.spark([]float64{9, 0, 4, 8, math.NaN(), 8}, 0, 5); got != "▁▅█ █" {
@@ -83,7 +86,8 @@ func TestSparklines(t *testing.T) {
 	}
 }
 
-// A host's slots: used, free, and taken by others (K6).
+// TestSlotsOfAHost checks how a host's used slots, its free slots, and the slots taken by others
+// are drawn (K6).
 func TestSlotsOfAHost(t *testing.T) {
 	m := &model{g: &utf8Glyphs}
 	for _, c := range []struct {
@@ -108,7 +112,7 @@ func TestTheWindowOfAList(t *testing.T) {
 	}
 }
 
-// Short names tell hosts apart.
+// TestShortNamesOfHosts checks that shortened names still distinguish hosts.
 func TestShortNamesOfHosts(t *testing.T) {
 	for _, c := range [][2]string{
 		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02", "w01 g01 w02 g02"},
@@ -124,7 +128,7 @@ func TestShortNamesOfHosts(t *testing.T) {
 	}
 }
 
-// Rule 5: row 1 says whether the data is live and how old it is.
+// TestLiveness checks that row 1 shows whether the data is live and how old it is (rule 5).
 func TestLiveness(t *testing.T) {
 	now := noon
 	src := sample()
@@ -146,7 +150,7 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// the ETA has its spread, and more jobs that may come are said.
+// TestETA checks that the ETA has a range, and that the screen mentions that more jobs may arrive.
 func TestETA(t *testing.T) {
 	for _, c := range []struct {
 		eta, spread time.Duration
@@ -163,7 +167,8 @@ func TestETA(t *testing.T) {
 	}
 }
 
-// Long waits are told, also where there is no room for the hosts: none is up yet.
+// TestConnectingIsTold checks that the screen explains a long wait for the first host, even if it
+// is too narrow for the list of hosts.
 func TestConnectingIsTold(t *testing.T) {
 	for _, s := range sizes {
 		m := newFrame(t, change(func(p *runview.Picture) {
@@ -177,7 +182,7 @@ func TestConnectingIsTold(t *testing.T) {
 	}
 }
 
-// log is a source of events that grows.
+// log returns a source of events that grows.
 func log(n *int, p *runview.Picture, w *runview.EventsWindow) {
 	if w == nil {
 		return
@@ -191,8 +196,9 @@ func log(n *int, p *runview.Picture, w *runview.EventsWindow) {
 	p.Events = e
 }
 
-// E8: the log follows the newest; scrolled back it stays on its event, in its row,
-// whatever comes; G follows again; the oldest can be reached.
+// TestEventsKeepTheirPlace checks that the log follows the newest event. If the user has scrolled
+// back, the log keeps its event in its row whatever arrives. G follows again, and the oldest event
+// can be reached (E8).
 func TestEventsKeepTheirPlace(t *testing.T) {
 	n := 1000
 	src := &fakeSource{}
@@ -250,7 +256,8 @@ func TestEventsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// E8: what matters or everything, and a filter, reach the source; esc takes it away.
+// TestEventsAreFiltered checks that the choice between important events and all events, and a
+// filter, reach the source, and that esc removes the filter (E8).
 func TestEventsAreFiltered(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	want := func(what string, w runview.EventsWindow) {
@@ -272,8 +279,8 @@ func TestEventsAreFiltered(t *testing.T) {
 	want("esc a", runview.EventsWindow{})
 }
 
-// Rule 12: the help has the keys of the view, the commands and the filter language, and
-// can be read to its end at any size.
+// TestTheHelpIsWhole checks that the help contains the keys of the view, the commands, and the
+// filter language, and that it can be scrolled to its end at any size (rule 12).
 func TestTheHelpIsWhole(t *testing.T) {
 	m := newScreen(t, sample(), 60, 15)
 	press(t, m, "2", "?")
@@ -293,7 +300,8 @@ func TestTheHelpIsWhole(t *testing.T) {
 	}
 }
 
-// All that is known of a host, with what happened there.
+// TestDetailsOfAHost checks that the details of a host show everything that is known about it, with
+// its events.
 func TestDetailsOfAHost(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 80, 24)
@@ -308,7 +316,8 @@ func TestDetailsOfAHost(t *testing.T) {
 	}
 }
 
-// The newest bad event stands in the footer until there is something newer to say.
+// TestTheNewestBadEvent checks that the footer shows the newest bad event until there is a newer
+// message.
 func TestTheNewestBadEvent(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	if text := plain(m); !strings.Contains(text, "⚠ 11:59:30 50120.3 has ended on ws03") {

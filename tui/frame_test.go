@@ -13,10 +13,10 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// sizes are those at which the screen changes, and both ends.
+// sizes are the terminal sizes at which the layout changes, with the smallest and the largest.
 var sizes = [][2]int{{40, 10}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36}, {160, 48}, {300, 100}}
 
-// blankPane stands for a pane that tests of its own look at.
+// blankPane replaces a pane that has tests of its own.
 type blankPane struct {
 	noPane
 	name string
@@ -28,7 +28,7 @@ func (p *blankPane) draw(m *model, w, h int, focused bool) []string {
 }
 func (p *blankPane) keys() []binding { return nil }
 
-// change is a source like sample, whose pictures are changed by f.
+// change returns a source like sample whose snapshots are modified by f.
 func change(f func(*runview.Picture)) *fakeSource {
 	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
@@ -37,7 +37,7 @@ func change(f func(*runview.Picture)) *fakeSource {
 	}}
 }
 
-// newFrame is a screen whose lists of jobs and output are left blank.
+// newFrame returns a screen whose lists of jobs and output are blank.
 func newFrame(t *testing.T, src *fakeSource, w, h int) *model {
 	t.Helper()
 	m := newScreen(t, src, w, h)
@@ -46,7 +46,8 @@ func newFrame(t *testing.T, src *fakeSource, w, h int) *model {
 	return m
 }
 
-// each view at each size. Hosts, failures and events as they are, in UTF-8.
+// TestViewsAtEachSize compares each view at each size with a golden file. Hosts, failures, and
+// events are drawn in UTF-8.
 func TestViewsAtEachSize(t *testing.T) {
 	for _, s := range sizes {
 		for _, v := range []tab{tabJobs, tabHosts, tabFailed, tabEvents} {
@@ -58,7 +59,7 @@ func TestViewsAtEachSize(t *testing.T) {
 	}
 }
 
-// The states in which a run may be: rule 5, and what stands in the way, in words.
+// states are the states that a run may be in (rule 5). The screen describes in words what is wrong.
 var states = map[string]func(*runview.Picture){
 	"dead": func(p *runview.Picture) { p.Status, p.Over = runview.StatusCrashed, "its dispatcher on desk has died" },
 	"ended": func(p *runview.Picture) {
@@ -124,7 +125,8 @@ var states = map[string]func(*runview.Picture){
 	"notlive": func(*runview.Picture) {},
 }
 
-// Each state at three sizes on the hosts view, which has all parts of the frame.
+// TestStatesOfARun compares each state at three sizes on the hosts view, which has all parts of the
+// frame.
 func TestStatesOfARun(t *testing.T) {
 	for name, f := range states {
 		for _, s := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
@@ -140,10 +142,11 @@ func TestStatesOfARun(t *testing.T) {
 	}
 }
 
-// sgr is all that may be sent to a terminal beside text: colors.
+// sgr matches color sequences, the only escape sequences that may be sent to a terminal.
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// No state may break the layout at any size, in any view (rule 10 among them).
+// TestNoStateBreaksTheLayout checks that no state breaks the layout at any size in any view, nor
+// violates rule 10.
 func TestNoStateBreaksTheLayout(t *testing.T) {
 	for name, f := range states {
 		for _, ascii := range []bool{false, true} {
@@ -177,7 +180,7 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 	}
 }
 
-// Rule 8: the same screen without UTF-8.
+// TestASCII checks the same screen without UTF-8 (rule 8).
 func TestASCII(t *testing.T) {
 	for _, v := range []tab{tabHosts, tabFailed, tabEvents} {
 		m := newFrame(t, sample(), 120, 36)
@@ -188,7 +191,8 @@ func TestASCII(t *testing.T) {
 	}
 }
 
-// Rule 8: no state is told by color alone: without styles a host's states differ.
+// TestStatesOfHostsDifferWithoutColour checks that the states of a host differ without styles:
+// color alone never distinguishes states (rule 8).
 func TestStatesOfHostsDifferWithoutColour(t *testing.T) {
 	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
 		m := newFrame(t, sample(), 80, 24)
@@ -207,7 +211,7 @@ func TestStatesOfHostsDifferWithoutColour(t *testing.T) {
 	}
 }
 
-// Long waits are told instead of an empty screen.
+// TestWaitingIsTold checks that the screen explains a long wait instead of staying empty.
 func TestWaitingIsTold(t *testing.T) {
 	m := newModel(Options{Source: sample()}, func() time.Time { return noon })
 	for _, s := range sizes {
@@ -224,7 +228,7 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 }
 
-// detailed is a source whose job 50120 has all that a job can have.
+// detailed returns a source whose job 50120 has all properties that a job can have.
 func detailed() *fakeSource {
 	return change(func(p *runview.Picture) {
 		d := p.Detail
@@ -253,7 +257,8 @@ func detailed() *fakeSource {
 	})
 }
 
-// command, parameters, requirements, reasons, attempts, files.
+// TestDetails checks that the details show the command, parameters, requirements, reasons,
+// attempts, and files.
 func TestDetails(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 		m := newFrame(t, detailed(), size[0], size[1])
@@ -266,8 +271,8 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// Keys on jobs are about the job whose details are shown, whatever else is selected,
-// and l and enter go between details and output.
+// TestKeysInDetails checks that keys act on the job whose details are open, whatever is selected,
+// and that l and enter switch between details and output.
 func TestKeysInDetails(t *testing.T) {
 	m := newScreen(t, detailed(), 80, 24)
 	m.openDetail(50120)
@@ -293,7 +298,8 @@ func TestKeysInDetails(t *testing.T) {
 	}
 }
 
-// A command of a megabyte, and a hundred attempts, cost what is on the screen.
+// TestBigDetails checks that a command of a megabyte and a hundred attempts cost no more than the
+// visible rows.
 func TestBigDetails(t *testing.T) {
 	m := newScreen(t, change(func(p *runview.Picture) {
 		if p.Detail != nil {
@@ -308,8 +314,8 @@ func TestBigDetails(t *testing.T) {
 	checkSize(t, m, "a big job")
 }
 
-// X4: a peak of memory that says only how large our supervisor was is not shown as if it
-// were the job's.
+// TestMemoryThatCannotBeToldApart checks that a memory peak that may be that of the supervisor is
+// shown as an upper bound (<16M), not as the job's memory (X4).
 func TestMemoryThatCannotBeToldApart(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for bytes, want := range map[int64]string{0: "-", 1: "<16M", 13 << 20: "<16M", jobs.MemoryFloor: "<16M", jobs.MemoryFloor + 1<<20: "17M", 3 << 30: "3G"} {
@@ -323,8 +329,8 @@ func TestMemoryThatCannotBeToldApart(t *testing.T) {
 	}
 }
 
-// E8: where older events are not kept, the pane says so and names what shows them, also where
-// none of those that are kept matches.
+// TestEventsThatAreCutSaySo checks that the pane reports that older events are not kept and names
+// the command that shows them, even if no kept event matches the filter (E8).
 func TestEventsThatAreCutSaySo(t *testing.T) {
 	cut, none := true, false
 	m := newScreen(t, change(func(p *runview.Picture) {
@@ -347,8 +353,9 @@ func TestEventsThatAreCutSaySo(t *testing.T) {
 	shows(t, m, "no event matches job:1: esc shows all")
 }
 
-// When its dispatcher has gone, events come out of the journal, with other numbers: a cursor that
-// stood on one of the live run's does not leave the pane empty.
+// TestEventsAfterTheDispatcherHasGone checks the switch to events from the journal, which have
+// other numbers, after the dispatcher has gone. A cursor on an event of the live run must not leave
+// the pane empty.
 func TestEventsAfterTheDispatcherHasGone(t *testing.T) {
 	const live = 1 << 32
 	own := uint64(live)
@@ -366,8 +373,8 @@ func TestEventsAfterTheDispatcherHasGone(t *testing.T) {
 	shows(t, m, "link lost", "is being drained", "following")
 }
 
-// Rule 7: a cause without a last line of stderr (no host can run the job, say) is read
-// whole where there is room; beside a last line it keeps its column.
+// TestFailedCauses checks that a cause without a last line of stderr (for example, no host can run
+// the job) is shown in full if there is space. Beside a last line it keeps its column (rule 7).
 func TestFailedCauses(t *testing.T) {
 	const why = "no host has 10000 GiB of memory"
 	m := newScreen(t, sample(), 80, 24)
@@ -390,8 +397,8 @@ func TestFailedCauses(t *testing.T) {
 	}
 }
 
-// What a person types after / in Hosts finds hosts; no letter of it is a command (d would
-// drain one). The host that a command names is found whatever the filter is.
+// TestFilterHosts checks that text typed after / in Hosts filters hosts and is never taken as
+// commands (d would drain a host). A command finds its host whatever the filter is.
 func TestFilterHosts(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	press(t, m, "2", "/", "w", "s", "0", "3")
@@ -416,12 +423,12 @@ func TestFilterHosts(t *testing.T) {
 	shows(t, m, "ws01")
 }
 
-// Every column of the list of hosts can be compared by its heading, as in the list of
-// jobs.
+// TestHostsAreFilteredByTheirColumns checks that a filter can compare every column of the list of
+// hosts by its heading, as in the list of jobs.
 func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)
 	for _, c := range m.hosts.columns(m, 200) {
-		if c.head == "5 MIN" { // it has no value to compare
+		if c.head == "5 MIN" { // a sparkline has no value to compare
 			continue
 		}
 		if _, err := m.hostFilter(c.head + "='x'"); err != nil {
@@ -442,7 +449,7 @@ func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	shows(t, m, `there is no column "lod" (did you mean "load"?)`)
 }
 
-// In Failed / goes on in the list of jobs, with what failed.
+// TestFilterFailed checks that / in Failed opens the list of jobs, filtered to failed jobs.
 func TestFilterFailed(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	press(t, m, "3", "/")

@@ -14,12 +14,12 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// hugeText is the length of the longest hostile text. The race detector makes a screen with
-// it ten times as slow.
+// hugeText is the length of the longest hostile text in bytes. It is smaller under the race
+// detector, which makes drawing ten times slower.
 var hugeText = map[bool]int{false: 1 << 20, true: 1 << 14}[raceDetector]
 
-// hostile are texts that would move the cursor, set the title, write the clipboard,
-// join with their neighbors or break a line, if they came to the terminal.
+// hostile are texts that would move the cursor, set the title, write the clipboard, join with
+// adjacent characters, or break a line if the terminal received them.
 var hostile = []string{
 	"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J", "a\rb\nc\td\be\x7f\x00",
 	"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" + strings.Repeat("\u0335", 50),
@@ -32,7 +32,7 @@ func ours(seq string) bool {
 	return strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") && strings.Trim(seq[2:len(seq)-1], "0123456789;:") == ""
 }
 
-// onlyStyles holds a frame to having nothing but text and styles.
+// onlyStyles checks that a frame contains nothing but text and styles.
 func onlyStyles(t *testing.T, m *model, what string) {
 	t.Helper()
 	m.frame = ""
@@ -54,14 +54,14 @@ func onlyStyles(t *testing.T, m *model, what string) {
 	}
 }
 
-// whatever text comes from jobs, hosts, users and dispatchers, in
-// every field, on every view and size: no control sequence reaches the terminal, and
-// every row has its cells.
+// TestHostileTexts puts hostile texts from jobs, hosts, users, and dispatchers into every field, in
+// every view and size. It checks that no control sequence reaches the terminal, and that every row
+// has the right number of cells.
 func TestHostileTexts(t *testing.T) {
 	for i, evil := range hostile {
 		for k, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 			if raceDetector && k != i%3 {
-				continue // nothing here runs at once: each text in one size is enough
+				continue // these texts are slow to draw: one size for each text is enough
 			}
 			ascii := (i+k)%2 == 1
 			src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) { return poison(samplePicture(ask), evil), nil }}
@@ -102,7 +102,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// poison puts a text into everything that others have written.
+// poison puts a text into every field that comes from outside.
 func poison(p *runview.Picture, evil string) *runview.Picture {
 	for _, s := range []*string{&p.Over, &p.Run.Name, &p.Run.Dir, &p.Run.Lab, &p.Run.Owner, &p.Run.Machine, &p.Draining, &p.Problem} {
 		*s = evil
@@ -148,8 +148,8 @@ func poison(p *runview.Picture, evil string) *runview.Picture {
 	return p
 }
 
-// Every way in which terminals and libraries count the cells of what is shown gives
-// the same number, so that columns stay where they are.
+// TestCharactersDoNotJoin checks that all methods by which terminals and libraries count cells
+// agree on each frame, so that columns stay aligned.
 func TestCharactersDoNotJoin(t *testing.T) {
 	m := newModel(Options{}, nil)
 	for _, s := range hostile {
@@ -168,15 +168,15 @@ func TestCharactersDoNotJoin(t *testing.T) {
 
 func pasteMsg(s string) tea.Msg { return tea.PasteMsg{Content: s} }
 
-// harmless holds a frame to rule 10.
+// harmless checks a frame against rule 10.
 func harmless(t *testing.T, m *model, what string) {
 	t.Helper()
 	checkSize(t, m, what)
 	onlyStyles(t, m, what)
 }
 
-// Rule 10: whatever a job, a parameter, a reason or a refusal says, also in questions,
-// boxes and lines to type, the screen stays a screen.
+// TestHostileQuestionsAndLines checks that hostile jobs, parameters, reasons, and refusals cannot
+// break questions, boxes, and input lines (rule 10).
 func TestHostileQuestionsAndLines(t *testing.T) {
 	for i, text := range append(hostile, strings.Repeat("日本語 \x1b[2J", hugeText)) {
 		src := change(func(p *runview.Picture) {
@@ -206,8 +206,8 @@ func TestHostileQuestionsAndLines(t *testing.T) {
 	}
 }
 
-// The parts of a joined emoji are shown beside each other. All terminals agree on the
-// width of the parts, so every row has the width of the screen.
+// TestJoinedEmoji checks that the parts of a joined emoji are shown beside each other. All
+// terminals agree on the width of the parts, so every row has the width of the screen.
 func TestJoinedEmoji(t *testing.T) {
 	src := change(func(p *runview.Picture) {
 		if p.Jobs != nil {
@@ -227,8 +227,8 @@ func TestJoinedEmoji(t *testing.T) {
 	shows(t, m, "👩🚀 lands 🏳🌈 ❤🔥 1\u20e3 ok")
 }
 
-// An ink gives what Lip Gloss would give, once it has been worked out (rule 8: the
-// same styles); a text of nothing stays nothing.
+// TestInkIsTheStyle checks that an ink, once computed, draws the same as its Lip Gloss style (rule
+// 8), and that empty text stays empty.
 func TestInkIsTheStyle(t *testing.T) {
 	for name, s := range map[string]lipgloss.Style{
 		"none": lipgloss.NewStyle(), "bold": lipgloss.NewStyle().Bold(true), "colour": lipgloss.NewStyle().Foreground(lipgloss.Red),

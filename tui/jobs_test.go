@@ -14,12 +14,11 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// goldenPane compares what a pane draws in w times h cells, without colors, with a
-// golden file.
+// goldenPane compares a pane drawn in w x h cells, without colors, with a golden file.
 func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 	t.Helper()
 	var b strings.Builder
-	for range 3 { // what it asks for depends on its size
+	for range 3 { // the request depends on the size
 		p.draw(m, w, h, true)
 		var ask runview.Ask
 		p.ask(m, &ask)
@@ -39,8 +38,7 @@ func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 	checkGolden(t, b.String(), name)
 }
 
-// allPhases is a source whose list has a job in each phase, with the things that rows
-// can have.
+// allPhases returns a source whose list has a job in each phase, with all optional parts of rows.
 func allPhases() *fakeSource {
 	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
@@ -71,10 +69,10 @@ func allPhases() *fakeSource {
 			case runview.Succeeded:
 				ran("ws02", 5*24*time.Hour)
 				r.Ended, r.CPU, r.MaxRSS = noon, 115*time.Hour, 900<<20
-			case runview.Phases: // a straggler that says something of its own
+			case runview.Phases: // a straggler with a message of its own
 				ran("ws04", 30*time.Hour)
 				r.Phase, r.Straggler, r.Said = runview.Running, true, "epoch 38"
-			case runview.Phases + 1: // of a version to come
+			case runview.Phases + 1: // a phase of a later version
 				r.Phase = 77
 			}
 			p.Jobs.Rows = append(p.Jobs.Rows, r)
@@ -87,8 +85,8 @@ func allPhases() *fakeSource {
 	}}
 }
 
-// the list of jobs from 40 to 160 cells, and what is in it in each phase: glyph
-// and word, which try, when the next one is, why the last one failed (rules 6, 8).
+// TestGoldenJobs compares the list of jobs at widths from 40 to 160 cells. It covers each phase:
+// glyph, word, try, time of the next try, and cause of the last failure (rules 6, 8).
 func TestGoldenJobs(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {60, 15}, {80, 24}, {120, 36}, {160, 48}, {300, 40}} {
 		w, h := size[0], size[1]
@@ -102,7 +100,7 @@ func TestGoldenJobs(t *testing.T) {
 	}
 }
 
-// The list and the details show how many copies of a job run elsewhere.
+// TestCopies checks that the list and the details show how many copies of a job run elsewhere.
 func TestCopies(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	r := &runview.Row{Phase: runview.Running, Host: "melon04", Copies: 2}
@@ -114,7 +112,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// What stands where there are no rows.
+// TestEmptyLists checks the text that replaces an empty list.
 func TestEmptyLists(t *testing.T) {
 	page := &runview.Page{Cursor: -1}
 	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
@@ -146,7 +144,8 @@ func TestEmptyLists(t *testing.T) {
 	shows(t, m, "nothing has finished yet")
 }
 
-// The Results view asks for what is over, and the filter is added to that.
+// TestResultsAskForWhatIsOver checks that the Results view requests finished jobs, and that the
+// filter is added to that condition.
 func TestResultsAskForWhatIsOver(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 100, 24)
@@ -168,7 +167,8 @@ func TestResultsAskForWhatIsOver(t *testing.T) {
 	}
 }
 
-// Rule 3: with 1,000,000 jobs a key press is a frame in less than 16 ms.
+// BenchmarkKeyToFrame measures the time from a key press to a frame with 1,000,000 jobs; it must be
+// less than 16 ms (rule 3).
 func BenchmarkKeyToFrame(b *testing.B) {
 	c := newCrowd(1_000_000)
 	for _, size := range [][2]int{{80, 24}, {160, 48}, {300, 100}} {
@@ -209,7 +209,7 @@ func BenchmarkKeyToFrame(b *testing.B) {
 				m.Update(keyMsg("j"))
 				m.View()
 				spent += time.Since(start)
-				if *m.jobs.request() != before { // an answer comes beside the keys
+				if *m.jobs.request() != before { // answers arrive independently of the keys
 					look()
 					before = *m.jobs.request()
 				}
@@ -219,7 +219,7 @@ func BenchmarkKeyToFrame(b *testing.B) {
 	}
 }
 
-// reversed are the cells of a line that are drawn reversed, as a text with ^ under them.
+// reversed returns the text of a line, and marks with ^ under each cell that is drawn reversed.
 func reversed(line string) (text, marks string) {
 	on := false
 	for line != "" {
@@ -246,8 +246,9 @@ func reversed(line string) (text, marks string) {
 	return text, marks
 }
 
-// Rule 8: the row under the cursor is reversed, but for what is drawn with blocks, which
-// would say the opposite: with colors, without, and in ASCII.
+// TestTheCursorTurnsNoBarRound checks that the row under the cursor is reversed except for bars
+// made of blocks, which would show the opposite value. It checks this with colors, without colors,
+// and in ASCII (rule 8).
 func TestTheCursorTurnsNoBarRound(t *testing.T) {
 	for _, o := range []Options{{}, {NoColor: true}, {ASCII: true}} {
 		o.Source = change(func(p *runview.Picture) {
@@ -292,7 +293,8 @@ func TestTheCursorTurnsNoBarRound(t *testing.T) {
 	}
 }
 
-// columns by importance, from 40 to 300 cells, never wider than the room.
+// TestColumnsFit checks that columns appear by importance at widths from 40 to 300 cells and never
+// exceed the width.
 func TestColumnsFit(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	has := func(cols []jobColumn, head string) bool {
@@ -334,8 +336,8 @@ func TestColumnsFit(t *testing.T) {
 	}
 }
 
-// every column of a table that is wider than the screen can be moved to,
-// the first ones stay, and the footer says that there are more.
+// TestSideways checks that the user can move to every column of a table that is wider than the
+// screen, that the first columns stay visible, and that the footer mentions the hidden columns.
 func TestSideways(t *testing.T) {
 	const params, figures = 40, 20
 	var rows [][]jobs.Param
@@ -363,7 +365,7 @@ func TestSideways(t *testing.T) {
 		heading := func() string {
 			for line := range strings.SplitSeq(plain(m), "\n") {
 				if strings.Contains(line, " ID") || strings.Contains(line, " p01 ") {
-					line, _, _ = strings.Cut(line, "┃│") // beside it are the hosts
+					line, _, _ = strings.Cut(line, "┃│") // the hosts follow
 					return line
 				}
 			}
@@ -412,8 +414,8 @@ func TestSideways(t *testing.T) {
 	}
 }
 
-// A number that does not fit is rounded: cut, it would lose its exponent or its size. The
-// numbers of groups and heat maps always fit.
+// TestFigures checks that a number that does not fit is rounded. If it were cut, it would lose its
+// exponent or its magnitude. The numbers of groups and heat maps always fit.
 func TestFigures(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for _, c := range []struct {
@@ -437,7 +439,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Rule 4: the cursor of a heat map sticks to its values while others come.
+// TestTheCursorOfAHeatMapSticks checks that the cursor of a heat map stays on its values while new
+// values arrive (rule 4).
 func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	m := newResults(t, sweep(t), 80, 24, false)
 	if err := typed(t, m, "pivot C gamma acc"); err != nil {

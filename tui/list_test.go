@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// crowd is a source's list in an order that a test changes.
+// crowd is a source of a list whose order a test changes.
 type crowd struct{ order []jobs.ID }
 
 func newCrowd(n int) *crowd {
@@ -23,7 +23,7 @@ func newCrowd(n int) *crowd {
 	return c
 }
 
-// page answers a wish as runview.JobsWindow says.
+// page answers a request as documented at runview.JobsWindow.
 func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
 	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: len(c.order), Cursor: -1}
 	at := min(w.At, len(c.order)-1)
@@ -39,7 +39,7 @@ func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
 	return p
 }
 
-// look asks as the looker would, until the wish stays the same.
+// look fetches pages as the looker does until the request no longer changes.
 func (c *crowd) look(l *list) (asked int) {
 	for range 5 {
 		w := l.request()
@@ -59,7 +59,7 @@ func newList(c *crowd, h int) *list {
 	return l
 }
 
-// shown are the ids on the screen, 0 for a row that is not here.
+// shown returns the job ids on the screen, 0 for a row that is not loaded.
 func (l *list) shown() (ids []jobs.ID) {
 	for i := range min(l.h, l.matched()-l.top) {
 		r, ok := l.row(l.top + i)
@@ -76,8 +76,8 @@ func here(l *list) jobs.ID {
 	return r.ID
 }
 
-// Rule 4: the cursor sticks to its job, and the job to its place on the screen,
-// wherever the order takes it.
+// TestTheCursorSticksToItsJob checks that the cursor stays on its job, and the job in its screen
+// row, however the order changes (rule 4).
 func TestTheCursorSticksToItsJob(t *testing.T) {
 	c := newCrowd(100_000)
 	l := newList(c, 20)
@@ -101,8 +101,8 @@ func TestTheCursorSticksToItsJob(t *testing.T) {
 	}
 }
 
-// Before a person has moved the cursor the top of the list is shown, whatever comes
-// there; so it is again after g.
+// TestTheTopStaysTheTop checks that the list shows its top, whatever arrives there, until the user
+// moves the cursor, and again after g.
 func TestTheTopStaysTheTop(t *testing.T) {
 	c := newCrowd(1000)
 	l := newList(c, 10)
@@ -114,7 +114,7 @@ func TestTheTopStaysTheTop(t *testing.T) {
 			t.Errorf("the cursor is on %d at %d, the first is %d", here(l), l.at, c.order[0])
 		}
 	}
-	l.hold() // a person acts on what is there
+	l.hold() // the user acts on the visible rows
 	slices.Reverse(c.order)
 	c.look(l)
 	if want := c.order[len(c.order)-1]; here(l) != want {
@@ -122,7 +122,8 @@ func TestTheTopStaysTheTop(t *testing.T) {
 	}
 }
 
-// Rule 3: a key draws from what is here, and the source is asked only when it must be.
+// TestMovingAsksRarely checks that a key draws from loaded rows, and that the source is asked only
+// for missing rows (rule 3).
 func TestMovingAsksRarely(t *testing.T) {
 	c := newCrowd(1_000_000)
 	l := newList(c, 20)
@@ -146,8 +147,8 @@ func TestMovingAsksRarely(t *testing.T) {
 	}
 }
 
-// While an answer is under way, keys that stay within it must not ask again: each new
-// wish ends the look before, and a held key would never get an answer.
+// TestAHeldKeyDoesNotStarveTheAnswer checks that keys that stay within a pending answer do not ask
+// again. Each new request ends the previous one, so a held key would never get an answer.
 func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 	c := newCrowd(100_000)
 	l := newList(c, 20)
@@ -165,7 +166,8 @@ func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 	}
 }
 
-// A jump to rows that are not here is drawn at once, as rows to come.
+// TestAJumpIsDrawnAtOnce checks that a jump to rows that are not loaded is drawn immediately, with
+// placeholder rows.
 func TestAJumpIsDrawnAtOnce(t *testing.T) {
 	c := newCrowd(5000)
 	l := newList(c, 10)
@@ -184,7 +186,7 @@ func TestAJumpIsDrawnAtOnce(t *testing.T) {
 	}
 }
 
-// An answer to an older wish does not take the cursor away.
+// TestALateAnswerChangesNothing checks that an answer to an older request does not move the cursor.
 func TestALateAnswerChangesNothing(t *testing.T) {
 	c := newCrowd(10_000)
 	l := newList(c, 10)
@@ -208,7 +210,7 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 	}
 }
 
-// A job that leaves the list leaves the cursor where it was.
+// TestAJobThatLeavesTheList checks that the cursor keeps its position when its job leaves the list.
 func TestAJobThatLeavesTheList(t *testing.T) {
 	c := newCrowd(100)
 	l := newList(c, 10)
@@ -236,7 +238,8 @@ func TestAJobThatLeavesTheList(t *testing.T) {
 	l.home()
 }
 
-// A filter keeps the cursor on its job when that matches, else begins at the top.
+// TestAFilterAndTheCursor checks that a filter keeps the cursor on its job if the job matches, and
+// otherwise moves it to the top.
 func TestAFilterAndTheCursor(t *testing.T) {
 	all := newCrowd(1000)
 	l := newList(all, 10)
@@ -268,7 +271,8 @@ func TestAFilterAndTheCursor(t *testing.T) {
 	}
 }
 
-// No size and no list may leave the cursor outside the screen.
+// TestResizeKeepsTheCursorOnTheScreen checks that no size and no list leaves the cursor outside the
+// screen.
 func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 50, 5000} {
 		c := newCrowd(n)
@@ -286,7 +290,8 @@ func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 	}
 }
 
-// space selects, a selects all that match, esc clears: selection first, then filter.
+// TestSelecting checks that space selects a job and a selects all matching jobs. esc first clears
+// the selection, then the filter.
 func TestSelecting(t *testing.T) {
 	src := sample()
 	src.matches = jobs.Ranges{{First: 1, Last: 40_000}, {First: 50_000, Last: 90_000}}
@@ -313,7 +318,8 @@ func TestSelecting(t *testing.T) {
 	shows(t, m, "nothing was selected")
 }
 
-// `/` filters while it is typed, after a pause; what is wrong is said in place.
+// TestFilterLine checks that `/` filters during typing, after a pause, and that errors are shown in
+// the line.
 func TestFilterLine(t *testing.T) {
 	src := change(func(p *runview.Picture) {
 		if p.Jobs != nil && strings.Contains(p.Jobs.Filter, "stat:") {
@@ -362,7 +368,8 @@ func TestFilterLine(t *testing.T) {
 	}
 }
 
-// s goes through the columns and S turns the order round; the head of the list says so.
+// TestSorting checks that s cycles through the columns, S reverses the order, and the head of the
+// list shows both.
 func TestSorting(t *testing.T) {
 	m, _ := screenOn(t, sample(), aFailed, 80, 24)
 	do(t, m, "s")
@@ -378,7 +385,7 @@ func TestSorting(t *testing.T) {
 	}
 }
 
-// j k g G ctrl+d ctrl+u PgUp PgDn move.
+// TestMoving checks the keys j k g G ctrl+d ctrl+u PgUp PgDn.
 func TestMoving(t *testing.T) {
 	m, _ := screenOn(t, sample(), aRunning, 80, 24)
 	h := m.jobs.h
@@ -399,12 +406,12 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// A click puts the cursor on the row under it, the wheel scrolls.
+// TestMouse checks that a click moves the cursor to its row and that the wheel scrolls.
 func TestMouse(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {160, 48}} {
 		m, _ := screenOn(t, sample(), aRunning, size[0], size[1])
 		p := m.placed[0]
-		y := p.y + 1 + 4 // the heading, four rows
+		y := p.y + 1 + 4 // the heading and four rows
 		if p.border {
 			y++
 		}
@@ -459,7 +466,8 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// An action that is under way keeps its jobs whatever is selected in the meantime.
+// TestSelectionsAreNotChangedInPlace checks that an action in progress keeps its jobs even if the
+// selection changes meanwhile.
 func TestSelectionsAreNotChangedInPlace(t *testing.T) {
 	var s selection
 	s.add(jobs.Ranges{{First: 1, Last: 9}, {First: 20, Last: 20}})
@@ -472,8 +480,8 @@ func TestSelectionsAreNotChangedInPlace(t *testing.T) {
 	}
 }
 
-// Rule 4, in each view with a cursor: what was under it goes, and the key that was meant
-// for that does nothing to what is there now but say so. The next key counts.
+// TestKeysDoNothingWhereTheCursorSlid checks each view with a cursor: if the item under the cursor
+// goes away, the next key only reports that. The key after it works (rule 4).
 func TestKeysDoNothingWhereTheCursorSlid(t *testing.T) {
 	for _, c := range []struct {
 		name, keys string

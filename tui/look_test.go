@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// slowSource answers a look as a test says, and counts how many are under way.
+// slowSource answers queries as a test specifies, and counts the queries in progress.
 type slowSource struct {
 	fakeSource
 	look func(ctx context.Context, ask runview.Ask) (*runview.Picture, error)
@@ -37,8 +37,8 @@ func (s *slowSource) Look(ctx context.Context, ask runview.Ask) (*runview.Pictur
 	return s.look(ctx, ask)
 }
 
-// looking runs a looker as Bubble Tea does: the next look is begun when a picture was
-// taken in. What it brings goes to seen.
+// looking runs a looker as Bubble Tea does: the next query starts after the previous snapshot was
+// handled. Results go to seen.
 func looking(t *testing.T, src runview.Source, seen func(looked)) (l *looker, end func()) {
 	t.Helper()
 	l = newLooker(t.Context(), src)
@@ -56,8 +56,9 @@ func looking(t *testing.T, src runview.Source, seen func(looked)) (l *looker, en
 	return l, func() { l.end(); <-done }
 }
 
-// Rule 2: at most one look at a time and none oftener than every 250 ms unless the
-// screen wants to see something else, which does not wait; after the end nothing runs.
+// TestLooksAreNeverTwoAndNeverTooMany checks that at most one query runs at a time and that queries
+// start at most every 250 ms. A changed request does not wait. After the end, nothing runs (rule
+// 2).
 func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := uint64(0)
@@ -87,7 +88,8 @@ func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 	})
 }
 
-// A new wish ends the look that is under way; its answer is the next that is seen.
+// TestANewWishDoesNotWaitForTheOldAnswer checks that a new request ends the query in progress, and
+// that its answer is the next one shown.
 func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
@@ -109,8 +111,8 @@ func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 	})
 }
 
-// A key that is held changes the wish faster than a far source answers: pictures come
-// all the same.
+// TestAHeldKeyStillGetsPictures checks that snapshots arrive even if a held key changes the request
+// faster than a distant source answers.
 func TestAHeldKeyStillGetsPictures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
@@ -137,8 +139,8 @@ func TestAHeldKeyStillGetsPictures(t *testing.T) {
 	})
 }
 
-// A source that hangs is an error after a while, one that fails is asked again every
-// second, and nothing stays behind.
+// TestASourceThatHangsOrFails checks that a hanging source becomes an error after a timeout, that a
+// failing source is asked again every second, and that no goroutine remains.
 func TestASourceThatHangsOrFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
@@ -174,8 +176,9 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 	})
 }
 
-// Rule 5: the age that is shown is never less than it is, also when a picture was long
-// on its way, and whatever the clock of the other machine says.
+// TestAPictureIsNeverTakenForYoungerThanItIs checks that the displayed age is never less than the
+// real age, even if a snapshot was long in transit, and whatever the clock of the other machine
+// shows (rule 5).
 func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
 	start := noon
 	for _, skew := range []time.Duration{0, -3 * time.Hour, 40 * time.Minute} {
@@ -193,7 +196,7 @@ func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
 			}
 			now = got.Add(250 * time.Millisecond)
 		}
-		// When one answer was quick, waiting for a change does not make a picture look old.
+		// After one fast answer, the wait for a change does not make a snapshot look old.
 		asked := now
 		made := asked.Add(time.Second)
 		if born := c.born(asked, made, made.Add(skew)); made.Sub(born) > time.Millisecond {

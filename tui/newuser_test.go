@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// lastRow is the row of the hints.
+// lastRow returns the row of the hints.
 func lastRow(m *model) string {
 	rows := strings.Split(strings.TrimRight(plain(m), "\n"), "\n")
 	return rows[len(rows)-1]
@@ -28,8 +28,8 @@ func hides(t *testing.T, m *model, texts ...string) {
 	}
 }
 
-// Rule 12: the hints are those of the pane that hears the keys, beside another view, too;
-// esc says whose keys they are from then on.
+// TestHintsAreThoseOfTheFocus checks that the hints are those of the focused pane, also beside
+// another view, and that a message after esc names the pane that has the keys next (rule 12).
 func TestHintsAreThoseOfTheFocus(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)
 	press(t, m, "2")
@@ -45,7 +45,8 @@ func TestHintsAreThoseOfTheFocus(t *testing.T) {
 	}
 }
 
-// A key that means nothing says so, and does not hide an error.
+// TestKeysThatMeanNothingSaySo checks that a key without a meaning shows a message and does not
+// hide an error.
 func TestKeysThatMeanNothingSaySo(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	press(t, m, "x")
@@ -57,7 +58,7 @@ func TestKeysThatMeanNothingSaySo(t *testing.T) {
 	shows(t, m, "the disk is full")
 }
 
-// inTrouble is a run of three hosts none of which starts anything.
+// inTrouble is a run of three hosts, none of which can start a job.
 func inTrouble(p *runview.Picture) {
 	p.Hosts = p.Hosts[:3]
 	for i := range p.Hosts {
@@ -70,8 +71,9 @@ func inTrouble(p *runview.Picture) {
 	p.Phases[runview.Running] = 0
 }
 
-// What cannot start anything is neither up nor a free slot; that nothing can start is
-// said with the worst reason, once with the host's name.
+// TestNothingCanStartIsSaid checks that a host that cannot start jobs counts neither as up nor as
+// free slots. If no host can start jobs, the screen shows the worst reason, with the host's name
+// once.
 func TestNothingCanStartIsSaid(t *testing.T) {
 	m := newScreen(t, change(inTrouble), 160, 24)
 	shows(t, m, "slots 0/0 on 0 of 3 hosts", "2 Hosts 0/3", "NOTHING CAN START", "box2 its host key has changed")
@@ -86,8 +88,8 @@ func TestNothingCanStartIsSaid(t *testing.T) {
 	hides(t, m, "NOTHING CAN START")
 }
 
-// What was sent to a host does not run yet; of a run that nobody dispatches nobody
-// knows what runs.
+// TestOnlyWhatRunsIsCountedSo checks that jobs sent to a host do not count as running, and that the
+// number of running jobs is unknown if the run has no dispatcher.
 func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
 	handed := func(p *runview.Picture) { p.Phases[runview.Running], p.Phases[runview.Handed] = 6, 5 }
 	m := newScreen(t, change(handed), 120, 24)
@@ -101,8 +103,8 @@ func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
 	hides(t, m, "○ ended")
 }
 
-// The summary of a run that is over takes a third of the screen at most, makes way for
-// what was opened with the whole screen, and goes with esc.
+// TestTheSummaryMakesWay checks that the summary of a finished run takes at most a third of the
+// screen, hides when a pane is opened on the whole screen, and closes on esc.
 func TestTheSummaryMakesWay(t *testing.T) {
 	m := newScreen(t, change(func(p *runview.Picture) {
 		states["ended"](p)
@@ -121,8 +123,9 @@ func TestTheSummaryMakesWay(t *testing.T) {
 	hides(t, m, "Summary")
 }
 
-// the summary has what hosts were to the run, as the one that is
-// printed has it; of hostile texts too, and never more than a third of the screen.
+// TestTheSummarySaysWhichHostsWereOfNoUse checks that the summary lists the hosts that were useless
+// to the run, as the printed summary does. It never exceeds a third of the screen, even with
+// hostile texts.
 func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
 	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them", "ws09 ran nothing: \x1b[2Jno route to host"}
 	m := newScreen(t, change(func(p *runview.Picture) {
@@ -144,7 +147,8 @@ func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
 	}
 }
 
-// The number of jobs beside the view's name does not change with the view.
+// TestTheCountOfJobsIsThatOfTheirList checks that the number of jobs beside the view's name does
+// not depend on the view.
 func TestTheCountOfJobsIsThatOfTheirList(t *testing.T) {
 	m := newScreen(t, change(func(p *runview.Picture) {
 		if p.Jobs != nil && p.Jobs.Filter != "" {
@@ -155,7 +159,8 @@ func TestTheCountOfJobsIsThatOfTheirList(t *testing.T) {
 	shows(t, m, "1 Jobs 96,859")
 }
 
-// What is typed before the line is there goes into it; nothing is taken unseen.
+// TestKeysBeforeTheLineAreNotLost checks that keys typed before the input line appears go into it,
+// and that none takes effect unseen.
 func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 	m, _ := screenOn(t, sample(), aQueued, 80, 24)
 	_, cmd := m.Update(keyMsg("e"))
@@ -175,7 +180,7 @@ func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 	}
 }
 
-// A message that another screen has made untrue goes.
+// TestNoStaleMessageOfPausing checks that a message disappears when another screen makes it untrue.
 func TestNoStaleMessageOfPausing(t *testing.T) {
 	paused := false
 	m := newScreen(t, change(func(p *runview.Picture) { p.Paused = paused }), 80, 24)
@@ -190,7 +195,8 @@ func TestNoStaleMessageOfPausing(t *testing.T) {
 	hides(t, m, "launching is paused")
 }
 
-// A job that failed without a word on stdout points to stderr; so does why.
+// TestWhatFailedPointsToStderr checks that a failed job without output on stdout points to stderr,
+// in the output pane and in why.
 func TestWhatFailedPointsToStderr(t *testing.T) {
 	src := change(func(p *runview.Picture) {
 		if p.Detail != nil {
@@ -204,7 +210,7 @@ func TestWhatFailedPointsToStderr(t *testing.T) {
 		return &runview.Piece{Data: []byte("Killed\n"), Size: 7, Over: true}, nil
 	}
 	m, _ := screenOn(t, src, aFailed, 80, 24)
-	press(t, m, "l") // nothing on stdout: stderr comes first
+	press(t, m, "l") // stdout is empty, so stderr is shown first
 	shows(t, m, "50120.3 stderr", "Killed", "o stdout")
 	press(t, m, "o")
 	shows(t, m, "50120.3 stdout", "It printed nothing on stdout.", "o stderr")
@@ -214,8 +220,8 @@ func TestWhatFailedPointsToStderr(t *testing.T) {
 	shows(t, m, "The last line of its stderr: Killed")
 }
 
-// Rule 4: a key does nothing to a job onto which the cursor has just slid by itself; it
-// says so, and the next one counts. An answer about one job names it.
+// TestTheCursorSlides checks that a key does nothing to a job that has just moved under the cursor.
+// The key shows a message, and the next key works. A message about one job names the job (rule 4).
 func TestTheCursorSlides(t *testing.T) {
 	gone := false
 	src := change(func(p *runview.Picture) {
@@ -232,7 +238,7 @@ func TestTheCursorSlides(t *testing.T) {
 	m, now := screenOn(t, src, aQueued, 80, 24)
 	gone = true
 	m.jobs.list.cursor = aQueued
-	// The page comes without the job, twice, as from a dispatcher.
+	// The page arrives without the job twice, as from a dispatcher.
 	page := &runview.Page{Matched: sampleTotal, First: 20, Cursor: -1}
 	for i := range 20 {
 		page.Rows = append(page.Rows, sampleRow(aQueued+1+jobs.ID(i)))
@@ -268,7 +274,8 @@ func TestTheCursorSlides(t *testing.T) {
 	}
 }
 
-// A pane that stays with a job says so when the cursor is on another one.
+// TestAPaneSaysThatTheCursorIsElsewhere checks that a pane that stays with a job shows it when the
+// cursor is on another job.
 func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
 	m, _ := screenOn(t, sample(), aRunning, 80, 24)
 	press(t, m, "enter")
@@ -278,8 +285,8 @@ func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
 	shows(t, m, "the cursor is on job 50137")
 }
 
-// What a job has said of its progress stays when nobody hears of it any more, and its
-// time is marked.
+// TestAwayJobsKeepTheirProgress checks that the last reported progress stays visible when no
+// reports arrive any more, and that its time is marked.
 func TestAwayJobsKeepTheirProgress(t *testing.T) {
 	away := false
 	m := newScreen(t, change(func(p *runview.Picture) {
@@ -298,7 +305,8 @@ func TestAwayJobsKeepTheirProgress(t *testing.T) {
 	shows(t, m, "███████▊", "1:12:00?")
 }
 
-// A message or banner that is too long for a row is read in up to three.
+// TestLongMessagesAreReadable checks that a message or banner too long for one row takes up to
+// three rows.
 func TestLongMessagesAreReadable(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	m.complain("cannot cancel: the run's dispatcher is gone and nobody dispatches it; :resume starts a dispatcher, r and e work")
@@ -309,14 +317,14 @@ func TestLongMessagesAreReadable(t *testing.T) {
 	checkSize(t, m, "a long banner")
 }
 
-// 40x10: the question on leaving keeps its sense.
+// TestLeavingOnASmallScreen checks that the question on leaving is understandable at 40x10.
 func TestLeavingOnASmallScreen(t *testing.T) {
 	m := newScreen(t, sample(), 40, 10)
 	press(t, m, "q")
 	shows(t, m, "the run continues", "126 running, 84,513 queued.", "runs finish, then it ends", "all is ended (asks again)")
 }
 
-// Times below a second are not 0:00, of what is over.
+// TestShortTimes checks that durations below a second of finished jobs are not shown as 0:00.
 func TestShortTimes(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0:00", time.Millisecond: "<0.1s", 513 * time.Millisecond: "0.5s", 999 * time.Millisecond: "0.9s", time.Second: "0:01"} {
 		if got := took(d); got != want {
@@ -325,7 +333,8 @@ func TestShortTimes(t *testing.T) {
 	}
 }
 
-// The list of completions shows the one that tab has chosen.
+// TestCompletionShowsWhatIsChosen checks that the list of completions shows the one that tab has
+// chosen.
 func TestCompletionShowsWhatIsChosen(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	press(t, m, ":")
@@ -338,8 +347,8 @@ func TestCompletionShowsWhatIsChosen(t *testing.T) {
 	}
 }
 
-// The heading of the column that orders the list is whole; names that begin alike are
-// cut where they are alike.
+// TestHeadingsAndNamesAreTold checks that the heading of the sort column is not cut, and that names
+// with a common beginning are cut in that beginning.
 func TestHeadingsAndNamesAreTold(t *testing.T) {
 	m := newScreen(t, change(func(p *runview.Picture) {
 		if p.Jobs != nil {
@@ -353,8 +362,8 @@ func TestHeadingsAndNamesAreTold(t *testing.T) {
 	shows(t, m, "HOST▲", "50117o", "50125o")
 }
 
-// The footer always says how to leave, at every width from 40 columns on, also beside a
-// message and an undo.
+// TestLeaveIsAlwaysInTheFooter checks that the footer always shows how to leave, at every width of
+// at least 40 columns, even beside a message and an undo.
 func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {40, 15}, {50, 24}, {60, 15}, {80, 24}, {120, 36}, {200, 50}} {
 		for tab := range tabs {
@@ -365,7 +374,7 @@ func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 					press(t, m, key)
 				}
 				if m.modal != nil {
-					continue // it has the keys, and says how it is closed
+					continue // it has the keys and shows how to close it
 				}
 				rows := strings.Split(strings.TrimSuffix(plain(m), "\n"), "\n")
 				if foot := strings.Join(rows[len(rows)-m.maxRows():], "\n"); !strings.Contains(foot, "q leave") {
@@ -376,14 +385,15 @@ func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 	}
 }
 
-// z gives the list of jobs the whole screen and its whole width, and takes it back.
+// TestAListAlone checks that z gives the list of jobs the whole screen at full width, and undoes
+// that.
 func TestAListAlone(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)
 	shows(t, m, "Hosts 10/12 up", "50117 stdout")
 	press(t, m, "z")
 	hides(t, m, "Hosts 10/12 up", "50117 stdout")
 	golden(t, m, "jobs-alone-160x48")
-	press(t, m, "j", "l") // what is opened stands beside it as always
+	press(t, m, "j", "l") // a pane that is opened appears beside the list as usual
 	shows(t, m, "50118 stdout", "Hosts 10/12 up")
 	press(t, m, "esc")
 	hides(t, m, "Hosts 10/12 up")
@@ -391,8 +401,8 @@ func TestAListAlone(t *testing.T) {
 	shows(t, m, "Hosts 10/12 up")
 }
 
-// "handed" is explained where it appears: in the header where there is room, and in the
-// footer for the job under the cursor.
+// TestHandedIsExplained checks that "handed" is explained where it appears: in the header if there
+// is space, and in the footer for the job under the cursor.
 func TestHandedIsExplained(t *testing.T) {
 	handed := change(func(p *runview.Picture) {
 		p.Phases[runview.Running], p.Phases[runview.Handed] = 6, 5
@@ -404,7 +414,8 @@ func TestHandedIsExplained(t *testing.T) {
 	shows(t, newScreen(t, handed, 80, 24), "handed: sent to its host, which starts it when a slot is free there")
 }
 
-// When others use all cores of a host, the first lines of the screen say so, at every size.
+// TestOthersUseAllCores checks that the first lines of the screen report, at every size, that
+// others use all cores of a host.
 func TestOthersUseAllCores(t *testing.T) {
 	src := change(func(p *runview.Picture) {
 		for _, i := range []int{1, 3} {
@@ -422,7 +433,8 @@ func TestOthersUseAllCores(t *testing.T) {
 	hides(t, newScreen(t, sample(), 80, 24), "OTHERS")
 }
 
-// C chooses the columns of a list: what is hidden goes, what is chosen comes before others.
+// TestColumnsAreChosen checks that C chooses the columns of a list: hidden columns disappear, and
+// chosen columns come before the others.
 func TestColumnsAreChosen(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	heads := func() string {
@@ -438,7 +450,7 @@ func TestColumnsAreChosen(t *testing.T) {
 	}
 	press(t, m, "C")
 	golden(t, m, "columns-80x24")
-	press(t, m, "j", "j", "space", "G", "space") // HOST goes, MEM comes
+	press(t, m, "j", "j", "space", "G", "space") // hide HOST, show MEM
 	shows(t, m, "[ ] HOST", "[x] MEM")
 	press(t, m, "esc")
 	if got := heads(); got != "ID STATE TRY TIME PROGRESS NAME MEM" {
@@ -455,15 +467,15 @@ func TestColumnsAreChosen(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {200, 50}} {
 		m := newScreen(t, sample(), size[0], size[1])
 		press(t, m, "C")
-		for range 12 { // all are chosen, and there is no room for them
+		for range 12 { // choose all columns, which do not fit
 			press(t, m, "space", "space", "j")
 		}
 		checkSize(t, m, "all columns")
 	}
 }
 
-// Hosts that cannot be reached for the same cause are told together, in the header and under
-// the list of hosts.
+// TestHostsByCause checks that hosts that are unreachable for the same cause are grouped, in the
+// header and under the list of hosts.
 func TestHostsByCause(t *testing.T) {
 	src := change(func(p *runview.Picture) {
 		for i := range 9 {
@@ -478,7 +490,7 @@ func TestHostsByCause(t *testing.T) {
 	shows(t, m, "⚠ ws[01-04,06-09] (8 hosts): HOST:22 refuses connections")
 }
 
-// A job that reports no progress has no bar.
+// TestNoBarWithoutProgress checks that a job that reports no progress has no bar.
 func TestNoBarWithoutProgress(t *testing.T) {
 	m := newScreen(t, sample(), 120, 24)
 	for row := range strings.SplitSeq(plain(m), "\n") {

@@ -2,5 +2,5 @@
 
 package tui
 
-// raceDetector records whether the race detector slows the tests down.
+// raceDetector reports whether the race detector is enabled.
 const raceDetector = false

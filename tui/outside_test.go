@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// copies presses y and returns what comes to the clipboard.
+// copies presses y and returns the text that is put on the clipboard.
 func copies(t *testing.T, m *model) string {
 	t.Helper()
 	var text string
@@ -39,7 +39,8 @@ func copies(t *testing.T, m *model) string {
 	return text
 }
 
-// y copies what is under the cursor, without what a terminal must not see, and says what.
+// TestCopy checks that y copies the item under the cursor without control characters, and shows a
+// message that says what was copied.
 func TestCopy(t *testing.T) {
 	src := change(func(p *runview.Picture) {
 		if p.Detail != nil {
@@ -67,7 +68,7 @@ func TestCopy(t *testing.T) {
 	shows(t, m, "copied the beginning of it:")
 }
 
-// lends presses a key and returns the program that has the terminal then; it is not started.
+// lends presses a key and returns the program that gets the terminal, without starting it.
 func lends(t *testing.T, m *model, key string) *lent {
 	t.Helper()
 	_, cmd := m.Update(keyMsg(key))
@@ -75,8 +76,9 @@ func lends(t *testing.T, m *model, key string) *lent {
 	return m.lent.Load()
 }
 
-// E opens the file of an output, or a private copy of one that only its host has; no text
-// of a job or host becomes part of a command. The copy goes when the pager has ended.
+// TestOutputInThePager checks that E opens the output's file, or a private copy of a file that only
+// its host has. No text of a job or host becomes part of a command. The copy is removed when the
+// pager ends.
 func TestOutputInThePager(t *testing.T) {
 	t.Setenv("PAGER", "")
 	t.Setenv("LESS", "")
@@ -121,7 +123,8 @@ func TestOutputInThePager(t *testing.T) {
 	shows(t, m, "the output cannot be read: ws02 is away")
 }
 
-// s opens a shell on the host under the cursor, or on that of the job.
+// TestShellOnAHost checks that s opens a shell on the host under the cursor, or on the host of the
+// job under the cursor.
 func TestShellOnAHost(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	var asked []string

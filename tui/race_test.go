@@ -2,5 +2,6 @@
 
 package tui
 
-// raceDetector makes the longest test take fewer steps.
+// raceDetector reports whether the race detector is enabled. The longest test then takes fewer
+// steps.
 const raceDetector = true

@@ -16,8 +16,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// idleScreen is a screen that has seen all that it asked for, with the output of the job
-// under the cursor; its clock is the test's.
+// idleScreen returns a screen that has received everything it requested, with the output of the job
+// under the cursor. The test controls its clock.
 func idleScreen(t *testing.T) (m *model, under *outputPane, now *time.Time) {
 	t.Helper()
 	at := noon
@@ -35,12 +35,13 @@ func idleScreen(t *testing.T) (m *model, under *outputPane, now *time.Time) {
 	return m, under, &at
 }
 
-// silent is what a read of a job brings that has printed no more.
+// silent returns a read result of a job that has printed nothing new.
 func silent(p *outputPane) pieceRead {
 	return pieceRead{pane: p, serial: p.serial, piece: &runview.Piece{Offset: p.text.end(), Size: p.text.size}}
 }
 
-// Rule 3: what changes nothing is not drawn; what does is drawn at once.
+// TestOnlyNewsIsDrawn checks that a message that changes nothing causes no redraw, and that a
+// change is drawn immediately (rule 3).
 func TestOnlyNewsIsDrawn(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -99,8 +100,9 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 	}
 }
 
-// Rules 3 and 5: whatever else comes, an idle screen is drawn once a second, its clocks run
-// without leaving out a second, and of a dispatcher that goes silent it says so.
+// TestClocksOfAnIdleScreenRun checks that an idle screen is drawn once a second whatever messages
+// arrive, that its clocks skip no second, and that the screen reports a dispatcher that goes silent
+// (rules 3 and 5).
 func TestClocksOfAnIdleScreenRun(t *testing.T) {
 	m, under, now := idleScreen(t)
 	row := sampleRow(50117)
@@ -141,7 +143,7 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 	if !strings.Contains(frame(), "live") || strings.Contains(frame(), "not live") {
 		t.Errorf("not live:\n%s", frame())
 	}
-	for range staleAge/time.Second + 1 { // no picture comes any more
+	for range staleAge/time.Second + 1 { // no more snapshots arrive
 		*now = now.Add(time.Second)
 		send(second{})
 	}
@@ -150,8 +152,8 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 	}
 }
 
-// Rule 3: pictures that come about once a second move the clocks, too, so that an idle screen
-// is not drawn for both.
+// TestPicturesMoveTheClocks checks that snapshots that arrive about once a second also advance the
+// clocks, so that an idle screen is not drawn twice a second (rule 3).
 func TestPicturesMoveTheClocks(t *testing.T) {
 	m, _, now := idleScreen(t)
 	draws := 0
@@ -167,7 +169,7 @@ func TestPicturesMoveTheClocks(t *testing.T) {
 		picture := start.Add(time.Duration(n)*time.Second + time.Duration(n%5)*20*time.Millisecond)
 		for due.Before(picture) {
 			*now = due
-			wait := m.untilSecond() // as take does, before the frame
+			wait := m.untilSecond() // as the model computes it before the frame
 			send(second{})
 			due = now.Add(wait)
 		}
@@ -177,7 +179,7 @@ func TestPicturesMoveTheClocks(t *testing.T) {
 	if draws > 61 {
 		t.Errorf("drawn %d times in 60 s", draws)
 	}
-	*now = due.Add(2 * time.Second) // no picture comes any more
+	*now = due.Add(2 * time.Second) // no more snapshots arrive
 	if draws = 0; m.untilSecond() != clockInterval {
 		t.Errorf("the next second comes after %v", m.untilSecond())
 	}
@@ -186,8 +188,8 @@ func TestPicturesMoveTheClocks(t *testing.T) {
 	}
 }
 
-// Rule 3: the looker knows a picture in which nothing has changed from the answer to a
-// new wish, which may be of the same version.
+// TestAnUnchangedPictureIsKnown checks that the looker distinguishes an unchanged snapshot from the
+// answer to a new request, which may have the same version (rule 3).
 func TestAnUnchangedPictureIsKnown(t *testing.T) {
 	version := uint64(1)
 	src := &slowSource{look: func(_ context.Context, _ runview.Ask) (*runview.Picture, error) {

@@ -18,8 +18,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// the table, its groups, the best of both, and the heat map, with and without
-// room for its numbers. Rule 8: without colors nothing is missing.
+// TestGoldenResults compares the table, its groups, the best of both, and the heat map with golden
+// files, with and without space for numbers. Without colors, no information is missing (rule 8).
 func TestGoldenResults(t *testing.T) {
 	for _, ascii := range []bool{false, true} {
 		for _, size := range [][2]int{{40, 10}, {60, 15}, {80, 24}, {160, 48}} {
@@ -56,7 +56,7 @@ func TestGoldenResults(t *testing.T) {
 	}
 }
 
-// Keys and commands: what is asked of the source.
+// TestResultsAsk checks which query each key and command sends to the source.
 func TestResultsAsk(t *testing.T) {
 	src := sweep(t)
 	m := newResults(t, src, 100, 30, false)
@@ -115,8 +115,8 @@ func TestResultsAsk(t *testing.T) {
 	same(t, src)
 }
 
-// what can be done with the table is in the help, and the keys
-// that change what is shown are in the footer; tab completes figures in its filter.
+// TestResultsHelp checks that the help lists everything that the table offers, that the footer
+// lists the keys that change what is shown, and that tab completes metrics in its filter.
 func TestResultsHelp(t *testing.T) {
 	m := newResults(t, sweep(t), 80, 24, false)
 	var help strings.Builder
@@ -155,8 +155,8 @@ func containsAll(text string, words []string) bool {
 	return true
 }
 
-// From a group, and from a cell of the heat map, enter goes to its jobs; keys on jobs
-// mean nothing where no job is seen (rule 9).
+// TestResultsJobsOfAGroup checks that enter opens the jobs of a group or of a cell of the heat map.
+// Keys for jobs have no meaning where no job is visible (rule 9).
 func TestResultsJobsOfAGroup(t *testing.T) {
 	src := sweep(t)
 	m := newResults(t, src, 100, 30, false)
@@ -190,8 +190,8 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	shows(t, m, "space selects a job")
 }
 
-// What is typed as a filter of groups is answered where it is typed: how many they are,
-// and what is wrong with it (rule 5).
+// TestFilterOfGroups checks that the filter line of groups shows the number of matching groups and
+// the errors of the filter (rule 5).
 func TestFilterOfGroups(t *testing.T) {
 	src := sweep(t)
 	whole := src.picture
@@ -219,21 +219,22 @@ func TestFilterOfGroups(t *testing.T) {
 	typing("1")
 	shows(t, m, "/acc_mean>0.51", wrong)
 	wrong = ""
-	do(t, m, "enter", "enter")                                             // what was asked of groups is not asked of their jobs
+	do(t, m, "enter", "enter")                                             // the filter of groups does not apply to their jobs
 	if a := m.ask().Table; a.Filter != `state=done C="0.01" gamma="0.5"` { // the first group has less
 		t.Errorf("%+v", a)
 	}
 }
 
-// A filter that is made of values finds no others, and replaces what was said before.
+// TestExactValues checks that a filter made from values matches only those values and replaces the
+// previous filter.
 func TestExactValues(t *testing.T) {
 	if got := exactly(`a "b" \c`); got != `"a \"b\" \\c"` {
 		t.Error(got)
 	}
 }
 
-// While outputs are read it is said how many are; a table that is being made leaves the
-// one before on the screen.
+// TestResultsBeingRead checks that the screen shows the progress while outputs are read, and keeps
+// the previous table until the new one is ready.
 func TestResultsBeingRead(t *testing.T) {
 	src := sweep(t)
 	whole := src.picture
@@ -252,7 +253,7 @@ func TestResultsBeingRead(t *testing.T) {
 	}
 	pending = true
 	m := newResults(t, src, 100, 30, false)
-	for _, key := range []string{"m", "h", "esc", "right", "s"} { // of the first there is nothing yet
+	for _, key := range []string{"m", "h", "esc", "right", "s"} { // the first table is not ready yet
 		do(t, m, key)
 		checkSize(t, m, "a table that is being made, "+key)
 	}
@@ -264,7 +265,8 @@ func TestResultsBeingRead(t *testing.T) {
 	shows(t, m, "read 12,000 of 100,000", "0.091")
 }
 
-// Rule 10: names, values and figures are untrusted.
+// TestHostileResults checks that hostile names, values, and metrics cannot break the screen (rule
+// 10).
 func TestHostileResults(t *testing.T) {
 	evil := "\x1b]52;c;cHduZWQ=\x07\x1b[2J\r\nd\u202eesrever\xff 世界世界世界\x9b31m"
 	var params [][]jobs.Param
@@ -294,7 +296,7 @@ func TestHostileResults(t *testing.T) {
 	}
 }
 
-// BenchmarkResults is a frame of the largest table: 300 groups, a heat map of 64 x 64.
+// BenchmarkResults measures a frame of the largest table: 300 groups and a heat map of 64 x 64.
 func BenchmarkResults(b *testing.B) {
 	t := &runview.Table{Ready: true, Groups: &runview.TableGroups{Best: 7}, Heat: &runview.Heat{Down: "C", Across: "gamma", Min: "0", Max: "1"}}
 	for i := range runview.MaxTableGroups {
@@ -333,8 +335,8 @@ func BenchmarkResults(b *testing.B) {
 	}
 }
 
-// gridSource shows the sample run with the table of a real board over a grid: params are
-// the parameters of each job, print what it has printed. The last job has failed.
+// gridSource returns a source with the sample run and the table of a real run over a grid. params
+// are the parameters of each job, and print returns its output. The last job has failed.
 func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, columns ...string) *fakeSource {
 	t.Helper()
 	dir := t.TempDir()
@@ -390,7 +392,7 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 	}}
 }
 
-// sweep are four values of C, three of gamma and two seeds.
+// sweep returns a source with four values of C, three of gamma, and two seeds.
 func sweep(t *testing.T) *fakeSource {
 	var params [][]jobs.Param
 	for i := range 24 {
@@ -400,7 +402,7 @@ func sweep(t *testing.T) *fakeSource {
 	return gridSource(t, params, func(i int) string { return fmt.Sprintf("acc=0.%03d\nloss=%d\n", (i*377+91)%1000, i%5) }, "acc", "loss")
 }
 
-// newResults is a screen with the view of results.
+// newResults returns a screen with the results view.
 func newResults(t *testing.T, src *fakeSource, w, h int, ascii bool) *model {
 	t.Helper()
 	m := newModel(Options{Source: src, ASCII: ascii}, func() time.Time { return noon })
@@ -410,7 +412,7 @@ func newResults(t *testing.T, src *fakeSource, w, h int, ascii bool) *model {
 	return m
 }
 
-// typed carries out a command.
+// typed executes a command.
 func typed(t *testing.T, m *model, line string) error {
 	t.Helper()
 	cmd, err := m.command(line)
@@ -419,7 +421,8 @@ func typed(t *testing.T, m *model, line string) error {
 	return err
 }
 
-// While groups or a heat map are shown, a command without an argument is about no job.
+// TestCommandsNeedAJobThatIsSeen checks that a command without an argument refers to no job while
+// groups or a heat map are shown.
 func TestCommandsNeedAJobThatIsSeen(t *testing.T) {
 	for _, key := range []string{"m", "h"} {
 		src := sweep(t)

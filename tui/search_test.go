@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// search types a search and waits for it.
+// search types a search and waits for its result.
 func (s *outScreen) search(text string) {
 	s.t.Helper()
 	s.press("/")
@@ -20,7 +20,7 @@ func (s *outScreen) search(text string) {
 	s.press("enter")
 }
 
-// found is the line shown that has a text.
+// found returns the visible line that contains a text.
 func (s *outScreen) found(text string) string {
 	for _, l := range s.lines() {
 		if strings.Contains(strings.ToLower(l), strings.ToLower(text)) {
@@ -30,13 +30,13 @@ func (s *outScreen) found(text string) string {
 	return ""
 }
 
-// search in the live log: from the end upwards, n and N, small letters for
-// capitals too, over the borders of pieces.
+// TestSearch checks the search in a live log: upward from the end, n and N, case-insensitive for
+// lowercase patterns, and across the boundaries of pieces.
 func TestSearch(t *testing.T) {
 	data := numbered(200_000)
 	data = bytes.Replace(data, []byte("line 150000\n"), []byte("an Error here\n"), 1)
 	data = bytes.Replace(data, []byte("line 100\n"), []byte("the first error\n"), 1)
-	for _, most := range []int{0, 1000, 70_000} { // a source may give less than was asked for
+	for _, most := range []int{0, 1000, 70_000} { // a source may return less than was requested
 		f := &fakeFile{data: data, over: true, most: most}
 		if most == 1000 {
 			f.data = append(append([]byte("the first error\n"), numbered(3000)...), []byte("an Error here\nx\n")...)
@@ -65,7 +65,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("a capital stands for itself: %s", title)
 		}
 		s.press("g")
-		s.search("error") // from the start it looks down
+		s.search("error") // at the start of the file it searches downward
 		if got := s.found("error"); got == "" {
 			t.Errorf("down: %s", s.p.title(s.model))
 		}
@@ -75,7 +75,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A text that lies across two pieces is found, up and down.
+// TestSearchAcrossPieces checks that a search finds a text that lies across two pieces, upward and
+// downward.
 func TestSearchAcrossPieces(t *testing.T) {
 	for _, at := range []int{searchPiece - 5, searchPiece, searchPiece + 5} {
 		data := bytes.Repeat([]byte("."), 3*searchPiece)
@@ -95,7 +96,8 @@ func TestSearchAcrossPieces(t *testing.T) {
 	}
 }
 
-// A search of a big log goes piece by piece, says how far it is, and esc ends it.
+// TestSearchCanBeEnded checks that a search of a big log proceeds piece by piece, shows its
+// progress, and ends on esc.
 func TestSearchCanBeEnded(t *testing.T) {
 	f := &fakeFile{size: 1 << 30, at: func(o int64) byte { return "......\n"[o%7] }}
 	s := showOutput(t, f, 80, 24)
@@ -122,8 +124,8 @@ func TestSearchCanBeEnded(t *testing.T) {
 	}
 }
 
-// g and G go to the start and the end of the file also while a search is under way,
-// which they end.
+// TestLeapingEndsTheSearch checks that g and G end a search in progress and go to the start and the
+// end of the file.
 func TestLeapingEndsTheSearch(t *testing.T) {
 	for key, want := range map[string]string{"g": "line 1", "G": "line 200000"} {
 		s := showOutput(t, &fakeFile{data: numbered(200_000)}, 80, 24)
@@ -151,7 +153,7 @@ func TestLeapingEndsTheSearch(t *testing.T) {
 	}
 }
 
-// What was searched for is marked, also where it is more than once in a line.
+// TestMatchesAreMarked checks that all matches are marked, including several in one line.
 func TestMatchesAreMarked(t *testing.T) {
 	s := showOutput(t, &fakeFile{data: []byte("say Loss, loss and LOSS\n")}, 80, 24)
 	s.search("loss")
@@ -168,8 +170,8 @@ func TestMatchesAreMarked(t *testing.T) {
 	}
 }
 
-// As the help says, pressing the key of the current view gives it the full width, and
-// pressing it once more undoes that.
+// TestAViewsKeyAgainGivesItTheWholeWidth checks that pressing the key of the current view gives it
+// the full width, and that pressing it again undoes that, as the help describes.
 func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 	for _, s := range [][2]int{{120, 30}, {120, 40}, {160, 48}} {
 		for v := range tabs {
@@ -223,8 +225,8 @@ func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 	}
 }
 
-// Names get the width that no other column needs, before less important columns do. The
-// details show a name and a command in full.
+// TestNamesAreShownWhole checks that names get the width that no other column needs, before less
+// important columns do, and that the details show a name and a command in full.
 func TestNamesAreShownWhole(t *testing.T) {
 	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b" // 48 cells with its number
 	command := "python3 calibrate.py " + strings.Repeat("--verbose ", 900) + "--last"

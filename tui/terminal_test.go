@@ -21,8 +21,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// The test binary is also the guard of its own screens, and the program that has a
-// screen on a terminal of its own.
+// TestMain also runs this binary as the guard of its own screens, and as the program that has a
+// screen on its own terminal.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == ttyguard.Word {
 		os.Exit(ttyguard.Main())
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// onTerminal is a program with a guarded screen over the sample, as internal/cli has
-// one, that goes wrong in the way asked for.
+// onTerminal runs a guarded screen over the sample, as internal/cli does. how selects the failure.
+// It returns the exit code.
 func onTerminal(how string) int {
 	src := sample()
 	good := src.picture
@@ -69,7 +69,7 @@ func onTerminal(how string) int {
 	return 0
 }
 
-// badPane panics when it has been drawn a few times.
+// badPane panics after it has been drawn a few times.
 type badPane struct {
 	*jobsPane
 	drawn int
@@ -82,10 +82,11 @@ func (p *badPane) draw(m *model, w, h int, focused bool) []string {
 	return p.jobsPane.draw(m, w, h, focused)
 }
 
-// Update, View and commands are all watched; the first panic ends the screen.
+// TestPanicsAreCaught checks that panics in Update, View, and commands are caught, and that the
+// first one ends the screen.
 func TestPanicsAreCaught(t *testing.T) {
 	n := 0
-	w := &watched{end: func(error) { n++ }} // without a model everything panics
+	w := &watched{end: func(error) { n++ }} // every call panics because there is no model
 	w.Update(nil)
 	w.View()
 	w.Init()
@@ -97,7 +98,7 @@ func TestPanicsAreCaught(t *testing.T) {
 	}
 }
 
-// dying is a program on a terminal: what it has shown so far, and how the terminal was.
+// dying is a program on a terminal, with its output so far and the earlier terminal settings.
 type dying struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -119,7 +120,7 @@ func startDying(t *testing.T, how string, shell bool) *dying {
 	ptytest.Size(t, d.person, 80, 24)
 	d.before = d.state()
 	d.cmd = exec.Command(exe)
-	if shell { // with job control, as a person's
+	if shell { // with job control, as in a user's terminal
 		d.cmd = exec.Command("bash", "--norc", "--noprofile", "-i")
 	}
 	d.cmd.Env = append(os.Environ(), "TUI_DIES="+how, "TERM=xterm", "TEST_EXE="+exe, "PS1=prompt:")
@@ -137,7 +138,7 @@ func startDying(t *testing.T, how string, shell bool) *dying {
 	return d
 }
 
-// until reads what is shown until it has a text, and forgets what was before it.
+// until reads output until it contains a text, and discards the output before it.
 func (d *dying) until(text string) string {
 	d.t.Helper()
 	d.person.SetReadDeadline(time.Now().Add(2 * time.Minute))
@@ -171,14 +172,14 @@ const (
 	gone    = "\x1b[?1049l"
 )
 
-// Rule 11: whatever ends the screen, the terminal is as it was, what it says is on the
-// normal screen, and nothing of it remains.
+// TestTheTerminalIsRestored checks that, whatever ends the screen, the terminal settings are
+// restored, messages are on the normal screen, and no process remains (rule 11).
 func TestTheTerminalIsRestored(t *testing.T) {
 	for _, c := range []struct {
 		how    string
 		keys   string
 		signal syscall.Signal
-		says   string // on the normal screen; "": nothing can
+		says   string // on the normal screen; "": no output is possible
 	}{
 		{how: "quit by signal", signal: syscall.SIGTERM, says: "signal terminated, crashed false"},
 		{how: "hang-up", signal: syscall.SIGHUP, says: "signal hangup, crashed false"},
@@ -193,12 +194,12 @@ func TestTheTerminalIsRestored(t *testing.T) {
 			d := startDying(t, c.how, false)
 			d.until(entered)
 			if c.signal != 0 {
-				d.until("sweep") // a picture is up
+				d.until("sweep") // a snapshot is visible
 				syscall.Kill(d.cmd.Process.Pid, c.signal)
 			}
 			shown := d.until("")
 			_, after, found := strings.Cut(shown, gone)
-			for { // what was said after the last of them
+			for { // read the output after the last one
 				if _, more, again := strings.Cut(after, gone); again {
 					after = more
 					continue
@@ -223,8 +224,8 @@ func TestTheTerminalIsRestored(t *testing.T) {
 	}
 }
 
-// ctrl+z gives the terminal to the shell, fg draws the screen again; killed asleep it
-// does not disturb the shell.
+// TestSuspendAndContinue checks that ctrl+z returns the terminal to the shell and that fg redraws
+// the screen. If the program is killed while suspended, it does not disturb the shell.
 func TestSuspendAndContinue(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash here")
@@ -262,7 +263,8 @@ func lastWord(s string) string {
 	return words[len(words)-2]
 }
 
-// Where no shell would notice, ctrl+z says so and nothing stops.
+// TestSuspendWithoutAShell checks that ctrl+z shows a message and does not stop the program if no
+// shell would notice.
 func TestSuspendWithoutAShell(t *testing.T) {
 	d := startDying(t, "no shell", false)
 	d.until("sweep")
@@ -273,7 +275,7 @@ func TestSuspendWithoutAShell(t *testing.T) {
 	d.until("")
 }
 
-// A terminal that goes away without a signal ends the screen.
+// TestTheTerminalGoesAway checks that the screen ends if the terminal goes away without a signal.
 func TestTheTerminalGoesAway(t *testing.T) {
 	d := startDying(t, "hung up", false)
 	d.until("sweep")
@@ -287,7 +289,7 @@ func TestTheTerminalGoesAway(t *testing.T) {
 	}
 }
 
-// Not a terminal, and a terminal that hangs: Run returns.
+// TestNoTerminal checks that Run returns without a terminal and with a hanging terminal.
 func TestNoTerminal(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -312,7 +314,7 @@ func canceled() context.Context {
 	return ctx
 }
 
-// no size may break the layout, whatever is open.
+// TestEverySizeHasExactlyItsRowsAndCells checks that no size breaks the layout, whatever is open.
 func TestEverySizeHasExactlyItsRowsAndCells(t *testing.T) {
 	for _, size := range [][2]int{{10, 3}, {39, 9}, {40, 10}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36}, {160, 48}, {300, 100}} {
 		m := newScreen(t, sample(), size[0], size[1])
@@ -324,7 +326,7 @@ func TestEverySizeHasExactlyItsRowsAndCells(t *testing.T) {
 	}
 }
 
-// The keys of lists move in the list of runs, too, which scrolls below what the terminal shows.
+// TestChooserKeys checks that the keys of lists also work in the list of runs, which scrolls.
 func TestChooserKeys(t *testing.T) {
 	c := &chooser{m: newScreen(t, sample(), 80, 24), rows: strings.Split(strings.Repeat("run ", 40), " ")[:40], keys: []string{"enter"}}
 	c.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
