@@ -21,8 +21,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// inBackground starts the program in the background in a directory of its own, with
-// these jobs, and follows the run.
+// inBackground starts the program in the background in its own directory, with these jobs, and
+// follows the run.
 func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,7 +30,7 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Setenv("HOME", dir)
 	t.Setenv("TEST_BASES", filepath.Join(dir, "base"))
 	name := run.ProgramName
-	run.ProgramName = "dcs-tui" // testscript knows the program by it
+	run.ProgramName = "dcs-tui" // testscript runs the program by this name
 	t.Cleanup(func() { run.ProgramName = name })
 	writeFile(t, dir, "jobs.txt", jobLines)
 	var said output
@@ -55,7 +55,7 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	return f
 }
 
-// endRun ends anyone who dispatches the run, and every job.
+// endRun ends any dispatcher of the run, and every job.
 func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *run.Background }) {
 	owner, err := journal.ReadOwner(run)
 	if err == nil && owner.Life() == journal.Alive {
@@ -73,7 +73,7 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *run.Backgroun
 	}
 }
 
-// until looks at the run until it is so.
+// until polls the run until is returns true.
 func (f *runScreen) until(t *testing.T, what string, is func(*runview.Picture) bool) *runview.Picture {
 	t.Helper()
 	var pic *runview.Picture
@@ -98,9 +98,10 @@ func (f *runScreen) until(t *testing.T, what string, is func(*runview.Picture) b
 
 const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DCS_JOB_ID >> ran\n"
 
-// X1: the dispatcher is killed: within seconds the screen says so and shows
-// what is left; resumed from the screen the run is live again, and the job that ran on
-// is adopted: nothing runs twice. When the run is over, the screen still shows it.
+// TestScreenOutlivesItsDispatcher kills the dispatcher. It checks that the screen reports that
+// within seconds and shows what is left. After a resume from the screen the run is live again, the
+// job that kept running is adopted, and nothing runs twice. The screen still shows the run when it
+// is over (X1).
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated)
 	pic := f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -153,8 +154,8 @@ func (f *runScreen) address(t *testing.T) string {
 	return owner.Socket
 }
 
-// jobs of a run that is over are changed and run again from the screen, which
-// starts a dispatcher for that; another screen that looks on sees it go live as well.
+// TestRunAgainFromTheScreen edits and requeues jobs of a finished run from the screen, which starts
+// a dispatcher for that. It checks that another screen of the run becomes live, too.
 func TestRunAgainFromTheScreen(t *testing.T) {
 	f := inBackground(t, "exit 3\ntrue\n")
 	f.until(t, "it is over", func(p *runview.Picture) bool {
@@ -193,8 +194,8 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 	}
 }
 
-// K9: canceling jobs of a run that nobody dispatches ends them, also those that run
-// on, and does not start the rest of the run.
+// TestCancelWhatADeadDispatcherLeft checks that canceling jobs of a run without a dispatcher ends
+// them, also those that still run, and does not start the rest of the run (K9).
 func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	f := inBackground(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -220,7 +221,8 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	}
 }
 
-// Leaving asks: drain and stop reach the dispatcher, which ends as after Ctrl-C.
+// TestStopFromTheScreen checks that drain and stop, chosen on leaving, reach the dispatcher, which
+// ends as after Ctrl-C.
 func TestStopFromTheScreen(t *testing.T) {
 	f := inBackground(t, gated+gated+gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -242,8 +244,8 @@ func TestStopFromTheScreen(t *testing.T) {
 	}
 }
 
-// A dispatcher that somebody has stopped is named as that at once, not waited for; let
-// continue it is live again.
+// TestStoppedDispatcher checks that the screen reports a stopped dispatcher immediately instead of
+// waiting for it, and that the run is live again once the dispatcher continues.
 func TestStoppedDispatcher(t *testing.T) {
 	f := inBackground(t, gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -257,8 +259,9 @@ func TestStoppedDispatcher(t *testing.T) {
 	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished })
 }
 
-// Without a control socket a run behind a screen does not begin, and says what does; a
-// run that prints lines continues and says that nobody can attach.
+// TestNoSocket checks a run without a control socket. With a screen it does not start, and the
+// message names an alternative. A run that prints lines continues and reports that nobody can
+// attach.
 func TestNoSocket(t *testing.T) {
 	base := t.TempDir()
 	t.Chdir(base)
@@ -289,9 +292,9 @@ func TestNoSocket(t *testing.T) {
 	}
 }
 
-// D7: a pause by a person is recorded, and the dispatcher that resumes the run keeps
-// it. The end of a Hold, which lasts until requests are carried out, does not end the
-// pause.
+// TestPauseOutlivesItsDispatcher checks that a user's pause is recorded and that the dispatcher
+// that resumes the run keeps it. The end of a Hold, which lasts until requests are executed, does
+// not end the pause (D7).
 func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated+gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -322,8 +325,8 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	})
 }
 
-// A screen shows the error of a command that it has started, not everything that the
-// command prints.
+// TestProblemOfACommand checks that a screen shows the error of a command that it has started, and
+// not all of the command's output.
 func TestProblemOfACommand(t *testing.T) {
 	for said, want := range map[string]string{
 		"warning: not static\nthe inventory has changed: added b\ndcs-tui: the run r is dispatched by x\n  dcs-tui attach r shows its screen\n": "the run r is dispatched by x",

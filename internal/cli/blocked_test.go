@@ -16,7 +16,7 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// unread is a pipe of one page that nobody reads.
+// unread returns a pipe of one page that nobody reads.
 func unread(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -30,7 +30,7 @@ func unread(t *testing.T) *os.File {
 	return w
 }
 
-// program prepares the program to be run in dir.
+// program returns a command that runs the program in dir.
 func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("dcs-tui") // testscript puts it there
@@ -43,7 +43,7 @@ func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// begin starts a program, which is killed if it hangs.
+// begin starts a program and kills it at the end of the test if it still runs.
 func begin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -51,13 +51,13 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 	}
 	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
-		cmd.Process.Kill() // it has ended, unless the test has failed
+		cmd.Process.Kill() // has no effect unless the test has failed
 		cmd.Wait()
 		late.Stop()
 	})
 }
 
-// untilFile waits for a file with a text in it.
+// untilFile waits until a file contains a text.
 func untilFile(t *testing.T, path, text string) {
 	t.Helper()
 	polltest.Until(t, patience, fmt.Sprintf("%q in %s", text, path), func() bool {
@@ -66,8 +66,9 @@ func untilFile(t *testing.T, path, text string) {
 	})
 }
 
-// Anyone who reads --json has stopped reading: SIGTERM stops the dispatcher all the
-// same, and resume prints what was not taken (promise 1: at least once).
+// TestSIGTERMWhileNobodyReadsResults checks that SIGTERM stops the dispatcher even if the reader of
+// --json has stopped reading, and that resume prints the results that were not read (promise 1: at
+// least once).
 func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -96,8 +97,8 @@ func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	}
 }
 
-// Standard error is a pipe that nobody reads: one SIGTERM stops the dispatcher in
-// time, and whoever cannot wait so long leaves with further Ctrl-C.
+// TestSignalsWhileNobodyReadsTheConsole checks a program whose standard error is a pipe that nobody
+// reads. One SIGTERM stops the dispatcher in time, and further Ctrl-C end the program immediately.
 func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 	for name, again := range map[syscall.Signal]bool{syscall.SIGTERM: false, syscall.SIGINT: true} {
 		t.Run(name.String(), func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// elsewhere rewrites the owner file as that of a dispatcher on another machine.
+// elsewhere rewrites the owner file as if a dispatcher on another machine had written it.
 func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any)) {
 	t.Helper()
 	b, err := os.ReadFile(run.Path(rundir.OwnerFile))
@@ -46,15 +46,16 @@ func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any))
 
 func beats(owner map[string]any) { owner["beat"] = owner["beat"].(float64) + 1 }
 
-// with no dispatcher alive, cancel takes the run over; one on another
-// machine is dead when its beat has not changed for StaleAfter, as watched here.
+// TestAwaitOwner checks that cancel takes over a run without a live dispatcher. A dispatcher on
+// another machine is dead if its heartbeat has not changed for StaleAfter, measured on this
+// machine.
 func TestAwaitOwner(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		until time.Duration                     // how long the owner gives heartbeats
-		end   func(t *testing.T, r *rundir.Run) // what it does then
+		until time.Duration                     // how long the owner sends heartbeats
+		end   func(t *testing.T, r *rundir.Run) // what the owner does then
 		gone  bool
-		after time.Duration // from when it was asked, at least; half a second of polls on top
+		after time.Duration // minimum time from the request; polling adds up to half a second
 	}{
 		{name: "it was dead", gone: true, after: journal.StaleAfter},
 		{name: "it dies while it is waited for", until: 35 * time.Second, gone: true, after: 35*time.Second + journal.StaleAfter},
@@ -107,8 +108,8 @@ func TestAwaitOwner(t *testing.T) {
 	}
 }
 
-// The whole of it: a dispatcher that was killed on what looks like another
-// machine; cancel says what it waits for, takes the run over and ends the job.
+// TestCancelOfARunWhoseDispatcherDiedElsewhere kills a dispatcher that seems to be on another
+// machine. It checks that cancel reports what it waits for, takes the run over, and ends the job.
 func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// A progress line stands below the lines, and is erased before anything else is
-// written, so that no piece of it stays on the screen.
+// TestProgressIsErased checks that the progress line is below all other lines and is erased before
+// anything else is written, so that no part of it remains on the screen.
 func TestProgressIsErased(t *testing.T) {
 	var b strings.Builder
 	c := &console{w: &b, fd: -1, tty: true}
@@ -29,8 +29,9 @@ func TestProgressIsErased(t *testing.T) {
 	}
 }
 
-// Without a terminal there is neither progress nor color, and a line that is too
-// long for the terminal is cut: a wrapped one could not be erased.
+// TestConsoleElsewhere checks that the console shows neither progress nor color without a terminal.
+// On a terminal, a progress line that is too long is cut, because a wrapped line could not be
+// erased.
 func TestConsoleElsewhere(t *testing.T) {
 	var b strings.Builder
 	c := consoleTo(&b)
@@ -72,7 +73,8 @@ func TestUTF8Locale(t *testing.T) {
 	}
 }
 
-// Whatever a job or a host says reaches the terminal as harmless text.
+// TestNothingOfAJobMovesTheCursor checks that texts of jobs and hosts reach the terminal without
+// control sequences.
 func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 	c := &console{ascii: true}
 	evil := "a\x1b[2Jb\r\nc\x9bd"
@@ -90,8 +92,8 @@ func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 	}
 }
 
-// On a terminal a job's line is one row: what is long is cut, the cause is not.
-// In a file it stays long.
+// TestAJobsLineFitsTheTerminal checks that a job's line fits one row of a terminal: long parts are
+// cut, but the cause is not. In a file the line is complete.
 func TestAJobsLineFitsTheTerminal(t *testing.T) {
 	long := strings.Repeat("word ", 60)
 	for _, test := range []struct {

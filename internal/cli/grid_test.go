@@ -13,8 +13,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// what run.toml keeps of a template gives the same jobs again, from any job
-// on, whatever its bytes are, and its @result lines.
+// TestTemplateIsKept checks that the template stored in run.toml produces the same jobs again, from
+// any job on, for arbitrary bytes, and the same @result lines.
 func TestTemplateIsKept(t *testing.T) {
 	base := t.TempDir()
 	for i, text := range []string{
@@ -22,7 +22,7 @@ func TestTemplateIsKept(t *testing.T) {
 		"a [C] \"'''\\\\\n[C] 1..5\n@result acc\n",
 		"a [C] \x98\xff\x01\x1b\u2028\n[C] 1..5\n@result acc re:(\xff)\n",
 		"a [C] \r\r\r\n[C] 1..5\n@result acc\n",
-		"a '[C]\n[C] 1..5\n@result acc", // of another shell
+		"a '[C]\n[C] 1..5\n@result acc", // an unclosed quote, for another shell
 	} {
 		first, err := grid.Config{OtherShell: true}.Parse(context.Background(), strings.NewReader(text), "t.txt")
 		if err != nil {

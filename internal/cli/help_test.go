@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The help of every command fits the terminal, broken between words and with no word lost
-// or cut: a new user's first look.
+// TestHelpFitsTheTerminal checks that the help of every command fits the terminal: lines break
+// between words, and no word is lost or cut.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	for _, width := range []int{0, 80, 100, 120} {
@@ -52,8 +52,8 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// The help of every command has a paragraph and examples. The flags of a command that has more than a few
-// are in groups.
+// TestHelpIsComplete checks that the help of every command has a paragraph and examples, and that
+// the flags of a command with more than a few flags are grouped.
 func TestHelpIsComplete(t *testing.T) {
 	const maxUngrouped = 6
 	root := newApp().root()
@@ -80,7 +80,7 @@ func TestHelpIsComplete(t *testing.T) {
 	})
 }
 
-// The help of a command has one short paragraph.
+// TestHelpIsShort checks that the help of a command has one short paragraph.
 func TestHelpIsShort(t *testing.T) {
 	const most = 500
 	forEachCommand(newApp().root(), func(cmd *cobra.Command) {
@@ -92,7 +92,7 @@ func TestHelpIsShort(t *testing.T) {
 
 var updateCommands = flag.Bool("update", false, "write docs/commands")
 
-// docs/commands has the help of every command, on a page of its own.
+// TestCommandsAreDocumented checks that docs/commands has one page for each command, with its help.
 func TestCommandsAreDocumented(t *testing.T) {
 	const dir = "../../docs/commands"
 	pages := commandPages()
@@ -139,7 +139,7 @@ func commandPages() map[string][]byte {
 		var help bytes.Buffer
 		cmd.SetOut(&help)
 		cmd.InitDefaultHelpFlag()
-		_ = cmd.Help() // a buffer takes everything
+		_ = cmd.Help() // a buffer accepts all writes
 		path := strings.TrimPrefix(cmd.CommandPath(), "dcs-tui ")
 		shorts[path] = cmd.Short
 		pages[pageOf(path)] = fmt.Appendf(nil, "# %s\n\n```text\n%s\n```\n", path, strings.TrimSpace(help.String()))
@@ -154,8 +154,8 @@ func commandPages() map[string][]byte {
 
 func pageOf(path string) string { return strings.ReplaceAll(path, " ", "-") + ".md" }
 
-// The header of the manual page fits on one line: the name on both sides, and a few
-// words in between.
+// TestManualPageHeader checks that the header of the manual page fits on one line: the name on both
+// sides and a few words in between.
 func TestManualPageHeader(t *testing.T) {
 	root := newApp().root()
 	var page bytes.Buffer

@@ -20,7 +20,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// docs/formats.md lists each field of hosts check --json, and no other.
+// TestHostsCheckJSONIsDocumented checks that docs/formats.md lists exactly the fields of hosts
+// check --json.
 func TestHostsCheckJSONIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats.md")
 	if err != nil {
@@ -53,8 +54,8 @@ func TestHostsCheckJSONIsDocumented(t *testing.T) {
 	}
 }
 
-// Hosts that run nothing and of which the same was said share a line of status; the others
-// have their own.
+// TestHostLinesAreGrouped checks that idle hosts with the same message share a line of status, and
+// that other hosts have lines of their own.
 func TestHostLinesAreGrouped(t *testing.T) {
 	at := time.Date(2026, 3, 14, 15, 4, 0, 0, time.UTC)
 	host := func(name, last string, running, ended int) hostStatus {
@@ -78,8 +79,8 @@ func TestHostLinesAreGrouped(t *testing.T) {
 	}
 }
 
-// The names of an ssh configuration become hosts: without patterns, once for each machine,
-// in the order of the files.
+// TestSSHHosts checks that the names in an ssh configuration become hosts: without patterns, once
+// for each machine, in the order of the files.
 func TestSSHHosts(t *testing.T) {
 	dir := t.TempDir()
 	more := filepath.Join(dir, "more")
@@ -99,8 +100,8 @@ func TestSSHHosts(t *testing.T) {
 	}
 }
 
-// Advice can be carried out: what reaches a host of a run that has an ssh configuration of its own
-// names that file, and each word is one for the shells that read it (X2).
+// TestAdviceNamesTheSSHConfig checks that suggested commands can be executed: they name the ssh
+// configuration of the run, and each word is quoted for the shells that read it (X2).
 func TestAdviceNamesTheSSHConfig(t *testing.T) {
 	for _, c := range []struct {
 		config any
@@ -133,7 +134,7 @@ func TestAdviceNamesTheSSHConfig(t *testing.T) {
 	}
 }
 
-// A shell on a host is opened in the way in which the run reaches the host.
+// TestShellOnAHost checks that a shell on a host is opened by the same link that the run uses.
 func TestShellOnAHost(t *testing.T) {
 	t.Setenv("SHELL", "/bin/mysh")
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{UID: "abcdefghjkmn", Options: map[string]any{"ssh-config": "/lab/config"}, InventoryFile: "hosts.toml",
@@ -154,8 +155,8 @@ func TestShellOnAHost(t *testing.T) {
 	}
 }
 
-// For a host that is reached by a command, the advice uses that command, quoted for the
-// shells on the way.
+// TestAdviceUsesTheLink checks that the advice for a host reached by a command uses that command,
+// quoted for the shells on the way.
 func TestAdviceUsesTheLink(t *testing.T) {
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{UID: "abcdefghjkmn", Options: map[string]any{}, InventoryFile: "hosts.toml",
 		InventoryText: "[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'ws'\nlink = \"ssh -o 'A=b c' {name}\"\n"})
@@ -172,8 +173,8 @@ func TestAdviceUsesTheLink(t *testing.T) {
 	}
 }
 
-// A passphrase that a background dispatcher needs is requested on the screen, and
-// stays there: neither journal nor log nor any other file of the run has it.
+// TestPassphraseThroughTheScreen checks that the screen asks for a passphrase that a background
+// dispatcher needs, and that no journal, log, or other file of the run contains it.
 func TestPassphraseThroughTheScreen(t *testing.T) {
 	const secret = "correct horse 7731"
 	sshd := hosttest.StartSSHD(t, hosttest.Options{Passphrase: secret})

@@ -17,8 +17,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// gridRun makes a run that has ended, as if its jobs had run: a C and a gamma each, and
-// an output in which acc and, in a line of JSON, the loss stand.
+// gridRun creates a finished run without running its jobs. Each job has parameters C and gamma, and
+// an output with acc and, in a line of JSON, loss.
 func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 	tb.Helper()
 	check := func(err error) {
@@ -56,7 +56,7 @@ func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 		for file, content := range map[jobs.File]string{jobs.FileOut: text, jobs.FileErr: "", jobs.FileStatus: "x"} {
 			name := jobs.AttemptFile(run.Dir, a, file)
 			check(os.WriteFile(name, []byte(content), 0o600))
-			check(os.Chtimes(name, o.Ended.Time(), o.Ended.Time())) // what was written just now is not remembered
+			check(os.Chtimes(name, o.Ended.Time(), o.Ended.Time())) // outputs written just now are not cached
 		}
 	}
 	check(j.Append([]jobs.Record{{Kind: jobs.KindEnded, At: 2}}))
@@ -65,7 +65,7 @@ func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 	return run
 }
 
-// resultsOf runs `results` in this process and returns what it printed.
+// resultsOf runs `results` in this process and returns its output and exit code.
 func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) {
 	tb.Helper()
 	out, err := os.Create(filepath.Join(tb.TempDir(), "out"))
@@ -85,8 +85,9 @@ func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) 
 	return string(b), string(e), code
 }
 
-// 100,000 results in under 2 s, outputs in a local directory: read
-// again, and again, when the figures are remembered. The time is measured, not judged.
+// BenchmarkResults reads 100,000 results, which should take less than 2 s with outputs in a local
+// directory. It measures the first read, and the read with cached metrics. It reports the time but
+// does not check it.
 func BenchmarkResults(b *testing.B) {
 	run := gridRun(b, b.TempDir(), 100_000)
 	table := func(b *testing.B) {
@@ -113,13 +114,13 @@ func BenchmarkResults(b *testing.B) {
 				}
 				table(b)
 			}
-			b.ReportMetric((cpu()-before)/float64(b.N), "cpu-s/op") // says more on a machine that others use, too
+			b.ReportMetric((cpu()-before)/float64(b.N), "cpu-s/op") // more reliable on a shared machine
 		})
 	}
 }
 
-// color is only on a terminal, not with NO_COLOR, and repeats what the
-// shades say. Rule 10: nothing reaches the terminal raw, in any format.
+// TestResultsOnTerminal checks that color appears only on a terminal and without NO_COLOR, and only
+// repeats what the shades show. No format sends raw text to the terminal (rule 10).
 func TestResultsOnTerminal(t *testing.T) {
 	dir := t.TempDir()
 	run := gridRun(t, filepath.Join(dir, "dcs-runs"), 4)
@@ -149,7 +150,7 @@ func TestResultsOnTerminal(t *testing.T) {
 	}
 }
 
-// X9: CSV to a file holds what the jobs wrote, exactly.
+// TestResultsToAFile checks that CSV written to a file contains exactly what the jobs wrote (X9).
 func TestResultsToAFile(t *testing.T) {
 	run := gridRun(t, t.TempDir(), 3)
 	out := jobs.AttemptFile(run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)

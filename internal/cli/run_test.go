@@ -22,7 +22,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// elfWith is a program of one segment.
+// elfWith returns an ELF program with one segment.
 func elfWith(segment elf.ProgType) []byte {
 	var b bytes.Buffer
 	head := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
@@ -50,15 +50,15 @@ func TestNeedsLibraries(t *testing.T) {
 	}
 }
 
-// The warning is for hosts that the program is sent to: this machine can start
-// what it has started.
+// TestTheWarningAboutTheBinary checks that the warning appears only for hosts that the program is
+// sent to. This machine can start the program that it runs.
 func TestTheWarningAboutTheBinary(t *testing.T) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer self.Close()
-	dynamic := needsLibraries(self) // of this test, as the machine's compiler makes it
+	dynamic := needsLibraries(self) // of this test binary, as the local compiler links it
 	for link, want := range map[string]bool{"local": false, "ssh": dynamic, "docker exec -i box": dynamic} {
 		var b strings.Builder
 		a := &app{con: consoleTo(&b)}
@@ -69,7 +69,7 @@ func TestTheWarningAboutTheBinary(t *testing.T) {
 	}
 }
 
-// emptyRun is a run r without jobs.
+// emptyRun returns a run r without jobs.
 func emptyRun(t *testing.T) *rundir.Run {
 	t.Helper()
 	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
@@ -79,8 +79,8 @@ func emptyRun(t *testing.T) *rundir.Run {
 	return run
 }
 
-// hosts check, fetch: the first Ctrl-C ends the work in good order, the second one ends the program
-// even if nobody reads its output.
+// TestCancelOnSignal checks hosts check and fetch: the first Ctrl-C ends the work cleanly, and the
+// second one ends the program even if nobody reads its output.
 func TestCancelOnSignal(t *testing.T) {
 	signals, quit := make(chan os.Signal, 1), make(chan bool)
 	ctx, stop := cancelOnSignal(t.Context(), signals, func() { close(quit) })
@@ -95,8 +95,9 @@ func TestCancelOnSignal(t *testing.T) {
 	<-quit
 }
 
-// K2: a relative priority asked of a run that nobody dispatches comes to the same
-// however often it is carried out, and adds to what was asked before it.
+// TestRelativePrioritiesWithoutADispatcher checks that a relative priority requested for a run
+// without a dispatcher has the same result however often it is executed, and adds to the previous
+// priority (K2).
 func TestRelativePrioritiesWithoutADispatcher(t *testing.T) {
 	s := &runScreen{app: newApp(), run: over(t)}
 	if _, err := s.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.One(1), Priority: 7, At: time.Now()}); err != nil {
@@ -129,7 +130,8 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// While nothing runs, the line says why a host starts nothing.
+// TestProgressLineOfPausedHosts checks that, while nothing runs, the progress line gives the reason
+// why a host starts nothing.
 func TestProgressLineOfPausedHosts(t *testing.T) {
 	s := &dispatch.Snapshot{Total: 9, Hosts: []sched.HostView{{Name: "a", State: sched.Up, Paused: true, Reason: "reduces its slots: others use 2.1 cores"}}}
 	if got, want := progressLine(s), "[....................] 0/9  0 running  a: reduces its slots: others use 2.1 cores"; got != want {
@@ -137,7 +139,7 @@ func TestProgressLineOfPausedHosts(t *testing.T) {
 	}
 }
 
-// While nothing runs, nobody knows when the run will be over.
+// TestNoETAWhileNothingRuns checks that no ETA is shown while nothing runs.
 func TestNoETAWhileNothingRuns(t *testing.T) {
 	s := &dispatch.Snapshot{Total: 10, ETA: time.Minute, Rate: 1, Hosts: []sched.HostView{{Name: "a"}}}
 	s.Counts[jobs.Queued] = 10
@@ -158,7 +160,7 @@ func TestRateText(t *testing.T) {
 	}
 }
 
-// over is a run of one job that has succeeded; this process dispatched it last.
+// over returns a run with one succeeded job that this process dispatched last.
 func over(t *testing.T) *rundir.Run {
 	t.Helper()
 	run := emptyRun(t)
@@ -187,9 +189,9 @@ func over(t *testing.T) *rundir.Run {
 	return run
 }
 
-// the last words of a screen are of the run as it is. What a dispatcher exited
-// with that somebody has followed is past: the run was said to be stopped with jobs left
-// above the count of all jobs succeeded.
+// TestLastWordsAfterATakeover checks that the last message of a screen describes the current state
+// of the run. The exit code of a dispatcher that was followed earlier is out of date: the message
+// once reported a stopped run with jobs left, above a count of all jobs succeeded.
 func TestLastWordsAfterATakeover(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -218,8 +220,8 @@ func TestLastWordsAfterATakeover(t *testing.T) {
 	}
 }
 
-// X1: a dispatcher that another has taken the run over from says that, and nothing of jobs:
-// it does not know what happened to them since.
+// TestLastWordsOfAnOvertakenDispatcher checks that a dispatcher whose run was taken over reports
+// that, and nothing about jobs, because it does not know what happened to them since (X1).
 func TestLastWordsOfAnOvertakenDispatcher(t *testing.T) {
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Running, Spec: &jobs.Spec{Command: "true"}}}}
 	table.Counts[jobs.Running] = 1

@@ -23,9 +23,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// withProgram puts the program into a new base directory of helpers, and returns it:
-// sending tens of megabytes is tested with the links, and would be most of the time of
-// each test here.
+// withProgram puts the program into a new base directory of helpers and returns the directory. The
+// package of the links tests sending the program; here, sending tens of megabytes would take most
+// of the time of each test.
 func withProgram(base string) string {
 	bin := filepath.Join(base, "bin")
 	if _, err := os.Lstat(bin); base == "" || err == nil || os.MkdirAll(bin, 0o700) != nil {
@@ -42,13 +42,13 @@ func withProgram(base string) string {
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err == nil {
-		_ = os.Link(own, fmt.Sprintf("%s/dcs-tui-%x", bin, h.Sum(nil))) // on another file system it is sent
+		_ = os.Link(own, fmt.Sprintf("%s/dcs-tui-%x", bin, h.Sum(nil))) // if this fails (another file system), the program is sent
 	}
 	return base
 }
 
-// X1: what a command waits for is reported after 3 s, once, and nothing of a run directory
-// that answers, or that a screen shows.
+// TestSlowRunDirectoryIsReported checks that a command reports once, after 3 s, which run directory
+// it waits for. It reports nothing for a directory that answers, or if a screen shows the run (X1).
 func TestSlowRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
@@ -77,8 +77,8 @@ func TestSlowRunDirectoryIsReported(t *testing.T) {
 	})
 }
 
-// So it is for each command that opens a run, from its first look on: a fifo lets the
-// opening of a file hang.
+// TestOpeningARunThatHangs checks the same report for each command that opens a run, from its first
+// access on. A fifo makes the opening of a file hang.
 func TestOpeningARunThatHangs(t *testing.T) {
 	t.Parallel()
 	run := emptyRun(t)
@@ -99,7 +99,7 @@ func TestOpeningARunThatHangs(t *testing.T) {
 	if want := "the run directory " + run.Dir + " has not answered for 3 s; waiting"; strings.TrimSpace(<-lines) != want {
 		t.Error("it says something else")
 	}
-	w, err := os.OpenFile(run.Path(rundir.AskedFile), os.O_WRONLY, 0) // what lets it continue
+	w, err := os.OpenFile(run.Path(rundir.AskedFile), os.O_WRONLY, 0) // lets the command continue
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,8 @@ func TestOpeningARunThatHangs(t *testing.T) {
 	}
 }
 
-// However many runs a command opens, one goroutine reports that a directory does not answer.
+// TestOpeningManyRuns checks that one goroutine reports directories that do not answer, however
+// many runs a command opens.
 func TestOpeningManyRuns(t *testing.T) {
 	run, a := emptyRun(t), newApp()
 	open := func() {
@@ -127,7 +128,7 @@ func TestOpeningManyRuns(t *testing.T) {
 	}
 }
 
-// lineChan hands on what is written.
+// lineChan sends everything written to it to a channel.
 type lineChan chan string
 
 func (c lineChan) Write(b []byte) (int, error) {
@@ -135,8 +136,8 @@ func (c lineChan) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Promise 5 of what `runs prune` tells a person to run on other hosts removes the run's own
-// directory and nothing else, whatever a host has said of where it is.
+// TestPruneCommandsForHosts checks that the commands that `runs prune` suggests for other hosts
+// remove only the run's own directory, whatever location a host has reported (promise 5).
 func TestPruneCommandsForHosts(t *testing.T) {
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{UID: "abcdefghjkmn"})
 	if err != nil {
@@ -144,7 +145,8 @@ func TestPruneCommandsForHosts(t *testing.T) {
 	}
 	for host, c := range map[string]struct{ dir, want string }{
 		"ws01": {"/home/me/.dcs-tui/abcdefghjkmn", `ssh ws01 rm -r /home/me/.dcs-tui/abcdefghjkmn`},
-		// ssh makes one text of its words: unquoted over there it would be two directories.
+		// ssh joins its arguments into one string: without quotes, the remote shell would see two
+		// directories.
 		"ws02": {"/data/my runs/abcdefghjkmn", `ssh ws02 rm -r ''\''/data/my runs/abcdefghjkmn'\'''`},
 		"ws03": {"/home/me", ""},
 		"ws04": {"/home/me/x/../abcdefghjkmn", ""},
@@ -163,8 +165,8 @@ func TestPruneCommandsForHosts(t *testing.T) {
 	}
 }
 
-// Promise 5: a run that is reached through a link is not said to be removed when only the link
-// would go, and one that is named twice is removed once.
+// TestPruneLinks checks that prune does not report a run as removed if it would only remove a link
+// to it, and that a run that is named twice is removed once (promise 5).
 func TestPruneLinks(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "runs")
 	run, err := rundir.Create(base, "r", rundir.Asked{UID: "abcdefghjkmn"})
@@ -190,7 +192,7 @@ func TestPruneLinks(t *testing.T) {
 	}
 }
 
-// the exit codes.
+// TestExitCodes checks the exit codes.
 func TestExitCodes(t *testing.T) {
 	c := func(of map[jobs.JobState]int) (counts [jobs.Skipped + 1]int) {
 		for s, n := range of {
@@ -231,7 +233,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// What was found before anything started is 2, however it was wrapped.
+// TestErrorCodes checks that an error found before anything started has exit code 2, however it is
+// wrapped.
 func TestErrorCodes(t *testing.T) {
 	cause := errors.New("cause")
 	p := text.Errorf("wrong: %w", cause).WithAdvice("do %s", "this")

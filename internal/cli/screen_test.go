@@ -21,13 +21,13 @@ import (
 // onScreen runs the program on a terminal of 100 x 30.
 func onScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
 	t.Helper()
-	t.Cleanup(func() { endRuns(t, dir) }) // before the program starts: it runs after the screen was ended
+	t.Cleanup(func() { endRuns(t, dir) }) // registered before the program starts, so that it runs after the screen has ended
 	cmd, person = onTerminal(t, dir, args...)
 	ptytest.Size(t, person, 100, 30)
 	return cmd, person
 }
 
-// endRuns leaves no dispatcher behind, however the test went.
+// endRuns ends all dispatchers, whether the test passed or failed.
 func endRuns(t *testing.T, dir string) {
 	t.Helper()
 	dirs, _ := filepath.Glob(filepath.Join(dir, "dcs-runs", "*"))
@@ -42,7 +42,7 @@ func endRuns(t *testing.T, dir string) {
 	}
 }
 
-// ownerIn returns the owner of the run r in dir, once somebody dispatches it.
+// ownerIn waits until the run r in dir has a dispatcher and returns the run and its owner.
 func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 	t.Helper()
 	var run *rundir.Run
@@ -59,7 +59,7 @@ func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 	return run, owner
 }
 
-// gone waits until nobody dispatches the run, which is canceled before if asked.
+// gone waits until the run has no dispatcher. If cancel is set, it cancels the run first.
 func gone(t *testing.T, run *rundir.Run, cancel bool) {
 	t.Helper()
 	if !polltest.Within(patience, func() bool {
@@ -76,7 +76,7 @@ func gone(t *testing.T, run *rundir.Run, cancel bool) {
 	}
 }
 
-// ends waits for a program that must exit with that code.
+// endsWith waits for the program, which must exit with that code.
 func endsWith(t *testing.T, cmd *exec.Cmd, code int) {
 	t.Helper()
 	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
@@ -89,10 +89,10 @@ func endsWith(t *testing.T, cmd *exec.Cmd, code int) {
 
 const gatedHere = "echo $DCS_JOB_ID >> ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n"
 
-// a run on a terminal is a screen, and a dispatcher in a session of its own.
-// Detaching leaves the dispatcher alone and says how to come back; the exit code says
-// that jobs are left. attach shows the run again, and the end of its terminal, and
-// SIGTERM, end only that screen. When the run is over, attach shows how it ended.
+// TestScreenAndDispatcherAreTwo checks a run on a terminal: it is a screen, and a dispatcher in a
+// session of its own. Detaching does not affect the dispatcher and shows how to come back; the exit
+// code shows that jobs are left. attach shows the run again. Closing its terminal, or SIGTERM, ends
+// only that screen. After the end of the run, attach shows how it ended.
 func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gatedHere+"true\n")
@@ -151,7 +151,8 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	endsWith(t, again, exitOK)
 }
 
-// attach to a dispatcher that shows lines itself (D1: headless), and cancel from there.
+// TestAttachToAHeadlessRun attaches to a dispatcher that prints lines itself (D1: headless), and
+// cancels the run from there.
 func TestAttachToAHeadlessRun(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gatedHere)
@@ -170,8 +171,8 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	endsWith(t, cmd, exitCanceled)
 }
 
-// Jobs that come through a pipe keep coming while the screen has the keys, which are
-// read from the terminal.
+// TestPipedJobsAndKeys checks that jobs keep arriving through a pipe while the screen reads keys
+// from the terminal.
 func TestPipedJobsAndKeys(t *testing.T) {
 	dir := t.TempDir()
 	cmd := inShell(program(t, dir, "run", "--name", "r", "-"), `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
@@ -196,8 +197,8 @@ func TestPipedJobsAndKeys(t *testing.T) {
 	}
 }
 
-// What is wrong with the command line, the jobs or the inventory is said, and exits,
-// on a terminal with a screen as without.
+// TestFaultsOfAStartLookTheSame checks that errors in the command line, the jobs, or the inventory
+// end the program with the same message on a terminal with a screen as without.
 func TestFaultsOfAStartLookTheSame(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "bad.txt", "#DCS tries=x\ntrue\n")
@@ -235,8 +236,8 @@ func readAll(person *os.File) string {
 	}
 }
 
-// a terminal without a cursor gets lines, politely; attach, which has none,
-// refuses and says what to use.
+// TestPlainTerminals checks that a run on a terminal without cursor control prints lines, and that
+// attach, which needs a screen, refuses and names an alternative.
 func TestPlainTerminals(t *testing.T) {
 	for _, name := range []string{"dumb", ""} {
 		t.Run("TERM="+name, func(t *testing.T) {
@@ -264,14 +265,15 @@ func onPlainTerminal(t *testing.T, dir, name string, args ...string) (*exec.Cmd,
 	return cmd, startOn(t, cmd, name)
 }
 
-// inShell has a shell run a command in a line of its own: as "$0" "$@".
+// inShell changes cmd so that a shell runs it within a script line, as "$0" "$@".
 func inShell(cmd *exec.Cmd, line string) *exec.Cmd {
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", line}, cmd.Args...)
 	return cmd
 }
 
-// The mark of a background dispatcher means nothing when it is in the environment by
-// accident, also beside a descriptor that is open, and is never handed on to jobs.
+// TestNobodyIsADispatcherByAccident checks that the environment variable of a background dispatcher
+// has no effect if it is set by accident, even if the descriptor is open, and that jobs never
+// inherit it.
 func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

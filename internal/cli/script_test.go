@@ -23,8 +23,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The program under test is the test binary itself: as dcs-tui it is main, and on
-// the host side it is started again by its words, under the name of its hash.
+// TestMain also runs this binary as the program under test. As dcs-tui it runs main. On the host
+// side it is started by the words of the host commands, under the name of its hash.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == ttyguard.Word {
 		os.Exit(ttyguard.Main())
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") && !strings.HasPrefix(os.Args[1], "__complete") {
 		os.Exit(remote.Main(os.Args[1:]))
 	}
-	os.Setenv(runShareEnv, "off") // tests run beside each other on the same machine
+	os.Setenv(runShareEnv, "off") // tests run in parallel on the same machine
 	testscript.Main(m, map[string]func(){
 		"dcs-tui": func() {
 			a := newApp()
@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the program as its user does: testdata/*.txtar say what is
-// typed, what must be printed and how it exits. Only this machine is used.
+// TestScripts runs the program as its user does. testdata/*.txtar contain the commands, the
+// expected output, and the exit codes. Only this machine is used.
 func TestScripts(t *testing.T) {
 	deadline, _ := t.Deadline()
 	testscript.Run(t, testscript.Params{
@@ -78,8 +78,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// nothingLeft is promise 4: no process of a script's runs outlives it. What is
-// found is named and ended.
+// nothingLeft checks promise 4: no process of a script's runs outlives it. It reports and kills the
+// processes that it finds.
 func nothingLeft(e *testscript.Env) {
 	left := progtest.LeftBehind(20*time.Second, func(p progtest.Process) bool { return isBelow(p, e.WorkDir) })
 	for _, p := range left {
@@ -90,7 +90,7 @@ func nothingLeft(e *testscript.Env) {
 	}
 }
 
-// isBelow reports whether a process runs in dir or is called by a path in it.
+// isBelow reports whether a process runs in dir or was started by a path in it.
 func isBelow(p progtest.Process, dir string) bool {
 	cwd, _ := os.Readlink(p.Dir + "/cwd")
 	return strings.Contains(p.Args, dir+"/") || strings.Contains(p.Args+"\x00", dir+"\x00") || strings.HasPrefix(cwd+"/", dir+"/")
@@ -105,14 +105,14 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"ends":  ends,
 }
 
-// patience is how long anything may take on a busy machine.
+// patience is the limit for each wait on a busy machine.
 const patience = 4 * time.Minute
 
-// background is the key of a script's started programs, by name.
+// background is the key of the map of a script's started programs, by name.
 type background struct{}
 
-// start NAME PROGRAM ARG... starts a program whose output goes to NAME.out and
-// NAME.err. One that the script does not see end is killed.
+// start NAME PROGRAM ARG... starts a program whose output goes to NAME.out and NAME.err. If the
+// script does not wait for its end, it is killed.
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: start NAME PROGRAM ARG...")
@@ -151,8 +151,8 @@ func send(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Value(background{}).(map[string]*exec.Cmd)[args[1]].Process.Signal(signals[args[0]]))
 }
 
-// ends CODE NAME waits for a started program, which must exit with that code; a
-// killed one has the code -1.
+// ends CODE NAME waits for a started program, which must exit with that code. A killed program has
+// the code -1.
 func ends(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: ends CODE NAME")
@@ -185,7 +185,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// until PATTERN FILE waits until the file, which need not exist yet, has a match.
+// until PATTERN FILE waits until the file matches. The file need not exist yet.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: until PATTERN FILE")
@@ -201,7 +201,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// seen RUN waits until observers of a dispatched run read all that its journal has.
+// seen RUN waits until observers of a dispatched run have read its whole journal.
 func seen(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: seen RUN")

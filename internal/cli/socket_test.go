@@ -16,7 +16,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// A dispatcher names its socket in the owner file and answers there.
+// TestSocketOfADispatcher checks that a dispatcher records its socket in the owner file and answers
+// on it.
 func TestSocketOfADispatcher(t *testing.T) {
 	f := inBackground(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -63,7 +64,7 @@ func TestSocketOfADispatcher(t *testing.T) {
 	if err := c.Wake(t.Context(), name); err != nil {
 		t.Error(err)
 	}
-	const sent = "20260314T150200.000000Z-abcdefgh" // a name as those of files have
+	const sent = "20260314T150200.000000Z-abcdefgh" // has the form of a file's name
 	if err := c.Request(t.Context(), sent, json.RawMessage(`{"v":1,"do":"pause","by":"ada"}`)); err != nil {
 		t.Error(err)
 	}

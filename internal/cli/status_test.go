@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// Of a run that nobody dispatches nobody knows what runs, nor for how long: no clock goes
-// on, and a job that was only sent to a host may have begun.
+// TestWhatMayRun checks the status of a run without a dispatcher: what runs, and for how long, is
+// unknown. No clock advances, and a job that was only sent to a host may have begun.
 func TestWhatMayRun(t *testing.T) {
 	spec := func(id jobs.ID, command string) *jobs.Spec { return &jobs.Spec{ID: id, Command: command} }
 	table := &jobs.Table{Jobs: []jobs.Job{
@@ -47,8 +47,8 @@ func TestWhatMayRun(t *testing.T) {
 	}
 }
 
-// K3: the summary says how each of several queues stands, with the share and the
-// priority that its newest job gave it; of one queue it says nothing.
+// TestQueueLines checks that the summary shows the state of each of several queues, with the share
+// and the priority that its newest job set. For a single queue it shows nothing (K3).
 func TestQueueLines(t *testing.T) {
 	ran := func(d time.Duration) []*jobs.Attempt {
 		return []*jobs.Attempt{{State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(d)}}}
@@ -81,7 +81,8 @@ func TestQueueLines(t *testing.T) {
 	}
 }
 
-// B6: deadlines that were missed are counted, and those that cannot be met are shown.
+// TestDeadlinesText checks that missed deadlines are counted, and that those that cannot be met are
+// shown (B6).
 func TestDeadlinesText(t *testing.T) {
 	now := time.Date(2026, 3, 14, 15, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) jobs.Stamp { return jobs.StampOf(now.Add(d)) }
@@ -117,8 +118,8 @@ func TestDeadlinesText(t *testing.T) {
 	}
 }
 
-// A run that went well in the end says which hosts were useless to it: nobody looks
-// for them otherwise.
+// TestHostTrouble checks that a run that ended well lists the hosts that were useless to it,
+// because nobody would look for them otherwise.
 func TestHostTrouble(t *testing.T) {
 	table := new(jobs.Table)
 	ended := func(host string, good, bad int) {
@@ -132,12 +133,12 @@ func TestHostTrouble(t *testing.T) {
 	}
 	ended("ws01", 60, 1)
 	ended("ws02", 0, 22)
-	ended("ws04", 0, 2) // too few to say anything
+	ended("ws04", 0, 2) // too few to draw a conclusion
 	ended("ws05", 9, 3)
 	words := map[string]runview.HostWord{
 		"ws01": {Text: "ws01: it is slow"}, // it has run jobs
 		"ws03": {Text: "ws03: cannot be reached: connection refused\x1b[2J"},
-		"ws06": runview.HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"), // there was nothing left for it
+		"ws06": runview.HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"), // there were no jobs left for it
 		"ws07": runview.HostWord{}.After("ws06", 1, ""),
 	}
 	want := []string{
@@ -149,11 +150,11 @@ func TestHostTrouble(t *testing.T) {
 	}
 	table = new(jobs.Table)
 	ended("ws01", 1, 9)
-	ended("ws02", 1, 9) // it is the jobs
+	ended("ws02", 1, 9) // the jobs are the cause
 	if got := hostTrouble(table, nil); got != nil {
 		t.Errorf("%q", got)
 	}
-	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // each for a reason of its own
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // each with its own reason
 		words[name] = runview.HostWord{Text: name + ": gone" + strings.Repeat("!", i)}
 	}
 	if got := hostTrouble(table, words); len(got) != 6 {
@@ -161,7 +162,8 @@ func TestHostTrouble(t *testing.T) {
 	}
 }
 
-// An attempt that a person canceled is not a failure of its host.
+// TestCanceledAttemptsAreNoFailures checks that an attempt that a user canceled does not count as a
+// failure of its host.
 func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	stopped := &jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	table := &jobs.Table{Jobs: []jobs.Job{{Attempts: []*jobs.Attempt{
@@ -171,7 +173,8 @@ func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	}
 }
 
-// What a record says of a host is its word, until another dispatcher begins.
+// TestHear checks that a record's text about a host is the host's message until another dispatcher
+// begins.
 func TestHear(t *testing.T) {
 	words := map[string]runview.HostWord{}
 	for _, r := range []jobs.Record{
@@ -180,7 +183,7 @@ func TestHear(t *testing.T) {
 		{Kind: jobs.KindEpoch},
 		{Kind: jobs.KindHost, Host: "ws02", Reason: "ws02: connection refused"},
 		{Kind: jobs.KindLaunching, Host: "ws03", Job: 1},
-		{Kind: jobs.KindHost, Host: "ws02", Count: 1}, // what people ask of a host is no word of it
+		{Kind: jobs.KindHost, Host: "ws02", Count: 1}, // a user's request about a host is not a message of the host
 	} {
 		runview.Hear(words, &r)
 	}
@@ -189,7 +192,8 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// The last line names hosts and short reasons; the whole messages stand above it.
+// TestNoHostsText checks that the last line names hosts and short reasons. The complete messages
+// are above it.
 func TestNoHostsText(t *testing.T) {
 	long := "ws01: the host key of ws01 is not known: ssh-ed25519 SHA256:abc (connect once by hand; or use --accept-new)"
 	hs := []sched.HostView{{Name: "ws01", Reason: long}, {Name: "ws02", Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"},
@@ -203,8 +207,8 @@ func TestNoHostsText(t *testing.T) {
 	}
 }
 
-// resume names the attempts that nobody can be asked about, and how long they hold
-// their jobs.
+// TestAbsentHosts checks that resume names the attempts whose hosts cannot be asked, and how long
+// they hold their jobs.
 func TestAbsentHosts(t *testing.T) {
 	table := &jobs.Table{}
 	attempt := func(id jobs.ID, host string, st jobs.AttemptState) {

@@ -26,14 +26,14 @@ import (
 func asUser(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Args[0] = "dcs-tui" // testscript knows the program by it
+	cmd.Args[0] = "dcs-tui" // testscript runs the program by this name
 	out, _ := cmd.CombinedOutput()
 	return string(out)
 }
 
-// A dispatcher that dies after it has stored the jobs of a request, all or some, and
-// before it has recorded that it has them: the next one takes each of them once (X1,
-// promise 1), and the run continues from its own source as if there were none.
+// TestSubmittedOnceAfterDeath checks a dispatcher that dies after it has stored all or some jobs of
+// a request, and before it has recorded the request as done. The next dispatcher accepts each of
+// the jobs once, and the run continues from its own source (X1, promise 1).
 func TestSubmittedOnceAfterDeath(t *testing.T) {
 	for _, accepted := range []bool{false, true} {
 		for stored := range 4 {
@@ -108,8 +108,8 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 	}
 }
 
-// While somebody thinks about what requeue --file asks him, others may have added jobs, or
-// left a request to add them: they would be added once more (promise 2).
+// TestNothingComparedTwice checks that jobs are not added twice if others added them, or left a
+// request to add them, while a user answers the question of requeue --file (promise 2).
 func TestNothingComparedTwice(t *testing.T) {
 	run := emptyRun(t)
 	if err := run.AppendSpecs(jobstest.Specs(3)); err != nil {
@@ -127,7 +127,7 @@ func TestNothingComparedTwice(t *testing.T) {
 	if err := stillSettled(run, table); err == nil || !strings.Contains(err.Error(), "1 request of the run has not been carried out") {
 		t.Errorf("a request waits: %v", err)
 	}
-	spec.ID = 4 // it is carried out
+	spec.ID = 4 // the request is executed
 	if err := errors.Join(run.RemoveRequest(name), run.AppendSpecs([]*jobs.Spec{spec})); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,8 @@ func TestNothingComparedTwice(t *testing.T) {
 	}
 }
 
-// FuzzPerQueue: no value of --share makes it panic, and what it takes it says again.
+// FuzzPerQueue checks that no value of --share causes a panic, and that accepted values format to
+// the same text.
 func FuzzPerQueue(f *testing.F) {
 	for _, s := range []string{"a=1", "a=b=2", "=3", "a", "a=0", "a=-1", "a=99999999999999999999"} {
 		f.Add(s)
@@ -162,9 +163,9 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Standard input is not read to its end to find out whether it is a template. Input
-// without an end is refused at its first line, and the bytes that were read for the
-// test are read again.
+// TestStandardInputIsBounded checks that standard input is not read to its end to find out whether
+// it is a template. Input without an end is refused at its first line. The bytes that were read for
+// the test are read again.
 func TestStandardInputIsBounded(t *testing.T) {
 	in := &endless{}
 	a := &app{con: consoleTo(io.Discard), stdin: in}
@@ -178,7 +179,8 @@ func TestStandardInputIsBounded(t *testing.T) {
 	}
 }
 
-// values is not run, and what does run it is named.
+// TestStreamedTemplate checks that a streamed template is refused, and that the message names the
+// way to run it.
 func TestStreamedTemplate(t *testing.T) {
 	next := readingJobs(strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n"))
 	if s, err := next(); err != nil || s.Command != "[ -e x ] && echo [x]" {
@@ -189,8 +191,8 @@ func TestStreamedTemplate(t *testing.T) {
 	}
 }
 
-// requeue runs no job again that has succeeded in the meantime, unless such are requested
-// (promise 1).
+// TestRequeueSpares checks that requeue does not run a job again that has succeeded in the
+// meantime, unless succeeded jobs are requested (promise 1).
 func TestRequeueSpares(t *testing.T) {
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Failed}, {State: jobs.Skipped}, {State: jobs.Succeeded}}}
 	if got := spared(table, []jobs.ID{1, 2}); got != rundir.SpareSucceeded {
@@ -201,8 +203,8 @@ func TestRequeueSpares(t *testing.T) {
 	}
 }
 
-// Continue on a screen ends the drain that the file STOP asked for. It also removes the
-// file, which would otherwise say that the run drains.
+// TestContinueRemovesTheStopFile checks that Continue on a screen ends the drain that the file STOP
+// requested. It also removes the file, which would otherwise indicate that the run drains.
 func TestContinueRemovesTheStopFile(t *testing.T) {
 	f := inBackground(t, gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -218,8 +220,8 @@ func TestContinueRemovesTheStopFile(t *testing.T) {
 	writeFile(t, ".", "gate", "")
 }
 
-// The number of jobs in the file of a run, which older programs kept under the name of a
-// flag, does not become the number of slots of its hosts.
+// TestRestoreFlags checks that the number of jobs in the file of a run, which older programs stored
+// under the name of a flag, does not become the number of slots of its hosts.
 func TestRestoreFlags(t *testing.T) {
 	var f runFlags
 	fs := pflag.NewFlagSet("resume", pflag.ContinueOnError)

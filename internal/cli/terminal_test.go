@@ -26,7 +26,7 @@ func onTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person
 	return cmd, person
 }
 
-// startOn starts a program on a new terminal of that name.
+// startOn starts a program on a new terminal; name is the value of TERM.
 func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
 	t.Helper()
 	person, tty := ptytest.Open(t)
@@ -39,7 +39,7 @@ func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
 	return person
 }
 
-// readUntil reads what the program shows until it matches.
+// readUntil reads the program's output until it matches.
 func readUntil(t *testing.T, person *os.File, pattern string) string {
 	t.Helper()
 	if err := person.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -67,8 +67,8 @@ func writeFile(t *testing.T, dir, name, text string) {
 	}
 }
 
-// closing the terminal leaves a headless dispatcher: the queue continues,
-// and what would have been shown is in dispatcher.log.
+// TestTheTerminalIsClosed checks that closing the terminal leaves a headless dispatcher: the queue
+// continues, and further output goes to dispatcher.log.
 func TestTheTerminalIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
@@ -90,8 +90,8 @@ func TestTheTerminalIsClosed(t *testing.T) {
 	}
 }
 
-// Ctrl-C typed on the terminal reaches the dispatcher and no job: the helper and
-// its supervisors have a session of their own.
+// TestCtrlCEndsNoJob checks that Ctrl-C typed on the terminal reaches the dispatcher but no job:
+// the helper and its supervisors have a session of their own.
 func TestCtrlCEndsNoJob(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo done > done\necho 2\n")

@@ -36,7 +36,7 @@ func FuzzHalt(f *testing.F) {
 	})
 }
 
-// GNU parallel's forms of --halt mean what they mean there.
+// TestHaltForms checks that GNU parallel's forms of --halt have the same meaning here.
 func TestHaltForms(t *testing.T) {
 	for in, want := range map[string]sched.Halt{
 		"3":                {Jobs: 3},
@@ -54,8 +54,8 @@ func TestHaltForms(t *testing.T) {
 	}
 }
 
-// --env: what is handed on is stored as a hash, and found again only when it is
-// the same.
+// FuzzEnv checks that --env stores a passed value as a hash, and finds it again only if it is the
+// same.
 func FuzzEnv(f *testing.F) {
 	f.Add("NAME=value", "")
 	f.Add("NAME", "present")
@@ -86,7 +86,8 @@ func FuzzEnv(f *testing.F) {
 	})
 }
 
-// Output that is cut into pieces anywhere is cleaned as if it were whole.
+// FuzzLineCleaner checks that output is cleaned in the same way whether it arrives whole or in
+// arbitrary pieces.
 func FuzzLineCleaner(f *testing.F) {
 	f.Add([]byte("one\ntwo\n"), 3)
 	f.Add([]byte("Zoë\r\n\x1b[2J\nno end"), 2)
@@ -107,7 +108,7 @@ func FuzzLineCleaner(f *testing.F) {
 				break
 			}
 		}
-		// A whole line at the end and nothing after it differ only in pieces.
+		// A complete last line, and a last line followed by nothing, differ only in pieces.
 		if !bytes.Equal(got, want) {
 			t.Errorf("%q in pieces of %d: %q, want %q", text, size, got, want)
 		}
@@ -117,7 +118,8 @@ func FuzzLineCleaner(f *testing.F) {
 	})
 }
 
-// The name and the advice of a host's error stand in places of their own.
+// TestWithoutName checks that the name and the advice of a host are removed from the text of its
+// error.
 func TestWithoutName(t *testing.T) {
 	e := &hosts.Error{Host: "a", Err: errors.New("refused"), Advice: "do this"}
 	if got := withoutName(e, "a"); got != "refused" {
@@ -151,7 +153,8 @@ func echoes(t *testing.T, tty *os.File) bool {
 	return on
 }
 
-// A passphrase is read without echo, and the terminal echoes again afterwards.
+// TestSecretIsNotEchoed checks that a passphrase is read without echo, and that the terminal echoes
+// again afterwards.
 func TestSecretIsNotEchoed(t *testing.T) {
 	person, program := ptytest.Open(t)
 	type answer struct {
@@ -163,7 +166,7 @@ func TestSecretIsNotEchoed(t *testing.T) {
 		s, err := readSecret(program)
 		got <- answer{s, err}
 	}()
-	for echoes(t, program) { // until it asks
+	for echoes(t, program) { // until the program asks
 		select {
 		case a := <-got:
 			t.Fatalf("it did not wait: %q, %v", a.secret, a.err)
@@ -181,7 +184,7 @@ func TestSecretIsNotEchoed(t *testing.T) {
 	}
 }
 
-// A question that is interrupted ends, and leaves the terminal as it was.
+// TestSecretCanBeInterrupted checks that an interrupted question ends and restores the terminal.
 func TestSecretCanBeInterrupted(t *testing.T) {
 	_, program := ptytest.Open(t)
 	if err := program.SetReadDeadline(time.Now()); err != nil {
@@ -195,7 +198,8 @@ func TestSecretCanBeInterrupted(t *testing.T) {
 	}
 }
 
-// What removes runs by their age needs a unit, because 30 may mean days to a person.
+// TestAgeNeedsUnit checks that an age for the removal of runs needs a unit, because 30 may mean
+// days to a user.
 func TestAgeNeedsUnit(t *testing.T) {
 	for _, s := range []string{"30", "1", "0.5", "1e3", "", "d"} {
 		var v time.Duration
@@ -211,7 +215,8 @@ func TestAgeNeedsUnit(t *testing.T) {
 	}
 }
 
-// A flag takes what the option of a jobs file takes, and no more.
+// TestFlagsAgreeWithOptions checks that a flag accepts exactly the values of the corresponding
+// option of a jobs file.
 func TestFlagsAgreeWithOptions(t *testing.T) {
 	for _, c := range []struct {
 		option string
@@ -238,8 +243,9 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 	}
 }
 
-// Rule 9: who was told that nothing that runs is touched does not have the run taken
-// over, and what runs ended, because its dispatcher has died in the meantime.
+// TestCancelOfWhatWaitsNeedsADispatcher checks a cancel of waiting jobs whose dispatcher has died.
+// The user was told that no running job is affected, so the cancel must not take the run over and
+// end what runs (rule 9).
 func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 	var refused *runview.Refused
 	if _, err := new(runScreen).act(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
@@ -247,8 +253,8 @@ func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 	}
 }
 
-// A cancel that has taken the run over is not cut off because its screen is left: what
-// was said to end does.
+// TestACancelOutlivesItsScreen checks that a cancel that has taken the run over continues after its
+// screen is left, and ends the jobs that it announced.
 func TestACancelOutlivesItsScreen(t *testing.T) {
 	f := inBackground(t, gated+gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -260,5 +266,5 @@ func TestACancelOutlivesItsScreen(t *testing.T) {
 		t.Error(err)
 	}
 	f.until(t, "all are canceled", func(p *runview.Picture) bool { return p.Phases[runview.Canceled] == 2 })
-	gone(t, f.run, false) // it takes leave of its host yet, in a directory that is about to be removed
+	gone(t, f.run, false) // the helper still ends on its host, in a directory that is about to be removed
 }

@@ -15,8 +15,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// X7: --where means the same wherever it is given: parameters, facts and figures of jobs,
-// over or not.
+// TestJobsWhere checks that --where has the same meaning in every command, for parameters, facts,
+// and metrics of jobs, over or not (X7).
 func TestJobsWhere(t *testing.T) {
 	run := gridRun(t, t.TempDir(), 6)
 	table, _, err := journal.Replay(run)
@@ -49,13 +49,13 @@ func TestJobsWhere(t *testing.T) {
 	}{
 		{nil, "1-6"},
 		{[]string{"state=timed_out or state=skipped"}, "4-5"},
-		{[]string{"exit=137, host=melon*"}, "3-4"}, // 128 + SIGKILL, too
+		{[]string{"exit=137, host=melon*"}, "3-4"}, // also 128 + SIGKILL
 		{[]string{"exit=137, signal=''"}, "3"},
-		{[]string{"exit=3"}, "6"}, // its last attempt; it waits for the next
+		{[]string{"exit=3"}, "6"}, // of its last attempt; the job waits for the next one
 		{[]string{"signal=SIG*"}, "4"},
 		{[]string{"cause~'as hard'"}, "5"},
 		{[]string{"gamma>=3", "state!=skipped"}, "4,6"},
-		{[]string{"acc>=0.001 and loss<2"}, "2"}, // declared, read from the outputs
+		{[]string{"acc>=0.001 and loss<2"}, "2"}, // declared, and read from the outputs
 		{[]string{"[acc]>=0.001 and [loss]<2"}, "2"},
 		{[]string{"state=failed", "gamma=0"}, ""},
 		{[]string{"colour=red"}, `--where: character 1: there is no column "colour"; there are `},
@@ -65,7 +65,7 @@ func TestJobsWhere(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.where, got, c.want)
 		}
 	}
-	// A figure that is called like a fact.
+	// A metric with the name of a fact.
 	run.Asked.Options["results"] = []string{"acc", "host=key:acc"}
 	for where, want := range map[string]string{"host=0.001": "2", "[host]=0.002": "3", "dcs.host=melon1 and job<3": "1-2"} {
 		if got := which([]string{where}); got != want {
@@ -74,7 +74,7 @@ func TestJobsWhere(t *testing.T) {
 	}
 }
 
-// Which jobs are meant by numbers, --failed and --where (K9, X7).
+// TestPick checks which jobs numbers, --failed, and --where select (K9, X7).
 func TestPick(t *testing.T) {
 	attempt := func(host string, o *jobs.Outcome) []*jobs.Attempt {
 		return []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}}
@@ -112,7 +112,7 @@ func TestPick(t *testing.T) {
 		{"", selection{where: []string{"state=failed"}}, over, "2-3"},
 		{"", selection{where: []string{"state=failed", "host=h2"}}, over, "3"},
 		{"", selection{where: []string{"state=failed,host=h2"}}, over, "3"},
-		{"", selection{where: []string{"exit=137"}}, over, "2-3"}, // 128 + SIGKILL, too
+		{"", selection{where: []string{"exit=137"}}, over, "2-3"}, // also 128 + SIGKILL
 		{"", selection{where: []string{"exit=3"}}, open, "6"},
 		{"", selection{where: []string{"exit=0"}}, over, "1"},
 		{"", selection{where: []string{"signal=SIG*"}}, over, "3-4"},
@@ -123,7 +123,7 @@ func TestPick(t *testing.T) {
 		{"", selection{where: []string{"queue=q"}}, over, "1-2"},
 		{"", selection{where: []string{"host=h2"}}, open, "6"},
 		{"1-2", selection{where: []string{"host=h2"}}, open, ""},
-		{"", selection{where: []string{"name=x"}}, open, "5-6"}, // their command: they have no name
+		{"", selection{where: []string{"name=x"}}, open, "5-6"}, // their commands match: they have no name
 		{"", selection{where: []string{"host=h1,host=h2"}}, open, ""},
 		{"", selection{where: []string{"name="}}, open, "--where: character 6: a name, a number, or a text is expected, not the end"},
 		{"", selection{where: []string{"name"}}, open, "--where: character 5: a comparison such as = or > is expected after \"name\", not the end"},
@@ -144,7 +144,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// Whatever --where is given, it is refused or understood; nothing panics.
+// FuzzWhere checks that each value of --where is either refused or understood, without a panic.
 func FuzzWhere(f *testing.F) {
 	for _, s := range []string{"state=failed", "exit=137,host=melon4", "name=a*[", "=", ",", "name=\\", "state=fail?d"} {
 		f.Add(s)

@@ -20,7 +20,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// why runs the command and returns what it prints and what it warns of.
+// why runs the command and returns its output and its warnings.
 func why(t *testing.T, f *whyFlags, args ...string) (out, warned string) {
 	t.Helper()
 	var said bytes.Buffer
@@ -42,8 +42,8 @@ func why(t *testing.T, f *whyFlags, args ...string) (out, warned string) {
 	return string(b), said.String()
 }
 
-// standIn puts a stand-in for ssh into PATH. The variable last of the script is the command
-// line for the other machine.
+// standIn puts a replacement for ssh into PATH. The script's variable last is the command line for
+// the other machine.
 func standIn(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +54,8 @@ func standIn(t *testing.T, script string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-// The dispatcher on another machine answers through ssh, which runs its program there.
+// TestWhyOnAnotherMachine checks that the dispatcher on another machine answers through ssh, which
+// runs the program there.
 func TestWhyOnAnotherMachine(t *testing.T) {
 	f := inBackground(t, gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
@@ -69,7 +70,7 @@ func TestWhyOnAnotherMachine(t *testing.T) {
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
-	// The other machine sees its own process.
+	// For the other machine, the owner is a process of its own.
 	owner := f.run.Path(rundir.OwnerFile)
 	now, err := journal.ReadOwner(f.run)
 	if err != nil {
@@ -104,15 +105,15 @@ func TestWhyOnAnotherMachine(t *testing.T) {
 	writeFile(t, ".", "gate", "")
 }
 
-// When the dispatcher on another machine cannot be asked, why says the reason and shows what
-// the run directory shows, never that nobody dispatches the run. It does not give ssh what
-// is not the name of a host.
+// TestWhyWithoutAnAnswer checks a dispatcher on another machine that cannot be asked: why shows the
+// reason and the content of the run directory, and never claims that the run has no dispatcher. It
+// passes nothing to ssh that is not a host name.
 func TestWhyWithoutAnAnswer(t *testing.T) {
 	const noAnswer = "Job 2 waits; the run's dispatcher on melon4 knows why"
 	for _, c := range []struct {
 		name, host, socket, ssh string
 		local                   bool
-		out, warned             string // warned "": it must not
+		out, warned             string // warned "": no warning is allowed
 	}{
 		{name: "no socket", ssh: "exit 9", out: noAnswer},
 		{name: "asked from there", socket: "/s", local: true, ssh: "exit 9", out: noAnswer},
@@ -155,7 +156,7 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// countingHandler answers why and counts the questions.
+// countingHandler answers why and counts the queries.
 type countingHandler struct {
 	socket.Handler
 	asked atomic.Int32
@@ -166,7 +167,7 @@ func (h *countingHandler) Why(context.Context, jobs.ID) (string, error) {
 	return "No slot is free.", nil
 }
 
-// The dispatcher on this machine is asked once.
+// TestWhyAsksOnce checks that the dispatcher on this machine is asked once.
 func TestWhyAsksOnce(t *testing.T) {
 	run := emptyRun(t)
 	if err := run.AppendSpecs(jobstest.Specs(2)); err != nil {
