@@ -14,8 +14,8 @@ import (
 )
 
 func main() {
-	// The words of the host side come first: a supervisor starts once per slot and should cost
-	// nothing that only people need.
+	// Check for the host-side commands first: a supervisor starts once per slot and must not pay
+	// for the initialization of the user's commands.
 	if len(os.Args) > 1 && os.Args[1] == ttyguard.Word {
 		os.Exit(ttyguard.Main())
 	}
