@@ -42,8 +42,8 @@ func list(t *testing.T) []pkg {
 	}
 }
 
-// allowedImports lists which of our packages each package may import: the table of
-// ARCHITECTURE.md. What is not listed may import everything.
+// allowedImports lists which of our packages each package may import, as in the table of
+// ARCHITECTURE.md. A package that is not listed may import every package.
 var allowedImports = map[string][]string{
 	"jobs":                {},
 	"jobs/journal":        {"jobs", "jobs/live", "jobs/rundir"},
@@ -82,7 +82,7 @@ var allowedImports = map[string][]string{
 	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 
-// Packages import only what the table of ARCHITECTURE.md allows.
+// TestImports checks that packages import only what the table of ARCHITECTURE.md allows.
 func TestImports(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range list(t) {
@@ -113,7 +113,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// the dispatcher (and the screen) know hosts through interfaces only.
+// TestDispatchNeverReachesSSH checks that the dispatcher and the screen use hosts only through
+// interfaces.
 func TestDispatchNeverReachesSSH(t *testing.T) {
 	for _, p := range list(t) {
 		name := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
@@ -128,7 +129,8 @@ func TestDispatchNeverReachesSSH(t *testing.T) {
 	}
 }
 
-// jobs, and so Fold, stand on the standard library and its next JSON package alone.
+// TestJobsStandsOnTheStandardLibrary checks that jobs, and therefore Fold, depends only on the
+// standard library and its next JSON package.
 func TestJobsStandsOnTheStandardLibrary(t *testing.T) {
 	for _, p := range list(t) {
 		if p.ImportPath != "dcs-tui/jobs" && p.ImportPath != "dcs-tui/jobs/results" {
@@ -143,8 +145,7 @@ func TestJobsStandsOnTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// Every package says what it is for, and what it is not, in a comment worth
-// the name.
+// TestPackagesSayWhatTheyAreFor checks that every package has a substantial doc comment.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	for _, p := range list(t) {
 		if len(p.GoFiles) == 0 {

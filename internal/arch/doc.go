@@ -1,4 +1,3 @@
-// Package arch holds the tests of the design itself: which package may import
-// which, that the dispatcher and the screen never reach ssh, that every
-// package says what it is for. It has no code to use.
+// Package arch tests the architecture: which package may import which, that the dispatcher and the
+// screen never import ssh, and that every package has a doc comment. It has only tests.
 package arch

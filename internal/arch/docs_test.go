@@ -16,7 +16,7 @@ const (
 	maxREADME    = 150
 )
 
-// generatedPages are written by tests and tools, which decide about their lines.
+// generatedPages are written by tests and tools, which determine the length of their lines.
 var generatedPages = []string{"docs/commands/", "docs/mutations.md", "docs/papers.md", "bench/"}
 
 // TestDocs checks the pages for readers: every link leads to a file and a heading that exist, no
@@ -71,7 +71,7 @@ func TestDocsNameFiles(t *testing.T) {
 		for _, m := range path.FindAllStringSubmatch(string(text), -1) {
 			first, _, _ := strings.Cut(m[1], "/")
 			if info, err := os.Stat(filepath.Join("../..", first)); err != nil || !info.IsDir() || strings.HasSuffix(m[1], "...") {
-				continue // a file of a run, or of a host
+				continue // a file of a run or of a host
 			}
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
 				t.Errorf("%s names %s: %v", page, m[1], err)

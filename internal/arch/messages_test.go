@@ -21,12 +21,12 @@ var updateMessages = flag.Bool("update", false, "write testdata/messages.txt")
 
 const messagesFile = "testdata/messages.txt"
 
-// A message is a text of the program for its users: an error, or a text of at least two words.
+// message is a text of the program for its users: an error, or a text of at least two words.
 type message struct {
 	pkg  string
 	kind string // "error", or "text" for everything else
 	text string
-	at   token.Position // of one place where it stands
+	at   token.Position // one position where it occurs
 }
 
 // TestMessages compares the messages of the program with testdata/messages.txt, so that a review of
@@ -209,7 +209,7 @@ var retired = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(` + strings.Join(words, "|") + `)\b`)
 }()
 
-// problem returns which rule a message breaks; "" for none.
+// problem describes the rule that a message breaks. It returns "" if there is none.
 func (m message) problem() string {
 	if w := retired.FindString(m.text); w != "" {
 		return fmt.Sprintf("write %q instead of %q", retiredWords[strings.ToLower(w)], w)
