@@ -8,14 +8,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A command that a message suggests must mean to a shell what it says.
+// FuzzShellWord checks that a shell reads a quoted word as the original text. Commands in messages
+// depend on that.
 func FuzzShellWord(f *testing.F) {
 	for _, s := range []string{"plain-1.txt", "", "a b", "it's", "$HOME", "a\\b", "#x", "~root", "*", "-n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if strings.ContainsRune(s, 0) {
-			return // no argument can hold it
+			return // an argument cannot contain NUL
 		}
 		out, err := exec.Command("/bin/sh", "-c", "printf %s "+ShellWord(s)).Output()
 		if err != nil || string(out) != s && !strings.HasPrefix(s, "-") {
@@ -24,7 +25,7 @@ func FuzzShellWord(f *testing.F) {
 	})
 }
 
-// A line of a terminal is not broken inside a word, and loses none.
+// FuzzWrap checks that wrapping never breaks a line inside a word and loses no word.
 func FuzzWrap(f *testing.F) {
 	f.Add("  a line that is longer than it may be, and goes on", 20)
 	f.Add("\x1b[31m✗ red\x1b[0m  and-a-word-that-is-wider-than-the-terminal more", 12)
