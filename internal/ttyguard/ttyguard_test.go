@@ -19,7 +19,7 @@ import (
 	"dcs-tui/internal/ptytest"
 )
 
-// The test binary is also the program that has the screen, and its guard.
+// TestMain also runs this binary as the program that has the screen, and as its guard.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Word {
 		os.Exit(Main())
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 const enter = "\x1b[?1049h\x1b[?25l\x1b[?2004h"
 
-// screen has the terminal as Bubble Tea would have it, and ends in the way asked for.
+// screen sets up the terminal as Bubble Tea does and ends in the requested way.
 func screen(how string) int {
 	done, err := Start(os.Stdin, os.Stdout)
 	if err != nil {
@@ -79,15 +79,15 @@ func screen(how string) int {
 	return 4
 }
 
-// whatever becomes of the program, its terminal is as it was, and no
-// process stays behind on it.
+// TestTheTerminalIsGivenBack checks that the terminal is restored however the program ends, and
+// that no process remains on it.
 func TestTheTerminalIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		how      string
-		signal   syscall.Signal // sent when it is up; 0: none
-		group    bool           // to the whole process group
+		signal   syscall.Signal // sent when the screen is up; 0: none
+		group    bool           // sent to the whole process group
 		restored bool           // by the guard, with all its sequences
-		shown    string         // after that
+		shown    string         // shown after that
 	}{
 		{how: "quit"},
 		{how: "done without giving it back", restored: true},
@@ -119,7 +119,8 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 	}
 }
 
-// A shell that notices the death first has set its own state, which stays.
+// TestAShellThatWasFasterIsLeftAlone checks that the guard does not change the terminal settings if
+// a shell noticed the death first and set its own.
 func TestAShellThatWasFasterIsLeftAlone(t *testing.T) {
 	person, program := ptytest.Open(t)
 	before := ptytest.State(t, person)
@@ -132,7 +133,7 @@ func TestAShellThatWasFasterIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Without a terminal there is nothing to guard, and that is said.
+// TestNoTerminal checks that the guard reports an error if there is no terminal.
 func TestNoTerminal(t *testing.T) {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
@@ -147,8 +148,8 @@ func TestNoTerminal(t *testing.T) {
 	Asleep(true)
 }
 
-// die runs the program on the terminal to its end, and its guard's, and returns what
-// a person has seen.
+// die runs the program and its guard on the terminal to their ends, and returns what the terminal
+// has shown.
 func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal, group bool) string {
 	t.Helper()
 	exe, err := os.Executable()
@@ -177,7 +178,7 @@ func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal,
 			syscall.Kill(pid, sig)
 		}
 		var gone *fs.PathError
-		if errors.As(err, &gone) && errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) { // nobody has it any more
+		if errors.As(err, &gone) && errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) { // all descriptors of the terminal are closed
 			break
 		}
 		if err != nil {
