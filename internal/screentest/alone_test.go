@@ -2,8 +2,9 @@ package screentest
 
 import "testing"
 
-// dcs-tui alone lists the runs, newest first, with their state, and attaches, resumes, and
-// prunes from there. The shell has its terminal back afterwards.
+// TestAloneListsTheRuns checks that dcs-tui without arguments lists the runs, newest first, with
+// their status, and that the user can attach, resume, and prune from there. Afterwards the shell
+// has its terminal back.
 func TestAloneListsTheRuns(t *testing.T) {
 	t.Parallel()
 	x := open(t, 100, 24)
@@ -27,14 +28,14 @@ func TestAloneListsTheRuns(t *testing.T) {
 	x.press("j", `> older`)
 	x.press("p", `remove the run older.*\(y/n\)`)
 	x.typed("y")
-	x.press("Enter", `(?s)1 run removed.*> r `) // the list again, without it
+	x.press("Enter", `(?s)1 run removed.*> r `) // the list again, without the removed run
 	x.press("q", `prompt>`)
 	x.gone(`> r `)
 
 	x.file("gate", "")
 	x.typed("clear; dcs-tui")
 	x.press("Enter", `> r `)
-	x.press("r", `Summary`) // resumed, and over
+	x.press("r", `Summary`) // resumed and finished
 	x.press("q", `prompt>`)
 	x.gone(`\[1 Jobs`)
 	if is := x.settings("after"); is != was {

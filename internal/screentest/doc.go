@@ -1,6 +1,6 @@
-// Package screentest tries the real program's screen in a real terminal, tmux: every
-// key of the screen, every way to leave it, sizes, kinds of terminal, hostile jobs. It
-// has only tests, which are left out, loudly, where there is no tmux.
+// Package screentest tests the screen of the real program in a real terminal, tmux: every key,
+// every way to leave, sizes, kinds of terminal, and hostile jobs. It has only tests. They are
+// skipped, with a message, where there is no tmux.
 //
-// What a screen looks like for a given picture of a run is tested in package tui.
+// Package tui tests how a given snapshot of a run is drawn.
 package screentest

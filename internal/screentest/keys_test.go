@@ -8,8 +8,8 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// someJobs are one that prints, one that fails once that one runs, which is so the oldest,
-// one that sleeps, and some that wait.
+// someJobs are one job that prints, one that fails after the first has started (so that the first
+// is the oldest), one that sleeps, and some that wait.
 const someJobs = `#DCS default tries=1
 #DCS name=ticker
 i=0; touch ticks; while :; do i=$((i+1)); echo tick $i; echo complaint $i >&2; sleep 0.1; done
@@ -33,7 +33,7 @@ sleep 1005
 sleep 1006
 `
 
-// every key works on a real run in a real terminal.
+// TestEveryKey checks that every key works on a real run in a real terminal.
 func TestEveryKey(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestEveryKey(t *testing.T) {
 	x.press("o", `1 stderr · following`)
 	x.until(`complaint \d+`)
 	x.press("f", `1 stderr · \d+% of`)
-	x.press("g", `complaint 1\s`) // a search goes down from what is shown
+	x.press("g", `complaint 1\s`) // a search goes down from the visible lines
 	x.filter("complaint 12")
 	x.until(`complaint 12\s`)
 	x.keys("o")
@@ -183,14 +183,14 @@ func TestEveryKey(t *testing.T) {
 	x.until(`\[1 Jobs`)
 }
 
-// leaving asks what is to become of the run, and says on the normal screen
-// how it stands; the terminal is as it was.
+// TestLeaving checks that leaving asks what should happen to the run and prints the run's status on
+// the normal screen, and that the terminal is restored.
 func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		keys []string
 		says string // on the normal screen
-		over bool   // the run is, afterwards
+		over bool   // the run is over afterwards
 	}{
 		{"detach", []string{"q", "d"}, `dcs-tui attach`, false},
 		{"drain", []string{"q", "r"}, `dcs-tui resume`, true},
@@ -214,7 +214,7 @@ func TestLeaving(t *testing.T) {
 					x.until(`Cancel the whole run\?`)
 				}
 			}
-			if c.over { // the screen stays with a summary
+			if c.over { // the screen stays and shows a summary
 				x.until(`Summary`)
 				x.keys("q")
 			}
@@ -234,11 +234,11 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// gated is a job that ends when it may.
+// gated is a job that ends when the file gate exists.
 const gated = "until [ -e gate ]; do sleep 0.05; done\n"
 
-// settings are those of the terminal, as far as a row has room for them, printed after a
-// word: as much of them is seen after words of one length.
+// settings prints a word and the terminal settings, and returns as much of them as fits a row.
+// Results after words of equal length are comparable.
 func (x *terminal) settings(word string) string {
 	x.t.Helper()
 	x.typed("clear; stty -g | sed s/^/" + word + "/")
@@ -246,7 +246,7 @@ func (x *terminal) settings(word string) string {
 	return regexp.MustCompile(word + `([0-9a-f:]{20,})`).FindStringSubmatch(shown)[1]
 }
 
-// filter types a filter, or a search.
+// filter types a filter or a search.
 func (x *terminal) filter(text string) {
 	x.t.Helper()
 	x.press("/", `(?m)^ ?/`)

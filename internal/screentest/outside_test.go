@@ -7,8 +7,8 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// The clipboard, a pager, and a shell, in a real terminal: the screen comes back as it was,
-// and what ends those programs does not end it.
+// TestOutsideTheScreen checks the clipboard, a pager, and a shell in a real terminal. Afterwards
+// the screen is as before, and keys that end those programs do not end the screen.
 func TestOutsideTheScreen(t *testing.T) {
 	t.Parallel()
 	x := open(t, 100, 30, "PAGER=", "LESS=", "SHELL=/bin/sh", "ENV=", "PS1=inner>")
@@ -30,9 +30,9 @@ func TestOutsideTheScreen(t *testing.T) {
 	x.keys("E")
 	x.gone(`\[1 Jobs`)
 	x.until(`red alert`)
-	x.keys("C-c") // less stays, and so does the screen
+	x.keys("C-c") // neither less nor the screen ends
 	polltest.Until(t, patience, "less shows its help", func() bool {
-		x.keys("h") // less may drop a key that comes with an interrupt
+		x.keys("h") // less may lose a key that arrives with an interrupt
 		return strings.Contains(x.capture(), "SUMMARY OF LESS COMMANDS")
 	})
 	x.keys("q", "q")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// sweepTemplate is a grid whose jobs print a figure, one of them nan, one none; one
-// job continues.
+// sweepTemplate is a grid whose jobs print a metric. One prints nan, one prints none, and one keeps
+// running.
 const sweepTemplate = `#DCS default tries=1
 case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v s=[seed] 'BEGIN { printf "acc=%.4f\n", c / 3 - g * 1e3 / s }';; esac; if [ [C][seed] = 103 ]; then sleep 1000; fi
 [C] 0.1 1 10
@@ -18,8 +18,8 @@ case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v 
 @where not (C = 10 and seed = 3 and gamma > 0)
 `
 
-// X5: while a grid runs, view 4 has its table, the groups, the best and the heat map, by
-// its keys; the numbers are those that dcs-tui results prints.
+// TestResultsOfAGrid checks view 4 while a grid runs: its keys show the table, the groups, the
+// best, and the heat map, with the numbers that dcs-tui results prints (X5).
 func TestResultsOfAGrid(t *testing.T) {
 	t.Parallel()
 	x := open(t, 100, 30)
@@ -64,7 +64,7 @@ func TestResultsOfAGrid(t *testing.T) {
 	x.press("?", `h  a heat map of a metric`)
 }
 
-// command types a command.
+// command types a command into the command line.
 func (x *terminal) command(text string) {
 	x.t.Helper()
 	x.press(":", `(?m)^ ?:`)
@@ -72,12 +72,12 @@ func (x *terminal) command(text string) {
 	x.keys("Enter")
 }
 
-// sameRows waits until the screen has the numbers of each row that dcs-tui results
-// prints, in their order; where it has room for fewer, some.
+// sameRows waits until the screen has the numbers of each row that dcs-tui results prints, in
+// order. A narrow screen may show only some numbers of a row.
 func (x *terminal) sameRows(args ...string) {
 	x.t.Helper()
 	x.when("the numbers of dcs-tui results "+strings.Join(args, " "), func(shown string) bool {
-		cmd := exec.Command(program, append([]string{"results", "r"}, args...)...) // each time: it may know less than the screen
+		cmd := exec.Command(program, append([]string{"results", "r"}, args...)...) // run again each time: it may have read fewer results than the screen
 		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
 		out, err := cmd.Output()
 		if err != nil {
@@ -94,12 +94,12 @@ func (x *terminal) sameRows(args ...string) {
 	})
 }
 
-// numbers are the words of a line of the screen without its marks.
+// numbers returns the words of a line of the screen, without marks.
 func numbers(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" >[]·░▒▓█", r) })
 }
 
-// within reports whether words, all but "best", are among others, in their order.
+// within reports whether words, except "best", occur in others in the same order.
 func within(words, others []string) bool {
 	n := 0
 	for _, w := range words {

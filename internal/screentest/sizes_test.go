@@ -12,13 +12,13 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// quietJobs are jobs whose screen does not change by itself, but for its clocks.
-// The failing one waits for the talking one, which is so the oldest that runs.
+// quietJobs are jobs whose screen changes only by its clocks. The failing job waits for the
+// printing one, which is therefore the oldest running job.
 const quietJobs = "#DCS default tries=1\n#DCS name=fails\nuntil [ -e talking ]; do sleep 0.05; done; echo 'going down' >&2; exit 3\n" +
 	"#DCS name=talks\necho 日本語 one; echo two; touch talking; sleep 1000\n#DCS name=sleeps\nsleep 1000\n" + waiters
 
-// from 40x10 to 300x100 and back while it runs, and what is on the screen
-// is what drawing it again gives.
+// TestResizing resizes the terminal from 40x10 to 300x100 and back during a run, and checks that a
+// redraw does not change the screen.
 func TestResizing(t *testing.T) {
 	t.Parallel()
 	x := open(t, 80, 24)
@@ -38,22 +38,22 @@ func TestResizing(t *testing.T) {
 			if try == 3 {
 				t.Fatalf("%v: the screen is not the same after it is drawn anew as before:\n%s\n%s", size, before, x.capture())
 			}
-			x.resize(last) // the run itself may have changed meanwhile: once more, from there
+			x.resize(last) // the run itself may have changed the screen, so try once more
 			x.resize(size)
 		}
 		last = size
 	}
 }
 
-// resize gives the terminal a size and waits until the program has drawn its screen.
+// resize sets the size of the terminal and waits until the program has drawn its screen.
 func (x *terminal) resize(size [2]int) {
 	x.t.Helper()
 	x.tmux("resize-window", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]))
 	x.when(fmt.Sprintf("a screen of %dx%d", size[0], size[1]), func(s string) bool { return settled(s, size[0], size[1]) })
 }
 
-// settled reports whether the program has drawn its screen for a size; tmux shows a piece of
-// the old one first.
+// settled reports whether the program has drawn its screen for a size. tmux first shows a part of
+// the old screen.
 func settled(s string, w, h int) bool {
 	rows := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 	if len(rows) != h {
@@ -72,8 +72,8 @@ func settled(s string, w, h int) bool {
 	return utf8.RuneCountInString(strings.TrimRight(rows[0], " ")) > w-3
 }
 
-// same wipes the terminal behind the program's back and has it draw again: the screen
-// must be what it was, which is returned.
+// same clears the terminal without the program's knowledge and makes the program redraw. It returns
+// the screen from before, and reports whether the redrawn screen is the same.
 func (x *terminal) same() (before string, same bool) {
 	x.t.Helper()
 	before = noClocks(x.capture())
@@ -83,7 +83,7 @@ func (x *terminal) same() (before string, same bool) {
 	return before, polltest.Within(10*time.Second, func() bool { return noClocks(x.capture()) == before })
 }
 
-// noClocks leaves out what time changes by itself.
+// noClocks removes everything that changes with time.
 func noClocks(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -94,7 +94,7 @@ func noClocks(s string) string {
 	}, s)
 }
 
-// kinds of terminal, NO_COLOR and --ascii.
+// TestKindsOfTerminal checks kinds of terminal, NO_COLOR, and --ascii.
 func TestKindsOfTerminal(t *testing.T) {
 	for _, c := range []struct {
 		name, term, env, flag string
@@ -148,8 +148,8 @@ func TestKindsOfTerminal(t *testing.T) {
 	})
 }
 
-// names, commands, output, parameters and the host's name for people cannot
-// set the title, write the clipboard, move the cursor or break the layout.
+// TestHostileJobs checks that names, commands, output, parameters, and the host's display name
+// cannot set the title, write the clipboard, move the cursor, or break the layout.
 func TestHostileJobs(t *testing.T) {
 	t.Parallel()
 	x := open(t, 80, 24)
@@ -187,7 +187,7 @@ func TestHostileJobs(t *testing.T) {
 	}
 }
 
-// quote writes a JSON string.
+// quote returns a string as JSON.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

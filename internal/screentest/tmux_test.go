@@ -16,7 +16,7 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// program is the real program, built once.
+// program is the path of the real program, which is built once.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -39,7 +39,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// terminal is a shell in a tmux of its own, in a directory of its own.
+// terminal is a shell in a tmux server of its own, in a directory of its own.
 type terminal struct {
 	t      *testing.T
 	dir    string
@@ -47,7 +47,7 @@ type terminal struct {
 	w, h   int
 }
 
-// open begins a shell with job control in a terminal of a size. env are further
+// open starts a shell with job control in a terminal of the given size. env are additional
 // variables, NAME=value.
 func open(t *testing.T, w, h int, env ...string) *terminal {
 	t.Helper()
@@ -71,7 +71,7 @@ func open(t *testing.T, w, h int, env ...string) *terminal {
 	return x
 }
 
-// close ends what runs, with everything that the run's jobs started, and the terminal.
+// close ends the running programs, all processes that the run's jobs started, and the terminal.
 func (x *terminal) close() {
 	if x.t.Failed() {
 		x.t.Logf("the terminal at the end:\n%s", x.capture())
@@ -87,7 +87,7 @@ func (x *terminal) close() {
 	exec.CommandContext(ctx, "tmux", "-S", x.socket, "kill-server").Run()
 }
 
-// left waits until no dispatcher has a run any more.
+// left waits until no run has a dispatcher.
 func (x *terminal) left(run string) {
 	if !polltest.Within(patience, func() bool {
 		owner, err := os.ReadFile(filepath.Join(run, "owner"))
@@ -117,7 +117,7 @@ func (x *terminal) tmux(args ...string) string {
 	return string(out)
 }
 
-// keys sends keys by tmux's names.
+// keys sends keys by their tmux names.
 func (x *terminal) keys(keys ...string) {
 	x.t.Helper()
 	x.tmux(append([]string{"send-keys", "--"}, keys...)...)
@@ -129,16 +129,16 @@ func (x *terminal) typed(text string) {
 	x.tmux("send-keys", "-l", "--", text)
 }
 
-// capture is what the terminal shows.
+// capture returns the text on the terminal.
 func (x *terminal) capture() string {
 	out, _ := exec.Command("tmux", "-S", x.socket, "capture-pane", "-p").Output()
 	return string(out)
 }
 
-// patience is how long anything may take to be shown on a busy machine.
+// patience is the limit for anything to be shown on a busy machine.
 const patience = 2 * time.Minute
 
-// when looks at the terminal until a condition holds.
+// when polls the terminal until a condition holds, and returns its text.
 func (x *terminal) when(what string, holds func(shown string) bool) string {
 	x.t.Helper()
 	var shown string
@@ -149,21 +149,21 @@ func (x *terminal) when(what string, holds func(shown string) bool) string {
 	return shown
 }
 
-// until waits for a regular expression.
+// until waits until a regular expression matches.
 func (x *terminal) until(pattern string) string {
 	x.t.Helper()
 	want := regexp.MustCompile(pattern)
 	return x.when(pattern, want.MatchString)
 }
 
-// gone waits until it is no longer there.
+// gone waits until a regular expression no longer matches.
 func (x *terminal) gone(pattern string) string {
 	x.t.Helper()
 	not := regexp.MustCompile(pattern)
 	return x.when("no "+pattern, func(s string) bool { return !not.MatchString(s) })
 }
 
-// press sends one key and waits for what it is to show.
+// press sends one key and waits until the pattern matches.
 func (x *terminal) press(key, pattern string) string {
 	x.t.Helper()
 	x.keys(key)
