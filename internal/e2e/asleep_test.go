@@ -10,14 +10,14 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// nap is how long a "laptop" sleeps: several times the lost_after of the labs here.
-var nap = pick(22*time.Second, 45*time.Second) // in the long form helpers leave meanwhile
+// nap is how long a "laptop" sleeps: several times the lost_after of the labs here. In the long
+// form, helpers leave meanwhile.
+var nap = pick(22*time.Second, 45*time.Second)
 
-// the dispatcher is stopped for much longer than
-// lost_after, with nobody there to hear the hosts, and then continues: nobody is
-// given up because of our own absence, and what runs is kept. SIGSTOP does not
-// stop CLOCK_MONOTONIC as a real suspend does; what is tested is the rule for
-// stalls.
+// TestSleepingDispatcher stops the dispatcher for much longer than lost_after and then continues
+// it. It checks that no host is given up because the dispatcher itself was absent, and that running
+// jobs are kept. Unlike a real suspend, SIGSTOP does not stop CLOCK_MONOTONIC; the test covers the
+// rule for stalls.
 func TestSleepingDispatcher(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -32,7 +32,8 @@ func TestSleepingDispatcher(t *testing.T) {
 	l.wakesUp(p, 600)
 }
 
-// The same with the whole machine asleep: dispatcher, helper, supervisors and jobs.
+// TestSleepingLaptop is TestSleepingDispatcher with the whole machine asleep: dispatcher, helper,
+// supervisors, and jobs.
 func TestSleepingLaptop(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -44,7 +45,7 @@ func TestSleepingLaptop(t *testing.T) {
 	p := l.start(l.tinyArgs()...)
 	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 20 })
 	asleep := map[int]bool{}
-	for again := true; again; { // until a look finds nobody new: they start each other
+	for again := true; again; { // until no new process is found: they start each other
 		again = false
 		for _, o := range progtest.Processes(l.ours()) {
 			if !asleep[o.PID] && syscall.Kill(o.PID, syscall.SIGSTOP) == nil {
@@ -59,7 +60,8 @@ func TestSleepingLaptop(t *testing.T) {
 	l.wakesUp(p, 600)
 }
 
-// wakesUp ends a run whose dispatcher has slept: nothing was given up, all went on.
+// wakesUp waits for the end of a run whose dispatcher has slept, and checks that no host was given
+// up and that all jobs continued.
 func (l *lab) wakesUp(p *process, jobs int) {
 	l.t.Helper()
 	l.file("gate", "")

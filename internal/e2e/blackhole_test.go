@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// B2: a host on which every job fails at once, while they succeed
-// elsewhere, is put on probation; its jobs run elsewhere and keep their tries.
+// TestBlackHole checks that a host on which every job fails immediately, while jobs succeed
+// elsewhere, is put on probation. Its jobs run elsewhere and keep their tries (B2).
 func TestBlackHole(t *testing.T) {
 	l := newLab(t, 3)
 	const n = 120
@@ -33,7 +33,8 @@ func TestBlackHole(t *testing.T) {
 	l.ranOnce(n)
 }
 
-// B2: a job that fails on three hosts is itself to blame, and the hosts are cleared.
+// TestABadJobIsNoBlackHole checks that a job that fails on three hosts counts as the cause, and
+// that the hosts leave probation (B2).
 func TestABadJobIsNoBlackHole(t *testing.T) {
 	l := newLab(t, 3)
 	var b strings.Builder

@@ -25,7 +25,7 @@ func (l *lab) traced(at, more int, what, words string, args ...string) *process 
 	return l.begin(cmd)
 }
 
-// paths makes the tracer's words of files in the lab.
+// paths joins files of the lab into the word list of the tracer.
 func (l *lab) paths(names []string) string {
 	var words []string
 	for _, name := range names {
@@ -34,7 +34,7 @@ func (l *lab) paths(names []string) string {
 	return strings.Join(words, ":")
 }
 
-// mayTrace leaves a test out where no process may be traced.
+// mayTrace skips a test where processes cannot be traced.
 func mayTrace(t *testing.T) {
 	t.Helper()
 	l := &lab{t: t, dir: t.TempDir()}
@@ -43,7 +43,7 @@ func mayTrace(t *testing.T) {
 	}
 }
 
-// tiny is a lab without ssh: this machine over the local link, and four jobs.
+// tiny returns a lab without ssh: this machine over the local link, and four jobs.
 func tiny(t *testing.T) *lab {
 	l := &lab{t: t, dir: t.TempDir()}
 	t.Cleanup(l.nothingLeft)
@@ -59,7 +59,7 @@ func (l *lab) tinyArgs() []string {
 
 func (l *lab) tinyAgain() []string { return []string{"resume", "--no-tui", "--json", l.path("run")} }
 
-// call says at which call something was done.
+// call describes the call at which the tracer acted.
 func (l *lab) call(n int) string {
 	lines := strings.Split(strings.TrimSpace(l.read(l.path("calls"))), "\n")
 	if n > len(lines) {
@@ -68,8 +68,8 @@ func (l *lab) call(n int) string {
 	return "at call " + lines[n-1]
 }
 
-// finish carries a run on whose dispatcher died, or makes it again when it was
-// not one yet, until it has ended; shown is what its dispatchers printed.
+// finish resumes a run whose dispatcher died, or creates it again if it was not a run yet, until it
+// has ended. shown are the outputs of its dispatchers so far.
 func (l *lab) finish(shown ...string) {
 	l.t.Helper()
 	e := l.do(l.tinyAgain()...)
@@ -88,12 +88,12 @@ func (l *lab) finish(shown ...string) {
 	l.accounted(l.path("run"), 4, append(shown, e.out)...)
 }
 
-// sweep calls one for n = first, first+step, … in subtests until one says that
-// there is no n-th call.
+// sweep calls one for n = first, first+step, … in subtests until one reports that there is no n-th
+// call.
 func sweep(t *testing.T, step int, one func(l *lab, n int) (more bool)) {
 	t.Helper()
 	const workers = 4
-	first := 1 + rand.IntN(step) // another sample each time; the subtest's name says which
+	first := 1 + rand.IntN(step) // a different sample each time; the subtest's name contains it
 	for w := range workers {
 		t.Run(fmt.Sprintf("from%d", first+w*step), func(t *testing.T) {
 			t.Parallel()
@@ -107,8 +107,8 @@ func sweep(t *testing.T, step int, one func(l *lab, n int) (more bool)) {
 	}
 }
 
-// death at each call by which the dispatcher
-// changes a file of the run directory, from making it to leaving.
+// TestDeathAtEachCall kills the dispatcher at each system call that changes a file of the run
+// directory, from its creation to the end.
 func TestDeathAtEachCall(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -135,8 +135,8 @@ func TestDeathAtEachCall(t *testing.T) {
 	}
 }
 
-// The same while a run is carried on whose first dispatcher was killed in the
-// middle, with jobs running and jobs ended that nobody knows of.
+// TestDeathAtEachCallOfResume kills the dispatcher of a resume in the same way. The first
+// dispatcher was killed in the middle, with running jobs and with jobs whose ends are not recorded.
 func TestDeathAtEachCallOfResume(t *testing.T) {
 	t.Parallel()
 	mayTrace(t)
@@ -161,8 +161,8 @@ func TestDeathAtEachCallOfResume(t *testing.T) {
 	})
 }
 
-// The same while `cancel` has taken over a run whose dispatcher is dead: canceled
-// again, every job is canceled and nothing is left of those that ran.
+// TestDeathAtEachCallOfCancel kills, in the same way, a `cancel` that has taken over a run whose
+// dispatcher is dead. After another cancel, every job is canceled and no process remains.
 func TestDeathAtEachCallOfCancel(t *testing.T) {
 	t.Parallel()
 	mayTrace(t)
@@ -187,9 +187,10 @@ func TestDeathAtEachCallOfCancel(t *testing.T) {
 	})
 }
 
-// one call on the journal or the owner file, or five in
-// a row, or one on any file of the run directory fail with an error of the disk. The run continues by itself, or stops
-// with a line that says why and resume carries it on; nothing runs twice.
+// TestErrorAtEachJournalCall makes one call or five consecutive calls on the journal or the owner
+// file, or one call on any file of the run directory, fail with a disk error. The run continues by
+// itself, or stops with a message that names the reason, and resume continues it. Nothing runs
+// twice.
 func TestErrorAtEachJournalCall(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// The tracer changes registers, and knows only those of amd64.
+// TestDeathAtEachCall is skipped: the tracer changes registers, and knows only those of amd64.
 func TestDeathAtEachCall(t *testing.T) {
 	polltest.Long(t)
 	hosttest.LeaveOut(t, "death and errors at each system call: written for amd64 only")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// result is what these tests read of a line of --json.
+// result contains the fields that these tests read from a line of --json.
 type result struct {
 	Job   int
 	UID   string
@@ -19,8 +19,8 @@ type result struct {
 	Seq   int
 }
 
-// whole returns the results of the whole lines of an output: a killed program
-// may have left half a line.
+// whole returns the results of the complete lines of an output. A killed program may have left an
+// incomplete line.
 func (l *lab) whole(out string) []result {
 	l.t.Helper()
 	var rs []result
@@ -37,21 +37,20 @@ func (l *lab) whole(out string) []result {
 	return rs
 }
 
-// accounted holds a run of n jobs that is over to the promises, by
-// what anybody can see: the results, what its dispatchers printed one after the
-// other (shown, one output a dispatcher), and the files that the jobs wrote.
+// accounted checks the promises for a finished run of n jobs, based on what any user can see: the
+// results, the outputs of its dispatchers in order (shown), and the files that the jobs wrote.
 //
-//   - each job has one result, numbered 1 to n without a gap;
-//   - no number was ever shown for another job or state, and every result was
-//     shown to somebody (at least once);
-//   - each job ran once: what was running was adopted, nothing was started again.
+//   - Each job has one result, numbered 1 to n without a gap.
+//   - No number was shown for two different jobs or states, and every result was
+//     shown at least once.
+//   - Each job ran once: running jobs were adopted, and nothing was started again.
 func (l *lab) accounted(run string, n int, shown ...string) {
 	l.t.Helper()
 	l.accountedBut(nil, run, n, shown...)
 }
 
-// accountedBut is accounted for a run in which some jobs are to run twice, as two
-// attempts, because they fail once.
+// accountedBut is accounted for a run in which the jobs in twice fail once and therefore run as two
+// attempts.
 func (l *lab) accountedBut(twice map[int]bool, run string, n int, shown ...string) {
 	l.t.Helper()
 	final := l.succeeded(run, n)
@@ -67,8 +66,8 @@ func (l *lab) accountedBut(twice map[int]bool, run string, n int, shown ...strin
 	l.over(run)
 }
 
-// accountedAfterDamage is accounted for a run whose journal was damaged: the numbers of
-// results go up and may jump.
+// accountedAfterDamage is accounted for a run whose journal was damaged: the result numbers
+// increase and may have gaps.
 func (l *lab) accountedAfterDamage(run string, n int) {
 	l.t.Helper()
 	for i, r := range l.succeeded(run, n) {
@@ -80,8 +79,8 @@ func (l *lab) accountedAfterDamage(run string, n int) {
 	l.over(run)
 }
 
-// succeeded returns the results of a run, by number, and checks that each of its n jobs
-// has one and has succeeded.
+// succeeded returns the results of a run by number. It checks that each of its n jobs has one
+// result and has succeeded.
 func (l *lab) succeeded(run string, n int) []result {
 	l.t.Helper()
 	e := l.do("results", "--json", run)
@@ -118,7 +117,7 @@ func (l *lab) over(run string) {
 	}
 }
 
-// shownRight compares what dispatchers printed with the final results.
+// shownRight compares the outputs of the dispatchers with the final results.
 func (l *lab) shownRight(final []result, shown []string) {
 	l.t.Helper()
 	had := make([]bool, len(final)+1)
@@ -147,8 +146,8 @@ func (l *lab) shownRight(final []result, shown []string) {
 	}
 }
 
-// ranRight checks by the files of the jobs themselves that each ran exactly once,
-// or twice.
+// ranRight checks, by the files that the jobs wrote, that each job ran exactly once, or twice if it
+// is in twice.
 func (l *lab) ranRight(n int, twice map[int]bool) {
 	l.t.Helper()
 	for id := 1; id <= n; id++ {
@@ -163,7 +162,8 @@ func (l *lab) ranRight(n int, twice map[int]bool) {
 	}
 }
 
-// fact is what these tests read of a line of the journal, with code of their own.
+// fact contains the fields that these tests read from a line of the journal. The tests use their
+// own parser.
 type fact struct {
 	K     string
 	H     string
@@ -173,7 +173,7 @@ type fact struct {
 	Why   string
 }
 
-// journal reads the whole lines of all files of a run's journal.
+// journal returns the complete lines of all files of a run's journal.
 func (l *lab) journal(run string) []fact {
 	l.t.Helper()
 	files, err := filepath.Glob(filepath.Join(run, "journal/*.jsonl"))

@@ -41,8 +41,8 @@ func (l *lab) killDispatcher(dir string) {
 	}
 }
 
-// the Go client over real sshd. Its dcs-tui is killed twice in the middle:
-// each job has one result, and each attempt ran once.
+// TestGoClient runs the Go client over real sshd and kills its dcs-tui twice in the middle. It
+// checks that each job has one result and that each attempt ran once.
 func TestGoClient(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
@@ -129,7 +129,7 @@ func TestGoClient(t *testing.T) {
 	}
 	l.ranOnce(n)
 
-	// A program that starts again with the same directory gets the same results.
+	// A program that is started again with the same directory gets the same results.
 	again, err := dcstui.Start(dcstui.Options{Program: program, Dir: l.path("run"), Output: true, Log: &log})
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestGoClient(t *testing.T) {
 	l.ranOnce(n)
 }
 
-// What a person or a wrong flag ends is not started again.
+// A program stopped by a user or by a wrong flag is not started again.
 func TestGoClientThatIsStopped(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -282,7 +282,7 @@ if __name__ == "__main__":
     main()
 `
 
-// the Python client over real sshd, killed and resumed in the middle.
+// TestPythonClient runs the Python client over real sshd, killed and resumed in the middle.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
@@ -306,13 +306,13 @@ func TestPythonClient(t *testing.T) {
 		t.Fatalf("exit %d\n%s\n%s\n%s", end.code, end.out, end.err, b)
 	}
 	if said != "" {
-		t.Log(said) // what was left out
+		t.Log(said) // skipped parts
 	}
 	l.ranOnce(40)
 }
 
-// The same with hosts that share no directory: what functions need is sent, and results
-// come through standard output.
+// TestPythonClientApart is TestPythonClient with hosts that share no directory. The data of
+// functions is sent, and results arrive through standard output.
 func TestPythonClientApart(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {

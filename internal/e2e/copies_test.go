@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// with --speculate, jobs that a host does not get done run on another host
-// too, the first success counts, and the run ends without waiting for the other attempts.
+// TestCopies checks --speculate: jobs that a host does not finish run on another host too, the
+// first success counts, and the run ends without waiting for the other attempts.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	const jobs = 12
-	// No job ends before ws2 has one, and no job of ws2 ends.
+	// No job ends before ws2 has one, and no job on ws2 ends.
 	file := l.tagged(jobs, fmt.Sprintf("if [ $DCS_HOST = ws2 ]; then touch %[1]s; while [ ! -e %[2]s ]; do sleep 0.1; done; fi; while [ ! -e %[1]s ]; do sleep 0.1; done",
 		l.path("ws2"), l.path("gate")))
 	e := l.do(l.args(2, "--json", "--speculate", file)...)

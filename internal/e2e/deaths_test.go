@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// long records whether the long forms of the sweeps are wanted (DCS_LONG=1).
+// long reports whether the long forms of the sweeps are requested (DCS_LONG=1).
 var long = os.Getenv("DCS_LONG") == "1"
 
-// pick chooses between the plain and the long form.
+// pick returns the value for the plain or the long form.
 func pick[T any](plain, inLong T) T {
 	if long {
 		return inLong
@@ -24,7 +24,7 @@ func pick[T any](plain, inLong T) T {
 	return plain
 }
 
-// seed is that of a test's random choices: DCS_SEED repeats an earlier one.
+// seed returns the random source of a test. DCS_SEED repeats an earlier one.
 func seed(t *testing.T) *rand.Rand {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())
@@ -38,8 +38,8 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 0))
 }
 
-// killAfter lets the program run so long, then kills it as nothing can be
-// caught; died is false when it had ended by itself.
+// killAfter runs the program for d and then sends SIGKILL. died is false if the program had already
+// ended.
 func (p *process) killAfter(d time.Duration) (e ended, died bool) {
 	p.l.t.Helper()
 	timer := time.AfterFunc(d, func() { p.cmd.Process.Kill() })
@@ -48,23 +48,23 @@ func (p *process) killAfter(d time.Duration) (e ended, died bool) {
 	return e, e.code == -1
 }
 
-// instant is when to kill: often early, while the run is made and taken, and
-// sometimes late.
+// instant returns a random delay before the kill: often short, while the run is created and its
+// jobs are read, and sometimes long.
 func instant(r *rand.Rand) time.Duration {
 	ms := []int{10, 60, 250, 1200}
 	k := r.IntN(len(ms) - 1)
 	return time.Duration(ms[k]+r.IntN(ms[k+1]-ms[k])) * time.Millisecond
 }
 
-// begun reports whether what a killed `run` left is a run that resume continues;
-// if not, resume says so in words, and the directory is to be removed.
+// begun reports whether a killed `run` left a run that resume can continue. If not, resume must
+// describe the problem and what to remove.
 func begun(e ended) bool {
 	return !strings.Contains(e.err, "not a whole run") && !strings.Contains(e.err, "there is no run") &&
 		!strings.Contains(e.err, "was cut off while") && !strings.Contains(e.err, "is not a run yet")
 }
 
-// lives runs the program again and again, killing each dispatcher at a random
-// instant, for that many deaths. It returns what each had shown.
+// lives runs the program again and again and kills each dispatcher at a random time, deaths times.
+// It returns the output of each.
 func (l *lab) lives(r *rand.Rand, deaths int, first, again []string) (shown []string) {
 	l.t.Helper()
 	there := false
@@ -77,12 +77,12 @@ func (l *lab) lives(r *rand.Rand, deaths int, first, again []string) (shown []st
 		switch {
 		case died:
 			n++
-			there = true // or resume will tell
+			there = true // if it is not a run, resume reports that
 		case !there || begun(e):
 			if e.code != 0 {
 				l.t.Fatalf("%v: exit %d\n%s", args, e.code, e.err)
 			}
-			return append(shown, e.out) // it was quicker than its killer
+			return append(shown, e.out) // it ended before it was killed
 		default:
 			if e.code != 2 || l.count("ran/*") > 0 {
 				l.t.Fatalf("not a run yet, with exit %d and %d jobs that ran:\n%s", e.code, l.count("ran/*"), e.err)
@@ -97,9 +97,8 @@ func (l *lab) lives(r *rand.Rand, deaths int, first, again []string) (shown []st
 	return shown
 }
 
-// the dispatcher is killed at random instants,
-// from the making of the run directory to the leaving of the hosts, and the run
-// carried on each time.
+// TestDeathsAtAnyInstant kills the dispatcher at random times, from the creation of the run
+// directory to the end on the hosts, and resumes the run each time.
 func TestDeathsAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	r := seed(t)
@@ -111,7 +110,7 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	for i := range jobs {
 		rest := fmt.Sprintf("sleep 0.0%d", r.IntN(10))
 		switch {
-		case i%40 == 5: // running all the time
+		case i%40 == 5: // runs all the time
 			rest = fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", gate)
 		case i%10 == 7:
 			rest = fmt.Sprintf("sleep %.1f", r.Float64())
@@ -126,7 +125,7 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	again := []string{"resume", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}
 	shown := l.lives(r, deaths, l.args(4, "--json", file), again)
 	l.file("gate", "")
-	// The rest, and its end, with some deaths more.
+	// Run the rest of the jobs with some more deaths.
 	for n := 0; ; n++ {
 		after := time.Minute
 		if n < pick(8, 40) {
@@ -145,9 +144,8 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	l.accountedBut(twice, l.path("run"), jobs, shown...)
 }
 
-// the dispatcher dies while it sends the program to the hosts, over and
-// over, each time another version, so that what runs on the hosts is of all of
-// them.
+// TestDeathsWhileDeploying kills the dispatcher repeatedly while it sends the program to the hosts.
+// Each dispatcher has another version, so that all versions run on the hosts.
 func TestDeathsWhileDeploying(t *testing.T) {
 	t.Parallel()
 	r := seed(t)
@@ -159,7 +157,7 @@ func TestDeathsWhileDeploying(t *testing.T) {
 	for n := range pick(6, 30) {
 		p := l.begin(exec.Command(l.version(n), args...))
 		after := time.Duration(100+r.IntN(500)) * time.Millisecond
-		if n == 0 { // the run is there
+		if n == 0 { // the run exists
 			l.until("the run is taken", func() bool { return l.count("run/journal/*") > 0 && l.dispatcher() > 0 })
 		}
 		e, _ := p.killAfter(after)
@@ -175,7 +173,7 @@ func TestDeathsWhileDeploying(t *testing.T) {
 	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
 }
 
-// version makes a program that is another to those who compare it byte by byte.
+// version creates a program that differs from the others byte by byte.
 func (l *lab) version(n int) string {
 	l.t.Helper()
 	b, err := os.ReadFile(program)
@@ -184,14 +182,14 @@ func (l *lab) version(n int) string {
 	}
 	b = fmt.Appendf(b, "%s version %d", l.dir, n)
 	path := l.path(fmt.Sprintf("dcs-tui-%d", n))
-	syscall.ForkLock.RLock() // a child of another test that has the file open for writing would make it busy
+	syscall.ForkLock.RLock() // a child of another test that inherits the open file would make it busy
 	err = os.WriteFile(path, b, 0o700)
 	syscall.ForkLock.RUnlock()
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	sum := sha256.Sum256(b)
-	l.t.Cleanup(func() { // hosts keep it for a month
+	l.t.Cleanup(func() { // hosts keep the file for a month
 		for _, place := range []string{"/var/tmp", "/tmp"} {
 			os.Remove(fmt.Sprintf("%s/dcs-%d/bin/dcs-tui-%x", place, os.Getuid(), sum))
 		}
@@ -199,8 +197,8 @@ func (l *lab) version(n int) string {
 	return path
 }
 
-// Promise 1 for jobs that come on standard input: those that were stored when the
-// dispatcher died are run once; the run says that its input was cut off.
+// TestDeathsWhileReading checks promise 1 for jobs from standard input: those stored when the
+// dispatcher died run once, and the run reports that its input was cut off.
 func TestDeathsWhileReading(t *testing.T) {
 	t.Parallel()
 	r := seed(t)
@@ -223,7 +221,7 @@ func TestDeathsWhileReading(t *testing.T) {
 						return
 					}
 					if line%20 == 0 {
-						time.Sleep(20 * time.Millisecond) // they come as somebody makes them
+						time.Sleep(20 * time.Millisecond) // send jobs slowly
 					}
 				}
 			}()
@@ -240,7 +238,7 @@ func TestDeathsWhileReading(t *testing.T) {
 	}
 }
 
-// mkdir makes a directory in the lab's.
+// mkdir creates a directory in the lab's directory.
 func (l *lab) mkdir(name string) {
 	l.t.Helper()
 	if err := os.MkdirAll(l.path(name), 0o700); err != nil {

@@ -9,9 +9,9 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// Promises 1 and 2: if a journal ends early, for whatever reason, no finished job runs
-// again and no attempt id starts twice. The two hosts share no directory with the
-// dispatcher, so only they know what ran. Both answer.
+// TestJournalsThatEndEarly checks that, if a journal ends early for any reason, no finished job
+// runs again and no attempt id starts twice (promises 1 and 2). The two hosts share no directory
+// with the dispatcher, so only they know what ran. Both answer.
 func TestJournalsThatEndEarly(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -76,9 +76,9 @@ again() { $DCS resume --no-tui apart/$1 2>> said; }
 	}
 }
 
-// Promises 1 and 2: the hosts know later dispatchers than an old copy of the run
-// directory does. The first resume of the copy reports that. The second one continues
-// the run, and no job runs again.
+// TestOldCopyOfARun resumes an old copy of a run directory. The hosts know later dispatchers than
+// the copy does. The first resume reports that. The second one continues the run, and no job runs
+// again (promises 1 and 2).
 func TestOldCopyOfARun(t *testing.T) {
 	t.Parallel()
 	const n = 24

@@ -12,8 +12,8 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// The role of a machine that has a directory under another name as well: source,
-// name, then what machine takes.
+// The role "mounted" is a machine that also has a directory under another name. Arguments: source,
+// name, then the arguments of machine.
 func init() {
 	roles["mounted"] = func(args []string) {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err == nil {
@@ -27,10 +27,10 @@ func init() {
 	}
 }
 
-// Promise 2: a machine that has the run directory mounted under another name, which
-// the hosts do not know, takes the run over. The hosts keep their attempts where
-// they are and say why they cannot be used; carried on under its first name, the
-// run adopts what runs, counts what ended, and nothing runs twice.
+// TestResumeUnderAnotherName takes a run over on a machine that has the run directory mounted under
+// another name, which the hosts do not know. It checks that the hosts keep their attempts and
+// report why they cannot be used. Resumed under its first name, the run adopts what runs and counts
+// what has ended, and nothing runs twice (promise 2).
 func TestResumeUnderAnotherName(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestResumeUnderAnotherName(t *testing.T) {
 	const jobs = 60
 	p := l.start(l.args(3, "--json", l.busy(jobs, 4))...)
 	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 12 })
-	p.signal(syscall.SIGSTOP) // more end that it does not hear of
+	p.signal(syscall.SIGSTOP) // more jobs end without its knowledge
 	l.until("the long ones run alone", func() bool {
 		return l.count("run/attempts/*/*.status") == l.ended("run/attempts/*/*.status")+4
 	})
@@ -69,8 +69,7 @@ func TestResumeUnderAnotherName(t *testing.T) {
 	l.accounted(l.path("run"), jobs, first.out, second.out, e.out)
 }
 
-// onMounted starts the program on another machine that has a directory under
-// another name as well.
+// onMounted starts the program on another machine that also has a directory under another name.
 func (l *lab) onMounted(from, to string, args ...string) *process {
 	l.t.Helper()
 	cmd := l.machine("elm", args...)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// apart runs a script with the program in a mount namespace in which l.path("apart") is a
-// directory that no host sees, and waits for its end.
+// apart runs a script with the program and waits for its end. In the script's mount namespace,
+// l.path("apart") is a directory that no host sees.
 func (l *lab) apart(script string) ended {
 	l.t.Helper()
 	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
@@ -24,9 +24,10 @@ func (l *lab) apart(script string) ended {
 	return l.begin(cmd).wait()
 }
 
-// X1, X2, E3: hosts that share no directory with the dispatcher, which is killed in the middle
-// of a grid: no declared figure is lost, and fetch brings the outputs of every attempt, so
-// that figures asked for afterwards are found without the hosts.
+// TestFetchFromHostsThatKeepTheirOutputs uses hosts that share no directory with the dispatcher,
+// and kills the dispatcher in the middle of a grid. It checks that no declared metric is lost, and
+// that fetch copies the outputs of every attempt, so that metrics requested later are found without
+// the hosts (X1, X2, E3).
 func TestFetchFromHostsThatKeepTheirOutputs(t *testing.T) {
 	const n = 60
 	l := newLab(t, 2)
@@ -74,7 +75,7 @@ cp -r apart/run/attempts brought`)
 	if err != nil || got.Brought < n || got.Left != 0 || got.Files != l.count("brought/000/*") || len(got.Hosts) != 2 {
 		t.Errorf("%s, %v", b, err)
 	}
-	for _, dir := range []string{l.work(0), l.work(1)} { // what is there is here, byte for byte
+	for _, dir := range []string{l.work(0), l.work(1)} { // the copies are equal byte for byte
 		if out, err := exec.Command("sh", "-c", "cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%v: %s", err, out)
 		}

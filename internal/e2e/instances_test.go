@@ -12,8 +12,8 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// cloud gives the lab the example's provider, whose instances are sshds that a script starts.
-// Its commands are run by through, if that is not "".
+// cloud adds the example's provider to the lab. Its instances are sshds that a script starts. If
+// through is not "", its commands are run by through.
 func (l *lab) cloud(through string) (inventory string) {
 	l.t.Helper()
 	script, err := filepath.Abs("../../examples/instances/instance.sh")
@@ -56,8 +56,9 @@ func (l *lab) instances() (names []string) {
 	return names
 }
 
-// E5, P3, P4: a run is served by instances alone. Its dispatcher is killed in the middle; the
-// next one takes the instances over, nothing runs twice, and none is left at the end.
+// TestInstances runs jobs on instances only and kills the dispatcher in the middle. It checks that
+// the next dispatcher takes over the instances, that nothing runs twice, and that no instance is
+// left at the end (E5, P3, P4).
 func TestInstances(t *testing.T) {
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
 	inventory := l.cloud("")
@@ -101,8 +102,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// An instance that hears from no dispatcher and runs no job ends itself, and what is dangling
-// can be ended without any run.
+// TestInstancesLeftOver checks that an instance without a dispatcher and without a running job ends
+// itself, and that leftover instances can be ended without a run.
 func TestInstancesLeftOver(t *testing.T) {
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
 	inventory := l.cloud("")
@@ -122,8 +123,8 @@ func TestInstancesLeftOver(t *testing.T) {
 	polltest.Until(t, time.Minute, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })
 }
 
-// P4: instances that share no directory with the dispatcher are terminated, and what is on
-// them is gone with them, only after their outputs were fetched.
+// TestInstancesThatKeepTheirOutputs checks that instances that share no directory with the
+// dispatcher are terminated, which deletes their files, only after their outputs were fetched (P4).
 func TestInstancesThatKeepTheirOutputs(t *testing.T) {
 	const n = 8
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used

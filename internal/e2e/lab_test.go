@@ -18,13 +18,14 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// program is the binary under test, built once.
+// program is the path of the binary under test, which is built once.
 var program string
 
 func TestMain(m *testing.M) {
-	become() // the part of another process, if this one was started for that
+	become() // run as another process, if this process was started for that
 	flag.Parse()
-	// These tests wait much and compute little: more at once than there are cores.
+	// These tests mostly wait and compute little, so more of them run in parallel than there are
+	// cores.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("4")
 	}
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lab is some ssh servers on loopback and a directory that all of them see.
+// lab is a set of ssh servers on loopback and a directory that all of them share.
 type lab struct {
 	t    *testing.T
 	dir  string
@@ -66,7 +67,7 @@ func newLab(t *testing.T, n int, opts ...hosttest.Options) *lab {
 	return l
 }
 
-// inventory writes a hosts.toml of every server with that many slots each.
+// inventory writes a hosts.toml with all servers, with the given number of slots each.
 func (l *lab) inventory(slots int) string {
 	var b strings.Builder
 	for i, s := range l.sshd {
@@ -89,34 +90,34 @@ func (l *lab) file(name, text string) string {
 
 func (l *lab) path(name string) string { return filepath.Join(l.dir, name) }
 
-// args gives the flags of a run over the lab's hosts.
+// args returns the flags of a run over the lab's hosts.
 func (l *lab) args(slots int, extra ...string) []string {
 	return append([]string{"run", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(slots),
 		"--run-dir", l.path("run")}, extra...)
 }
 
-// ended is a program that has run to its end.
+// ended is the result of a program that has ended.
 type ended struct {
 	code     int
 	out, err string
 }
 
-// do runs the program to its end.
+// do runs the program until it ends.
 func (l *lab) do(args ...string) ended {
 	l.t.Helper()
 	p := l.start(args...)
 	return p.wait()
 }
 
-// process is the program while it runs.
+// process is a running program.
 type process struct {
 	l   *lab
 	cmd *exec.Cmd
 	out progtest.Buffer
 	err progtest.Buffer
 
-	ended   chan struct{} // closed when it has been waited for
-	waitErr error         // as Wait gave it
+	ended   chan struct{} // closed after Wait has returned
+	waitErr error         // error of Wait
 }
 
 func (l *lab) start(args ...string) *process {
@@ -129,7 +130,7 @@ func (l *lab) begin(cmd *exec.Cmd) *process {
 	l.t.Helper()
 	p := &process{l: l, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Dir = l.dir
-	if cmd.Stdout == nil { // else it is on a terminal, or read by the test
+	if cmd.Stdout == nil { // otherwise it is on a terminal, or the test reads it
 		cmd.Stdout = &p.out
 	}
 	if cmd.Stderr == nil {
@@ -143,7 +144,7 @@ func (l *lab) begin(cmd *exec.Cmd) *process {
 		p.waitErr = p.cmd.Wait()
 	}()
 	l.t.Cleanup(func() {
-		p.cmd.Process.Kill() // no effect on one that has been waited for
+		p.cmd.Process.Kill() // no effect on a process that has been waited for
 		<-p.ended
 		if l.t.Failed() {
 			text := p.err.String()
@@ -153,7 +154,7 @@ func (l *lab) begin(cmd *exec.Cmd) *process {
 	return p
 }
 
-// wait waits for the program's end; it may be called again.
+// wait waits until the program ends. It may be called again.
 func (p *process) wait() ended {
 	p.l.t.Helper()
 	<-p.ended
@@ -171,13 +172,13 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// until waits for a condition on the world; four minutes of waiting are a failure.
+// until waits until a condition holds. It fails the test after four minutes.
 func (l *lab) until(what string, ok func() bool) {
 	l.t.Helper()
 	polltest.Until(l.t, 4*time.Minute, what, ok)
 }
 
-// count returns how many files match a pattern below the lab's directory.
+// count returns the number of files below the lab's directory that match a pattern.
 func (l *lab) count(pattern string) int { return len(l.glob(pattern)) }
 
 func (l *lab) glob(pattern string) []string {
@@ -188,7 +189,7 @@ func (l *lab) glob(pattern string) []string {
 	return m
 }
 
-// ended counts the status files that hold an outcome.
+// ended returns the number of status files that contain an outcome.
 func (l *lab) ended(pattern string) (n int) {
 	for _, path := range l.glob(pattern) {
 		if b, err := os.ReadFile(path); err == nil && bytes.Contains(b, []byte(`"outcome"`)) {

@@ -9,8 +9,8 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// nothingLeft fails the test when a process of the lab is still alive (promise
-// 4). Helpers leave a moment after their dispatcher, so it waits for that.
+// nothingLeft fails the test if a process of the lab is still alive (promise 4). It waits because
+// helpers leave a moment after their dispatcher.
 func (l *lab) nothingLeft() {
 	l.t.Helper()
 	for _, p := range progtest.LeftBehind(20*time.Second, l.ours()) {
@@ -18,10 +18,10 @@ func (l *lab) nothingLeft() {
 	}
 }
 
-// ours tells the processes that have to do with this lab: whatever names the test's
-// directories or a run's uid in its arguments or environment, runs a program from
-// there, works there, or has a file open there. The ssh servers themselves belong to
-// the test.
+// ours returns a function that reports whether a process belongs to this lab: its arguments or
+// environment contain the test's directories or the uid of a run, or it runs a program from there,
+// has its working directory there, or has a file open there. The ssh servers belong to the test and
+// are excluded.
 func (l *lab) ours() func(progtest.Process) bool {
 	marks := l.marks()
 	return func(p progtest.Process) bool {
@@ -30,7 +30,7 @@ func (l *lab) ours() func(progtest.Process) bool {
 	}
 }
 
-// names reports whether a process has to do with a mark.
+// names reports whether a process refers to one of the marks.
 func names(p progtest.Process, exe string, marks []string) bool {
 	env, _ := os.ReadFile(p.Dir + "/environ")
 	cwd, _ := os.Readlink(p.Dir + "/cwd")
@@ -50,8 +50,8 @@ func names(p progtest.Process, exe string, marks []string) bool {
 	return false
 }
 
-// marks are the words by which a process of this lab can be told: the directory
-// that holds all directories of the test, and the uids of the runs in it.
+// marks returns the strings that identify processes of this lab: the directory that contains all
+// directories of the test, and the uids of its runs.
 func (l *lab) marks() []string {
 	root := filepath.Dir(l.dir)
 	marks := []string{root + "/"}
@@ -66,7 +66,7 @@ func (l *lab) marks() []string {
 	return marks
 }
 
-// uidOf reads the uid of a run from its run.toml, "" when it has none.
+// uidOf returns the uid of a run from its run.toml, or "" if it has none.
 func uidOf(file string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {

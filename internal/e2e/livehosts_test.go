@@ -8,8 +8,7 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// hostsFile writes hosts.toml: each entry is the name of a host and the number of the server
-// that is behind it.
+// hostsFile writes hosts.toml. Each entry is the name of a host and the number of its server.
 func (l *lab) hostsFile(entries ...string) string {
 	var b strings.Builder
 	for _, e := range entries {
@@ -25,9 +24,9 @@ func (l *lab) hostsFile(entries ...string) string {
 	return l.file("hosts.toml", b.String())
 }
 
-// B5, D7: while a run continues, hosts.toml gets a host, loses one, and gives one another
-// address, behind which there is another machine. What runs finishes where it runs, the
-// others continue, nothing is lost, and nothing runs twice.
+// TestLiveInventory changes hosts.toml during a run: one host is added, one is removed, and one
+// gets another address with another machine. It checks that running jobs finish where they run, the
+// others continue, nothing is lost, and nothing runs twice (B5, D7).
 func TestLiveInventory(t *testing.T) {
 	var servers []hosttest.Options
 	for i := range 4 {
@@ -38,7 +37,7 @@ func TestLiveInventory(t *testing.T) {
 	for _, name := range []string{"ran", "on", "gates"} {
 		l.mkdir(name)
 	}
-	// Each job says where it runs and waits until it may end.
+	// Each job records where it runs and waits until it may end.
 	const n = 24
 	var b strings.Builder
 	for range n {
@@ -59,10 +58,10 @@ func TestLiveInventory(t *testing.T) {
 	on("ws1.0", 2)
 	on("ws2.1", 2)
 
-	l.hostsFile("ws1 0", "ws2 1", "ws3 2") // is added
+	l.hostsFile("ws1 0", "ws2 1", "ws3 2") // adds ws1
 	on("ws3.2", 2)
 
-	l.hostsFile("ws2 1", "ws3 2") // ws1 is removed: what runs there finishes, nothing else starts
+	l.hostsFile("ws2 1", "ws3 2") // removes ws1: its running jobs finish, and nothing else starts there
 	said("is removed from the hosts of the run")
 	open("ws1.0")
 	said("has left the run")
@@ -70,7 +69,7 @@ func TestLiveInventory(t *testing.T) {
 		t.Errorf("%d jobs ran on ws1, want 2: it was removed while they ran", got)
 	}
 
-	l.hostsFile("ws2 3", "ws3 2") // ws2 is elsewhere, and its jobs are still at the old place
+	l.hostsFile("ws2 3", "ws3 2") // moves ws2, whose jobs are still at the old address
 	said("the new address of ws2 is used when its attempts at the old one have ended")
 	open("ws2.1")
 	on("ws2.3", 2)

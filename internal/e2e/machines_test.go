@@ -17,8 +17,8 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// The role of another machine: a name, a boot id and process numbers of its own.
-// The program becomes process 1 of it. Network and files are shared, as NFS does.
+// The role "machine" runs the program as process 1 of another machine: with a host name, a boot id,
+// and process numbers of its own. Network and files are shared, as over NFS.
 func init() { roles["machine"] = machine }
 
 func machine(args []string) {
@@ -46,7 +46,7 @@ func (l *lab) on(name string, args ...string) *process {
 	return l.begin(l.machine(name, args...))
 }
 
-// machine is what runs the program on another machine.
+// machine returns the command that runs the program on another machine.
 func (l *lab) machine(name string, args ...string) *exec.Cmd {
 	l.t.Helper()
 	boot := l.path("boot-" + name)
@@ -66,7 +66,7 @@ func (l *lab) machine(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// mayUnshare leaves a test out where there can be no other machines.
+// mayUnshare skips a test where namespaces are unavailable.
 func mayUnshare(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -78,8 +78,8 @@ func mayUnshare(t *testing.T) {
 	}
 }
 
-// busy writes jobs of which some run until the gate opens and the others are so
-// short that launches are always on their way.
+// busy writes jobs. The first gated ones run until the gate opens; the others are so short that
+// launches are always in transit.
 func (l *lab) busy(jobs, gated int) string {
 	return l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -le %d ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 7))",
 		gated, l.path("gate")))
@@ -89,14 +89,14 @@ func (l *lab) again(extra ...string) []string {
 	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}, extra...)
 }
 
-// working waits until this dispatcher has had a sign of a host.
+// working waits until this dispatcher has heard from a host.
 func (p *process) working() {
 	p.l.t.Helper()
 	p.l.until("a host is up", func() bool { return strings.Contains(p.err.String(), "is up") })
 }
 
-// fencedOff checks that a dispatcher which woke up after a takeover has stopped by
-// itself and said so.
+// fencedOff checks that a dispatcher that continues after a takeover stops by itself and reports
+// it.
 func (p *process) fencedOff(epoch int) ended {
 	p.l.t.Helper()
 	began, shown := time.Now(), strings.Count(p.out.String(), "\n")
@@ -109,10 +109,10 @@ func (p *process) fencedOff(epoch int) ended {
 	return e
 }
 
-// another machine is refused while the owner lives, takes the
-// run over when it has been silent for 30 s, and the first, which was only
-// paused, ends nothing and counts for nothing when it wakes up, though a person
-// has told it to cancel everything.
+// TestAnotherMachineTakesOver checks that resume on another machine is refused while the owner
+// lives, and takes the run over when the owner has been silent for 30 s. The first dispatcher was
+// only stopped. When it continues, it ends no job and changes nothing, although a user told it to
+// cancel everything.
 func TestAnotherMachineTakesOver(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestAnotherMachineTakesOver(t *testing.T) {
 	l.accounted(l.path("run"), jobs, first.out, second.out)
 }
 
-// The same by force, to and fro, each time at another instant.
+// TestMachinesTakeTheRunFromEachOther forces takeovers back and forth, each time at another moment.
 func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 	t.Parallel()
 	mayUnshare(t)
@@ -153,7 +153,7 @@ func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 	p := l.on(names[0], l.args(3, "--json", "--on-interrupt", "cancel", l.busy(jobs, 3))...)
 	l.until("some run", func() bool { return l.count("ran/*") >= 3 })
 	for n := range rounds {
-		time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond) // the instant is the test
+		time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond) // the moment is what is tested
 		p.signal(syscall.SIGSTOP)
 		next := l.on(names[(n+1)%2], l.again("--force")...)
 		next.working()
@@ -172,8 +172,9 @@ func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
 }
 
-// On its own machine a dispatcher that is only stopped is alive: resume is
-// refused and says how to continue; by --force it is fenced off.
+// TestStoppedOnTheSameMachine checks that a stopped dispatcher on the same machine counts as alive.
+// resume is refused and explains how to continue. With --force the stopped dispatcher is fenced
+// off.
 func TestStoppedOnTheSameMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -197,14 +198,14 @@ func TestStoppedOnTheSameMachine(t *testing.T) {
 	l.accounted(l.path("run"), 40, first.out, e.out)
 }
 
-// Promise 1, what a fenced-off dispatcher shows after the takeover would
-// be numbered twice. Here the next one reaches no host, so that only the run
-// directory tells the first, which has results waiting in its sockets.
+// TestFencedDispatcherShowsNothingMore checks that a fenced-off dispatcher prints no results after
+// the takeover, as their numbers would be used twice (promise 1). The next dispatcher reaches no
+// host, so only the run directory informs the first one, which has results waiting in its sockets.
 func TestFencedDispatcherShowsNothingMore(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	const jobs = 400
-	// The last of them wait, so that no dispatcher has finished before it is stopped.
+	// The last jobs wait, so that no dispatcher finishes before it is stopped.
 	list := l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -gt 300 ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 7))",
 		l.path("gate")))
 	p := l.start(l.args(4, "--json", list)...)

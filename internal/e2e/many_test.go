@@ -12,8 +12,8 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// two that carry a run on in the same instant: one does, the other is
-// refused and told who.
+// TestTwoResumesAtOnce starts two resumes at the same time. One continues the run, and the other is
+// refused with the name of the first.
 func TestTwoResumesAtOnce(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -42,8 +42,8 @@ func TestTwoResumesAtOnce(t *testing.T) {
 	l.accounted(l.path("run"), 4, append(shown, p.wait().out)...)
 }
 
-// cancel reaches a run whose dispatcher is alive, stopped or dead, and
-// ends every job's tree; twice does no harm.
+// TestCancelWhateverTheDispatcher checks that cancel ends every job's process tree whether the
+// dispatcher is alive, stopped, or dead. A second cancel is harmless.
 func TestCancelWhateverTheDispatcher(t *testing.T) {
 	for _, how := range []string{"alive", "stopped", "stopped by force", "dead"} {
 		t.Run(how, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 			file := l.tagged(40, "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.2; done' & sleep 1000")
 			p := l.start(l.args(2, file)...)
 			l.until("jobs run", func() bool { return l.count("ran/*") == 4 })
-			want := 130 // of the dispatcher
+			want := 130 // exit code of the dispatcher
 			cancel := []string{"cancel", "--yes", l.path("run")}
 			switch how {
 			case "stopped":
@@ -93,7 +93,7 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 	}
 }
 
-// allCanceled checks that n jobs are canceled, of which so many had started.
+// allCanceled checks that n jobs are canceled, and that started of them had started.
 func (l *lab) allCanceled(n, started int) {
 	l.t.Helper()
 	rs := l.whole(l.do("results", "--json", l.path("run")).out)
@@ -107,9 +107,9 @@ func (l *lab) allCanceled(n, started int) {
 	}
 }
 
-// A run that is over is carried on without a word too much: nothing runs, nothing
-// that was acknowledged is printed again, and no host is asked. Its jobs file is
-// not read again.
+// TestResumeOfAFinishedRun checks that resuming a finished run prints nothing unnecessary: nothing
+// runs, no acknowledged result is printed again, and no host is contacted. The jobs file is not
+// read again.
 func TestResumeOfAFinishedRun(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -126,7 +126,7 @@ func TestResumeOfAFinishedRun(t *testing.T) {
 	l.accounted(l.path("run"), 10, first.out, e.out)
 }
 
-// A jobs file that changed under a run does not change the run.
+// TestJobsFileChanged checks that a change of the jobs file during a run does not change the run.
 func TestJobsFileChanged(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -143,10 +143,9 @@ func TestJobsFileChanged(t *testing.T) {
 	l.accounted(l.path("run"), 30, first.out, e.out)
 }
 
-// X2: a host that is no longer in the inventory, or has another name there, had
-// attempts when the dispatcher died. Those that have ended count, through the
-// shared directory; those that still run are awaited as long as their
-// supervisor shows that it lives; none runs again.
+// TestResumeWithoutAHost resumes a run after a host with attempts was removed from the inventory or
+// renamed. Ended attempts count, through the shared directory. Running attempts are awaited while
+// their supervisor shows that it lives. None runs again (X2).
 func TestResumeWithoutAHost(t *testing.T) {
 	for name, ended := range map[string]bool{"its jobs have ended": true, "its jobs still run": false} {
 		for _, renamed := range []bool{false, true} {
@@ -170,7 +169,7 @@ func TestResumeWithoutAHost(t *testing.T) {
 				}
 				q := l.start(l.again("--hosts", l.file("fewer.toml", text))...)
 				q.working()
-				if long && !ended { // longer than the lost_after of a host that nobody knows
+				if long && !ended { // longer than the lost_after of an unknown host
 					time.Sleep(75 * time.Second)
 				}
 				l.file("gate", "")
@@ -184,8 +183,8 @@ func TestResumeWithoutAHost(t *testing.T) {
 	}
 }
 
-// What a killed `run` leaves of a run directory is no dead end: whoever is told
-// that it is not a run is told what to do, and does not hear the opposite.
+// TestHalfMadeRunDirectory checks the directory that a killed `run` leaves: every command that
+// reports that it is not a run also explains what to do, and no command contradicts that.
 func TestHalfMadeRunDirectory(t *testing.T) {
 	t.Parallel()
 	l := tiny(t)

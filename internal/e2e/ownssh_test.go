@@ -10,9 +10,9 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// Hosts that are reached by the user's own ssh, also with a gateway or over a shared
-// connection, support every command: check, run, logs, resume after a kill, fetch,
-// cancel. The hosts share no directory with the dispatcher.
+// TestHostsBehindTheUsersOwnSSH checks that hosts reached by the user's own ssh, also with a
+// gateway or over a shared connection, support every command: check, run, logs, resume after a
+// kill, fetch, and cancel. The hosts share no directory with the dispatcher.
 func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 	const n = 30
 	l := newLab(t, 3,
@@ -82,8 +82,8 @@ wait $pid || [ $? = 130 ]`)
 	}
 }
 
-// A run on another machine is HOST:RUN to every command that takes a RUN, whatever the
-// login shell there is. Names and values reach it as they were typed.
+// TestRunOnAnotherMachine checks that HOST:RUN works with every command that takes a RUN, with
+// every login shell there. Names and values arrive as typed.
 func TestRunOnAnotherMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, hosttest.Options{Shell: "/bin/bash"}, hosttest.Options{Shell: "/usr/bin/tcsh"}, hosttest.Options{Shell: "/bin/dash"})

@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemas returns the schemas of the lines of the protocol.
+// schemas returns the schemas of the input and output lines of the protocol.
 func schemas(t *testing.T) (input, output *jsonschema.Schema) {
 	t.Helper()
 	const file = "../../docs/protocol.schema.json"
@@ -44,8 +44,8 @@ type said struct {
 	Job, Line, Round                          int
 }
 
-// jobs as shell lines and objects, ids, cancel and requeue, answers to wrong
-// lines; and all lines fit the schema of docs/protocol.md.
+// TestProtocol checks jobs as shell lines and as objects, ids, cancel and requeue, and answers to
+// wrong lines. All lines must match the schema of docs/protocol.md.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -134,8 +134,9 @@ func (l *lab) piped(cmd *exec.Cmd) (*process, io.Reader) {
 	return l.begin(cmd), r
 }
 
-// a submitter that is 30,000 jobs ahead and reads nothing stops nothing: lines
-// are read and jobs run. What is sent again after a kill runs once, and each job has a result.
+// TestSubmitterFarAheadAndReaderStalled checks a submitter that is 30,000 jobs ahead and reads
+// nothing: lines are still read, and jobs run. Jobs sent again after a kill run once, and each job
+// has a result.
 func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -145,7 +146,7 @@ func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 		fmt.Fprintf(&text, "{\"id\":\"%d\",\"command\":\"[ $DCS_JOB_ID -gt 200 ] || echo $DCS_ATTEMPT >> %s; exit 0\"}\n", i+1, l.path("ran/$DCS_JOB_ID"))
 	}
 	text.WriteString(strings.Repeat("{\"nothing\":1}\n", bad))
-	l.tagged(0, "") // makes the directory
+	l.tagged(0, "") // creates the directory
 	cmd := exec.Command(program, l.args(2, "--json", "--max-slots", "2", "-")...)
 	in, _ := cmd.StdinPipe()
 	p, out := l.piped(cmd)
@@ -160,7 +161,7 @@ func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			var s said
 			if json.Unmarshal(lines.Bytes(), &s) != nil {
-				continue // cut off
+				continue // an incomplete line
 			}
 			if s.Error != "" {
 				refused++

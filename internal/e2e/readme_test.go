@@ -11,9 +11,9 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// The command blocks of the README and of the first-run page work as they stand, in a copy of
-// the repository, with hosts called ws01 to ws30 in the user's ssh configuration. `make test` is
-// this test.
+// TestREADME executes the command blocks of the README and of the first-run page unchanged, in a
+// copy of the repository, with hosts called ws01 to ws30 in the user's ssh configuration. It skips
+// `make test`, which would run this test.
 func TestREADME(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 1)
@@ -85,7 +85,7 @@ func copyFiles(t *testing.T, dir string, names []string) {
 	for _, name := range names {
 		info, err := os.Stat(filepath.Join("../..", name))
 		if err != nil {
-			continue // removed, and not committed yet
+			continue // removed but not committed yet
 		}
 		data, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
@@ -100,7 +100,7 @@ func copyFiles(t *testing.T, dir string, names []string) {
 	}
 }
 
-// ignoreLoad lets the hosts of a new inventory run jobs whatever else this machine does.
+// ignoreLoad makes the hosts of a new inventory run jobs whatever the load of this machine is.
 func ignoreLoad(t *testing.T, inventory string) {
 	t.Helper()
 	text, err := os.ReadFile(inventory)

@@ -2,13 +2,13 @@ package e2e
 
 import "os"
 
-// roleVar tells a process of this test binary to be something else than the tests.
+// roleVar names the environment variable that makes this test binary run as another program.
 const roleVar = "DCS_E2E_ROLE"
 
-// roles are the other programs that this test binary can be; none returns.
+// roles are the other programs that this test binary can run as. None returns.
 var roles = map[string]func(args []string){}
 
-// become plays the role that the environment asks for.
+// become runs the role that the environment names, if any.
 func become() {
 	if play := roles[os.Getenv(roleVar)]; play != nil {
 		os.Unsetenv(roleVar)

@@ -28,7 +28,7 @@ type sharer struct {
 	home string
 }
 
-// newSharer makes a user, for as long as the test lasts.
+// newSharer creates a user that exists until the test ends.
 func newSharer(t *testing.T, dir, name string) *sharer {
 	t.Helper()
 	if out, err := exec.Command("useradd", "--no-create-home", "--no-user-group", name).CombinedOutput(); err != nil {
@@ -54,21 +54,22 @@ func newSharer(t *testing.T, dir, name string) *sharer {
 	return u
 }
 
-// owns reports whether p is a process of the user that has this argument ("": any).
+// owns reports whether p is a process of the user with this argument ("": any argument).
 func (u *sharer) owns(p progtest.Process, arg string) bool {
 	info, err := os.Stat(p.Dir)
 	return err == nil && p.Args != "" && info.Sys().(*syscall.Stat_t).Uid == u.cred.Uid && // zombies have no arguments
 		(arg == "" || strings.Contains(p.Args, "\x00"+arg+"\x00"))
 }
 
-// killAll kills every process of the user, until there is none.
+// killAll kills the user's processes until none is left.
 func (u *sharer) killAll() {
 	polltest.Within(time.Minute, func() bool {
 		return progtest.LeftBehind(0, func(p progtest.Process) bool { return u.owns(p, "") }) == nil
 	})
 }
 
-// killSome kills the user's processes that have this argument now, at most n.
+// killSome kills at most n of the user's processes that have this argument now, and returns how
+// many.
 func (u *sharer) killSome(arg string, n int) (killed int) {
 	for _, p := range progtest.Processes(func(p progtest.Process) bool { return u.owns(p, arg) }) {
 		if killed < n && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
@@ -78,7 +79,7 @@ func (u *sharer) killSome(arg string, n int) (killed int) {
 	return killed
 }
 
-// forge puts files that look like claims, and belong to another user, into a directory.
+// forge puts files that look like claims and belong to another user into a directory.
 func forge(t *testing.T, share string) {
 	t.Helper()
 	const evil = 4242
@@ -136,7 +137,7 @@ func (u *sharer) run(t *testing.T, dir, name string, share, hosts, slots int) (r
 	return filepath.Join(u.home, name)
 }
 
-// held returns how many slots each run has in use, as its dispatcher knows.
+// held returns how many slots each run uses, according to its dispatcher.
 func held(runDirs []string) []int {
 	n := make([]int, len(runDirs))
 	for i, d := range runDirs {
@@ -152,11 +153,11 @@ func held(runDirs []string) []int {
 	return n
 }
 
-// Two users to whom root has given the weights 1 and 2, with two dispatchers each, of shares
-// 1 and 2, get their max-min fair parts of eight hosts (K11), within 10 % and two minutes of
-// arrivals at random moments and in a random order. When only the helpers, only some
-// supervisors, or all processes of a user are killed, nothing is left of their claims. What
-// others put into the shared directory takes nothing from anybody and is reported.
+// TestUsersShareHosts checks max-min fairness for two users with the weights 1 and 2, assigned by
+// root. Each has two dispatchers, with shares 1 and 2, on eight hosts. Each run must get its share
+// within 10 % and two minutes after arrivals at random times in random order (K11). If only the
+// helpers, only some supervisors, or all processes of a user are killed, no claims remain. Foreign
+// files in the shared directory take no slots from anybody and are reported.
 func TestUsersShareHosts(t *testing.T) {
 	polltest.Long(t)
 	if os.Getuid() != 0 {
@@ -225,8 +226,8 @@ func TestUsersShareHosts(t *testing.T) {
 		name  string
 		share int
 	}
-	// parts returns how many slots each run gets, by the weights of the users that have
-	// runs, and then by the shares of the runs of each user.
+	// parts returns how many slots each run gets: first by the weights of the users with runs, then
+	// by the shares of the runs of each user.
 	parts := func(runs []arrival) (want []int) {
 		shares, sum := map[*sharer]int{}, 0
 		for _, n := range runs {
@@ -246,7 +247,7 @@ func TestUsersShareHosts(t *testing.T) {
 		runs = append(runs, n.user.run(t, dir, n.name, n.share, hosts, slots))
 		if i == len(arrivals)-1 || r.IntN(2) == 0 {
 			fair(n.name+" has come", parts(arrivals[:i+1])...)
-		} // else the next one comes while the parts are still changing
+		} // otherwise the next one arrives while the parts are still changing
 		time.Sleep(time.Duration(r.IntN(10_000)) * time.Millisecond)
 	}
 	all := parts(arrivals)
@@ -276,7 +277,7 @@ func TestUsersShareHosts(t *testing.T) {
 		more, _ := os.ReadFile(f)
 		events = append(events, more...)
 	}
-	// Each helper reports it once, and one on each host was killed.
+	// Each helper reports it once, and one helper on each host was killed.
 	if n := strings.Count(string(events), "run-secret.0 is ignored"); n < hosts || n > 2*hosts {
 		t.Errorf("unreadable files on %d hosts are reported %d times", hosts, n)
 	}

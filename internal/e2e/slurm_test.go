@@ -13,7 +13,7 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// slurm is a Slurm with two nodes that scripts/slurm-lab starts.
+// slurm is a Slurm cluster with two nodes, started by scripts/slurm-lab.
 type slurm struct {
 	l   *lab
 	dir string
@@ -41,7 +41,7 @@ func (l *lab) slurm() *slurm {
 	return s
 }
 
-// command is a command that knows this Slurm.
+// command returns a command that uses this Slurm.
 func (s *slurm) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+s.dir+"/slurm.conf")
@@ -57,9 +57,9 @@ func (s *slurm) run(name string, args ...string) string {
 	return string(out)
 }
 
-// X3: one queue is served by workstations and by allocations of a real Slurm. A node is
-// killed, and an allocation times out. Nothing is lost, no try is used up, and no job runs
-// twice at a time or to its end.
+// TestSlurm serves one queue by workstations and by allocations of a real Slurm. A node is killed,
+// and an allocation times out. Nothing is lost, no try is used up, and no job runs twice at the
+// same time or twice to its end (X3).
 func TestSlurm(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -92,7 +92,7 @@ work_dir = %q
 	}
 	l.file("both_config", known)
 
-	// The first four jobs fill both nodes of an allocation until the gate opens.
+	// The first four jobs occupy both nodes of an allocation until the gate opens.
 	const n, held = 200, 4
 	var b strings.Builder
 	for i := range n {
@@ -106,7 +106,7 @@ work_dir = %q
 	cmd := s.command(program, "run", "--no-tui", "--json", "--tries", "1", "--ssh-config", config, "--hosts", l.inventory(2), "--run-dir", l.path("run"), l.file("jobs.txt", b.String()))
 	p := l.begin(cmd)
 
-	on := func(part string) (n int) { // held jobs that have run on such a host last
+	on := func(part string) (n int) { // returns the number of held jobs whose last attempt ran on such a host
 		for id := 1; id <= held; id++ {
 			text, _ := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
 			lines := strings.Fields(string(text))
@@ -119,7 +119,7 @@ work_dir = %q
 	told := func(part string) func() bool { return func() bool { return strings.Contains(p.err.String(), part) } }
 	l.until("both nodes to be busy", func() bool { return on(".lab1") == 2 && on(".lab2") == 2 })
 	s.run("../../scripts/slurm-lab", "kill", s.dir, "lab2")
-	lost, ends := told(".lab2 is lost"), told("is being terminated: its allocation ends") // which comes first on a slow machine
+	lost, ends := told(".lab2 is lost"), told("is being terminated: its allocation ends") // either comes first on a slow machine
 	l.until("the node to be lost", func() bool { return lost() || ends() })
 	s.run("../../scripts/slurm-lab", "revive", s.dir, "lab2")
 	l.until("the allocation to end", ends)
@@ -157,9 +157,9 @@ work_dir = %q
 	t.Logf("attempts by host: %v, in %s", hosts, filepath.Base(l.dir))
 }
 
-// The link to a node is a step of the allocation (link = "srun"). With a Slurm that does not
-// end the processes of a step in a control group, jobs outlive their dispatcher, and the next
-// dispatcher adopts them: each runs once.
+// TestSlurmOverSrun checks the link to a node by a step of the allocation (link = "srun"). With a
+// Slurm that does not end the processes of a step in a control group, jobs outlive their
+// dispatcher, and the next dispatcher adopts them. Each runs once.
 func TestSlurmOverSrun(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// tagged returns n jobs that each append their attempt id to a file of their
-// own: what ran, and how often, independent of our own records.
+// tagged writes n jobs that each append their attempt id to a file of their own. The files show
+// what ran, and how often, independently of the program's records.
 func (l *lab) tagged(n int, rest string) string {
 	if err := os.MkdirAll(l.path("ran"), 0o700); err != nil {
 		l.t.Fatal(err)
@@ -24,7 +24,7 @@ func (l *lab) tagged(n int, rest string) string {
 	return l.file("jobs.txt", b.String())
 }
 
-// ranOnce checks that each job ran, and each attempt id once.
+// ranOnce checks that each job ran, and that each attempt id ran once.
 func (l *lab) ranOnce(n int) {
 	l.t.Helper()
 	for id := 1; id <= n; id++ {
@@ -63,7 +63,8 @@ func jsonLines(t *testing.T, out string) []line {
 	return ls
 }
 
-// 1,000 real jobs over ssh on four hosts; P1, P2, B3, promises 1, 2, 4.
+// TestThousandJobsOnFourHosts runs 1,000 real jobs over ssh on four hosts (P1, P2, B3, promises 1,
+// 2, 4).
 func TestThousandJobsOnFourHosts(t *testing.T) {
 	l := newLab(t, 4)
 	file := l.tagged(1000, fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path("gate")))
@@ -105,8 +106,8 @@ func (l *lab) read(path string) string {
 	return string(b)
 }
 
-// 64 slots on one sshd with its default limits (10 sessions per
-// connection, MaxStartups 10:30:100) lose no job.
+// TestSixtyFourSlotsOnOneHost checks that 64 slots on one sshd with its default limits (10 sessions
+// per connection, MaxStartups 10:30:100) lose no job.
 func TestSixtyFourSlotsOnOneHost(t *testing.T) {
 	l := newLab(t, 1)
 	p := l.do(l.args(64, l.tagged(256, "true"))...)
@@ -116,11 +117,11 @@ func TestSixtyFourSlotsOnOneHost(t *testing.T) {
 	l.ranOnce(256)
 }
 
-// Promise 5: an unreachable host, one with a wrong key and one whose host key
-// has changed cost only themselves, and are named.
+// TestBadHostsAmongGoodOnes checks that an unreachable host, one with a wrong key, and one with a
+// changed host key are named in messages and do not affect the others (promise 5).
 func TestBadHostsAmongGoodOnes(t *testing.T) {
 	l := newLab(t, 1)
-	stranger := hosttest.StartSSHD(t, hosttest.Options{}) // its key and host key are unknown to us
+	stranger := hosttest.StartSSHD(t, hosttest.Options{}) // its key and host key are unknown to the program
 	l.more = fmt.Sprintf("[[host]]\nname = \"closed\"\naddress = \"127.0.0.1\"\nport = 1\nslots = 2\n\n"+
 		"[[host]]\nname = \"stranger\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = 2\n",
 		stranger.Port, stranger.User, l.sshd[0].Identity)
@@ -136,8 +137,8 @@ func TestBadHostsAmongGoodOnes(t *testing.T) {
 	l.ranOnce(20)
 }
 
-// X1 (its first half): the dispatcher is killed; a second run is no way in;
-// resume adopts what runs, and nothing runs twice.
+// TestKilledDispatcherIsResumed kills the dispatcher. A second run in its directory is refused;
+// resume adopts what runs, and nothing runs twice (X1, first half).
 func TestKilledDispatcherIsResumed(t *testing.T) {
 	l := newLab(t, 2)
 	gate := l.path("gate")
@@ -159,7 +160,8 @@ func TestKilledDispatcherIsResumed(t *testing.T) {
 	}
 }
 
-// a second run on a directory in use is refused with the owner's name.
+// TestARunInUseIsRefused checks that a second run in a directory in use is refused with the owner's
+// name.
 func TestARunInUseIsRefused(t *testing.T) {
 	l := newLab(t, 1)
 	file := l.tagged(1, fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path("gate")))
@@ -180,7 +182,7 @@ func TestARunInUseIsRefused(t *testing.T) {
 	}
 }
 
-// a host that refuses connections costs no job a try and is used
+// TestAHostComesBack checks that a host that refuses connections costs no job a try and is used
 // again when it is back.
 func TestAHostComesBack(t *testing.T) {
 	l := newLab(t, 2)
@@ -207,8 +209,8 @@ func TestAHostComesBack(t *testing.T) {
 	l.ranOnce(40)
 }
 
-// Promise 4: canceling ends the whole tree on the host, also what has left
-// the session; the lab's clean-up scans for it.
+// TestInterruptCancelEndsTheTree checks that canceling ends the whole process tree on the host,
+// including processes that left the session (promise 4). The lab's clean-up scans for them.
 func TestInterruptCancelEndsTheTree(t *testing.T) {
 	l := newLab(t, 1)
 	file := l.tagged(2, "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.2; done' & sleep 1000")
@@ -220,7 +222,7 @@ func TestInterruptCancelEndsTheTree(t *testing.T) {
 	}
 }
 
-// Login shells of all kinds at the far end: bash with a noisy rc, dash, tcsh.
+// TestLoginShells checks login shells on the host: bash with a noisy rc file, dash, and tcsh.
 func TestLoginShells(t *testing.T) {
 	l := newLab(t, 3,
 		hosttest.Options{Shell: "/bin/bash", Noise: "Welcome to ws1!\nfortune: \"$HOME is where the `heart` is\"\n"},

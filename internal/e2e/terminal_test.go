@@ -13,8 +13,8 @@ import (
 	"dcs-tui/internal/ptytest"
 )
 
-// onTerminal starts the program on a terminal of its own, as the child of a shell
-// that ends with its terminal. What is shown is gathered in screen.
+// onTerminal starts the program on a terminal of its own, as the child of a shell that ends with
+// its terminal. screen collects the output.
 func (l *lab) onTerminal(args ...string) (p *process, screen *progtest.Buffer, hangUp func()) {
 	l.t.Helper()
 	person, tty := ptytest.Open(l.t)
@@ -36,13 +36,13 @@ func (l *lab) onTerminal(args ...string) (p *process, screen *progtest.Buffer, h
 	return p, screen, func() { person.Close() }
 }
 
-// log is what a dispatcher without a terminal has written.
+// log returns the log of a dispatcher without a terminal.
 func (l *lab) log() string {
 	b, _ := os.ReadFile(l.path("run/dispatcher.log"))
 	return string(b)
 }
 
-// dispatcher returns the pid of the run's owner as status names it, 0 if nobody is.
+// dispatcher returns the pid of the run's owner from status, or 0 if there is none.
 func (l *lab) dispatcher() int {
 	l.t.Helper()
 	e := l.do("status", l.path("run"))
@@ -52,10 +52,10 @@ func (l *lab) dispatcher() int {
 	return pid
 }
 
-// the terminal is closed, before the hosts are reached or
-// while jobs run, once and again, also under a dispatcher that Ctrl-Z has
-// stopped: the dispatcher continues without it, the queue too, status names it, and
-// what it says goes to dispatcher.log.
+// TestTerminalHangsUp closes the terminal before the hosts are reached or while jobs run, once and
+// repeatedly, also with a dispatcher that Ctrl-Z has stopped. The dispatcher continues without the
+// terminal, and so does the queue. status names the dispatcher, and its output goes to
+// dispatcher.log.
 func TestTerminalHangsUp(t *testing.T) {
 	for name, when := range map[string]struct{ connecting, stopped bool }{
 		"while jobs run": {}, "while connecting": {connecting: true}, "after Ctrl-Z": {stopped: true},
@@ -79,7 +79,7 @@ func TestTerminalHangsUp(t *testing.T) {
 			}
 			hangUp()
 			if when.stopped {
-				syscall.Kill(pid, syscall.SIGCONT) // what the kernel does for the foreground, and a person for the rest
+				syscall.Kill(pid, syscall.SIGCONT) // in a shell, the kernel does that for the foreground, and a user for other jobs
 			}
 			l.until("it says that the terminal is gone", func() bool { return strings.Contains(l.log(), "the terminal is gone") })
 			shell.wait()
@@ -104,7 +104,8 @@ func TestTerminalHangsUp(t *testing.T) {
 	}
 }
 
-// SIGTERM stops dispatching, what runs continues and is adopted.
+// TestTerminated checks that SIGTERM stops dispatching, and that running jobs continue and are
+// adopted.
 func TestTerminated(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
@@ -128,7 +129,7 @@ func TestTerminated(t *testing.T) {
 	l.accounted(l.path("run"), 300, first.out, second.out)
 }
 
-// running counts how many of the first n jobs have begun and left no sentinel.
+// running returns how many of the first n jobs have begun and have no sentinel.
 func (l *lab) running(n int) int {
 	running := 0
 	for id := 1; id <= n; id++ {
@@ -137,9 +138,9 @@ func (l *lab) running(n int) int {
 	return running
 }
 
-// Promise 1: `--json | head -1`: the reader leaves, dispatching stops, and
-// `resume --json` prints everything that could not be written. (What lay in the
-// pipe when the reader left was sent to a host.)
+// TestReaderLeaves checks `--json | head -1`: the reader leaves, dispatching stops, and `resume
+// --json` prints everything that could not be written (promise 1). Data in the pipe when the reader
+// left counts as delivered.
 func TestReaderLeaves(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)

@@ -24,7 +24,7 @@ func (l *lab) cluster(example string) *process {
 	return p
 }
 
-// tool runs a command that finds the program under test.
+// tool runs a command that finds the program under test in its PATH.
 func (l *lab) tool(name string, args ...string) ended {
 	l.t.Helper()
 	cmd := exec.Command(name, args...)
@@ -32,7 +32,7 @@ func (l *lab) tool(name string, args ...string) ended {
 	return l.begin(cmd).wait()
 }
 
-// pi checks what the examples compute, and that the hosts of the run did it in n jobs.
+// pi checks the results of the examples, and that the hosts of the run computed them in n jobs.
 func (l *lab) pi(run *process, n int) {
 	l.t.Helper()
 	var pi float64
@@ -45,7 +45,8 @@ func (l *lab) pi(run *process, n int) {
 	}
 }
 
-// GNU make uses a run as its cluster; a recipe that fails stops it.
+// TestMakeUsesARun checks that GNU make uses a run as its cluster, and that a failed recipe stops
+// make.
 func TestMakeUsesARun(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("make"); err != nil {
@@ -59,7 +60,7 @@ func TestMakeUsesARun(t *testing.T) {
 	l.pi(run, 9)
 }
 
-// Debian's Snakemake 7 uses a run as its cluster.
+// TestSnakemakeUsesARun checks that Debian's Snakemake 7 uses a run as its cluster.
 func TestSnakemakeUsesARun(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()

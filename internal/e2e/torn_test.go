@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// after the dispatcher's death the newest file of
-// the journal has lost its end, as a loss of power can do: some bytes of its
-// last line, that line, some lines, everything. What the lost lines said is found
-// out from claims and sentinels; no attempt id starts twice.
+// TestTornJournal truncates the newest file of the journal after the dispatcher's death, as a power
+// loss can do: some bytes of its last line, that line, some lines, or everything. It checks that
+// the content of the lost lines is recovered from claims and sentinels, and that no attempt id
+// starts twice.
 func TestTornJournal(t *testing.T) {
 	t.Parallel()
 	r := seed(t)
@@ -41,11 +41,11 @@ func TestTornJournal(t *testing.T) {
 	l.accountedAfterDamage(l.path("run"), jobs)
 }
 
-// waitsForHosts reports whether no host has shown up yet.
+// waitsForHosts reports whether no host is up yet.
 func (p *process) waitsForHosts() bool { return !strings.Contains(p.err.String(), "is up") }
 
-// tear cuts the newest file of the journal: the first rounds within its last
-// line, later ones some lines, or all of it.
+// tear truncates the newest file of the journal: in the first rounds within its last line, later by
+// some lines or completely.
 func (l *lab) tear(round int, random func(n int) int) string {
 	l.t.Helper()
 	files, err := filepath.Glob(l.path("run/journal/*.jsonl"))

@@ -14,18 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tracer runs a program under ptrace and does something at the n-th call by
-// which it changes a file below a directory. All threads of the program are
-// counted together, and none of the processes that it starts: strace's own
-// counting is by thread, and Go's threads take turns as they like.
+// The role "trace" runs a program under ptrace and acts at the n-th call by which the program
+// changes a file below a directory. All threads of the program are counted together, but not its
+// child processes. strace counts by thread, and Go may run a call on any thread.
 //
-// Arguments: n, how many calls from there on, what, the words that the path must
-// contain one of (colons between them), the log, and the program. What is
-// "kill" (before the call), "torn" (a write stops half way, then death) or the
-// number of the error that the call returns without having been made.
+// Arguments: n; the number of calls from there on; what; the words of which the path must contain
+// one, separated by colons; the log; and the program. what is "kill" (die before the call), "torn"
+// (write half, then die), or the number of the error that the call returns without being made.
 func init() { roles["trace"] = trace }
 
-// changing are the calls that change files, and how the file is found.
+// changing maps the calls that change files to the arguments that identify the file.
 var changing = map[uint64]struct {
 	name  string
 	onFD  bool
@@ -51,7 +49,7 @@ type tracer struct {
 	words    []string
 	log      *os.File
 	count    int
-	pending  map[int]string // what is to be done when a thread's call returns
+	pending  map[int]string // action to take when a thread's call returns
 }
 
 // syscallInfo is the kernel's struct ptrace_syscall_info.
@@ -61,7 +59,7 @@ type syscallInfo struct {
 	arch uint32
 	ip   uint64
 	sp   uint64
-	nr   uint64 // at the entry: number and arguments
+	nr   uint64 // at the entry: number and arguments of the call
 	args [6]uint64
 }
 
@@ -96,8 +94,8 @@ func trace(args []string) {
 	os.Exit(t.loop())
 }
 
-// loop serves the threads' stops until the program has ended; it returns its
-// exit status, 137 when it was killed.
+// loop handles the threads' stops until the program has ended. It returns the exit status, 137 if
+// the program was killed.
 func (t *tracer) loop() int {
 	seen := map[int]bool{t.pid: true}
 	for {
@@ -124,7 +122,7 @@ func (t *tracer) loop() int {
 		case sig == int(unix.SIGTRAP)|0x80:
 			t.stop(tid)
 			sig = 0
-		case sig == int(unix.SIGTRAP): // a new thread is announced
+		case sig == int(unix.SIGTRAP): // announces a new thread
 			sig = 0
 		case sig == int(unix.SIGSTOP) && !seen[tid]: // the first stop of a thread
 			sig = 0
@@ -135,10 +133,10 @@ func (t *tracer) loop() int {
 }
 
 func (t *tracer) goOn(tid, sig int) {
-	_ = unix.PtraceSyscall(tid, sig) // one that was killed meanwhile is awaited all the same
+	_ = unix.PtraceSyscall(tid, sig) // an error means that the thread was killed; it is awaited anyway
 }
 
-// stop looks at the entry or the return of a call.
+// stop handles the entry or the return of a call.
 func (t *tracer) stop(tid int) {
 	var info syscallInfo
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid), unsafe.Sizeof(info),
@@ -160,7 +158,7 @@ func (t *tracer) stop(tid int) {
 	}
 	switch {
 	case t.errno > 0:
-		t.set(tid, func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) }) // no such call: it does nothing
+		t.set(tid, func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) }) // an invalid call number, so the call does nothing
 		t.pending[tid] = "error"
 	case t.what == "torn" && name == "pwrite64":
 		t.set(tid, func(r *unix.PtraceRegs) { r.Rdx /= 2 })
@@ -170,7 +168,7 @@ func (t *tracer) stop(tid int) {
 	}
 }
 
-// returns does what was decided when the call began.
+// returns completes the action that was chosen at the entry of the call.
 func (t *tracer) returns(tid int) {
 	switch t.pending[tid] {
 	case "error":
@@ -185,11 +183,12 @@ func (t *tracer) set(tid int, change func(*unix.PtraceRegs)) {
 	var regs unix.PtraceRegs
 	if unix.PtraceGetRegs(tid, &regs) == nil {
 		change(&regs)
-		_ = unix.PtraceSetRegs(tid, &regs) // it was killed
+		_ = unix.PtraceSetRegs(tid, &regs) // an error means that the thread was killed
 	}
 }
 
-// changes returns the call's name and the file, "" if it is none of ours.
+// changes returns the call's name and its file. name is "" if the call does not change a file of
+// the run.
 func (t *tracer) changes(info *syscallInfo) (name, path string) {
 	c, ok := changing[info.nr]
 	if !ok || info.nr == unix.SYS_OPENAT && info.args[2]&(unix.O_CREAT|unix.O_WRONLY|unix.O_RDWR) == 0 {
@@ -212,7 +211,7 @@ func (t *tracer) changes(info *syscallInfo) (name, path string) {
 	return "", ""
 }
 
-// text reads a string of the program.
+// text returns a string in the program's memory.
 func (t *tracer) text(addr uint64) string {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid))
 	if err != nil {

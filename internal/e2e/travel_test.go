@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// T1: hosts that share no directory with us get what --send names, what has changed again,
-// and what single jobs need; what jobs return is here when they have succeeded, under names
-// with blanks and newlines, and a file that is missing is a failure with its own cause.
+// TestFilesTravelToHostsThatShareNothing checks that hosts without a shared directory get the files
+// that --send names, files that changed since, and the inputs of single jobs. Returned files are
+// here when the job has succeeded, under names with blanks and newlines. A missing file is a
+// failure with its own cause (T1).
 func TestFilesTravelToHostsThatShareNothing(t *testing.T) {
 	l := newLab(t, 2)
 	p := l.apart(`
@@ -74,9 +75,9 @@ find . -name out -prune -o -name '*.csv' -print >> ../../temps
 	}
 }
 
-// T1: a dispatcher that is killed while files are returned leaves no partial file; its
-// successor brings what was under way, sends what has changed, and runs nothing again that
-// has succeeded.
+// TestFilesOfADispatcherThatIsKilled kills the dispatcher while files are returned. It checks that
+// no partial file remains, and that the successor copies the missing files, sends changed files,
+// and does not repeat succeeded jobs (T1).
 func TestFilesOfADispatcherThatIsKilled(t *testing.T) {
 	const n = 12
 	l := newLab(t, 2)
@@ -119,8 +120,8 @@ tail -qc 4 out/*.bin | sort | uniq -c > ../versions
 	l.ranOnce(n)
 }
 
-// T1: symbolic links that lead out of what is sent, or of the directory of a job, are
-// refused with their names; other jobs are not affected.
+// TestFilesThatLeadOut checks that symbolic links that point outside the sent files or outside a
+// job's directory are refused by name, and that other jobs are not affected (T1).
 func TestFilesThatLeadOut(t *testing.T) {
 	l := newLab(t, 1)
 	p := l.apart(`
@@ -157,9 +158,9 @@ echo $code >> ../code
 	}
 }
 
-// T1: what changes during a run reaches the hosts, and jobs that start later get it. An
-// attempt that fails returns nothing, the one that counts does. --keep-files leaves the
-// files on the host.
+// TestFilesThatChangeDuringARun checks that changed files reach the hosts and are used by jobs that
+// start later. A failed attempt returns no files; the attempt that counts does. --keep-files keeps
+// the files on the host (T1).
 func TestFilesThatChangeDuringARun(t *testing.T) {
 	l := newLab(t, 1)
 	p := l.apart(`
@@ -188,9 +189,9 @@ echo $code > ../code; cat out/who > ../who
 	}
 }
 
-// T1: while a disk here is full, a job does not end, also when the link breaks in the meantime. That
-// is said, and its files come when there is space, whole. A cancel ends the wait, and returns
-// nothing.
+// TestFilesWaitForSpaceHere checks that a job does not end while the local disk is full, even if
+// the link breaks meanwhile. A message reports that, and complete files arrive once there is space.
+// A cancel ends the wait and returns no files (T1).
 func TestFilesWaitForSpaceHere(t *testing.T) {
 	l := newLab(t, 1)
 	cut := make(chan struct{})
@@ -239,7 +240,8 @@ ls -A out > ../left; umount out
 	}
 }
 
-// T1: where the disk of a host is full, jobs wait for their files, and a message says so.
+// TestFilesWaitForSpaceOnAHost checks that jobs wait for their files if the disk of a host is full,
+// and that a message reports that (T1).
 func TestFilesWaitForSpaceOnAHost(t *testing.T) {
 	l := newLab(t, 1)
 	work := l.path("work")
@@ -268,8 +270,9 @@ cat n > ../n
 	}
 }
 
-// With --speculate two attempts of a job that returns files run on two hosts and end at about
-// the same time: what is here is exactly what the attempt that counts has returned.
+// TestFilesOfCopies runs two attempts of a job with returned files on two hosts (--speculate),
+// which end at about the same time. It checks that the local files are exactly those of the attempt
+// that counts.
 func TestFilesOfCopies(t *testing.T) {
 	const n = 8
 	l := newLab(t, 2)
