@@ -17,7 +17,7 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// result is what `results --json` says of a job.
+// result is a line of `results --json`.
 type result struct {
 	Job     int
 	UID     string
@@ -32,7 +32,7 @@ type result struct {
 	Command string
 }
 
-// check holds a run that has come to its end to the promises.
+// check checks the promises for a run that has ended.
 func (d *director) check() {
 	d.t.Helper()
 	d.nothingToDo()
@@ -51,8 +51,8 @@ func (d *director) check() {
 	d.checkOverlaps()
 }
 
-// results checks promise 1 and 2: each job has one result, and their numbers
-// have no gap.
+// results checks promises 1 and 2: each job has one result, and the numbers of the results have no
+// gap.
 func (d *director) results() []result {
 	d.t.Helper()
 	out, code, err := d.l.ask(d.desk(), "results", "--json", d.runDir())
@@ -81,8 +81,8 @@ func (d *director) results() []result {
 	return rs
 }
 
-// ranOnce checks promise 2 by what the jobs wrote down themselves: no attempt
-// has run twice. It returns which attempts of each job ran.
+// ranOnce checks promise 2 by the marks that the jobs wrote: no attempt ran twice. It returns the
+// attempts of each job that ran.
 func (d *director) ranOnce() map[int][]jobs.AttemptID {
 	d.t.Helper()
 	ran := map[int][]jobs.AttemptID{}
@@ -94,7 +94,7 @@ func (d *director) ranOnce() map[int][]jobs.AttemptID {
 	for _, e := range names {
 		id, err := jobs.ParseAttemptID(e.Name())
 		if err != nil {
-			continue // the gate, or an end
+			continue // the gate, or the end of an attempt
 		}
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if n := strings.Count(string(b), "\n"); err != nil || n > 1 {
@@ -105,14 +105,14 @@ func (d *director) ranOnce() map[int][]jobs.AttemptID {
 	return ran
 }
 
-// checkJob checks promise 3: a job's result is what its command did, and a whole
-// sentinel of an attempt that ran says the same.
+// checkJob checks promise 3: a job's result matches what its command did, and a complete sentinel
+// of an attempt that ran contains the same result.
 func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
 	d.t.Helper()
 	want := d.jobs[r.Job-1]
 	if r.Exit == nil {
 		if r.State == "failed" && len(ran) >= 3 {
-			d.died++ // B2: a job during which hosts died three times is failed
+			d.died++ // B2: a job fails if three hosts died while it ran
 			return
 		}
 		d.t.Errorf("job %d is %s with exit null, not what its command does (%d)", r.Job, r.State, want.code)
@@ -136,12 +136,12 @@ func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
 		}
 	}
 	if r.Host != nil && slices.Contains(d.preempted, *r.Host) && len(d.spans) > 0 {
-		return // the shared directory took no writes, and the instance is gone with what it kept
+		return // the shared directory refused writes, and the instance is gone with its files
 	}
 	d.t.Errorf("job %d is %s, but no attempt that ran (%v) has a whole sentinel that says so", r.Job, r.State, ran)
 }
 
-// attemptDirs are where a host may have kept its attempts.
+// attemptDirs returns the directories in which a host may have kept its attempts.
 func (d *director) attemptDirs(uid string, host *string) []string {
 	dirs := []string{d.l.hub.path(d.runDir() + "/attempts")}
 	if host != nil {
@@ -150,8 +150,7 @@ func (d *director) attemptDirs(uid string, host *string) []string {
 	return dirs
 }
 
-// checkOutput compares what the job printed, unless the disk took no writes
-// while it ran.
+// checkOutput compares the output of the job, unless the disk refused writes while it ran.
 func (d *director) checkOutput(r result, base string) {
 	for _, s := range d.spans {
 		if r.Ended.After(s.from.Add(-time.Second)) && r.Started.Before(s.to.Add(time.Second)) {
@@ -164,8 +163,8 @@ func (d *director) checkOutput(r result, base string) {
 	}
 }
 
-// nothingToDo checks that the run knows that it has ended: resume finds no job,
-// and nobody dispatches.
+// nothingToDo checks that the run is recorded as ended: resume finds no job, and the run has no
+// dispatcher.
 func (d *director) nothingToDo() {
 	d.t.Helper()
 	var status struct {
@@ -181,7 +180,7 @@ func (d *director) nothingToDo() {
 		if status.Ended {
 			break
 		}
-		// A host that could not be asked at the end is asked now.
+		// Ask the hosts that could not be asked at the end.
 		d.note("resume: the run is not written down as ended")
 		d.notEnded++
 		d.over = false
@@ -198,7 +197,7 @@ func (d *director) nothingToDo() {
 	}
 }
 
-// desk returns a machine of the user that is powered on.
+// desk returns a desk that is powered on, or the first one if none is.
 func (d *director) desk() *machine {
 	for _, m := range d.l.desks {
 		if m.now.Load() != nil {
@@ -208,28 +207,28 @@ func (d *director) desk() *machine {
 	return d.l.desks[0]
 }
 
-// homeOf leads from the place of a host's own files to work_dir in its home.
+// homeOf is the path from the directory of a host's own files to work_dir in its home.
 const homeOf = "/" + "root" + "/.dcs-tui/"
 
-// allowed are the files that a run may leave on a host: our own program, to be
-// used again, the marks that fence off older dispatchers, and where its attempts are;
-// on a dispatching machine the directory of control sockets, with those of dispatchers
-// that were killed: the next one takes them away; the empty directory that all users share.
+// allowed matches the files that a run may leave on a host: the program, for later runs; the marks
+// that fence off older dispatchers; the directories of its attempts; the directory that all users
+// share, which is empty; and, on a desk, the directory of control sockets. Sockets of killed
+// dispatchers may remain there until the next dispatcher removes them.
 var allowed = regexp.MustCompile(`^(root|vartmp|vartmp/dcs-share|tmp|tmp/dcs-0(/[a-z0-9]{12}\.sock)?|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
 	`root/\.dcs-tui(/[a-z0-9]{12}(/epoch\.\d+|/(place|machine)\.ws\d)?)?)$`)
 
-// bareSpool is what a helper makes before it has any job: no spec, no sentinel, no
-// request to stop one. Its claim of slots holds no lock any more.
+// bareSpool matches what a helper creates before it has any job: no spec, no sentinel, and no stop
+// request. Its claim of slots is no longer locked.
 var bareSpool = regexp.MustCompile(`^vartmp/dcs-share/run-[0-9a-f]{16}\.0$|^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
 	`machine\.ws\d|config\.\d+|log(/\d+\.\d+)?|helpers(/\d+\.\d+\.\d+)?))?)?$`)
 
-// nothingLeft checks promise 4 by a scan of every process and every file of each
-// host, whoever they belong to.
+// nothingLeft checks promise 4 by a scan of all processes and files of each host, whoever owns
+// them.
 func (d *director) nothingLeft() {
 	d.t.Helper()
 	for _, m := range d.l.machines() {
-		// A helper whose link was cut in silence leaves after 30 s, one that was being
-		// sent after 90 s.
+		// A helper whose link was cut silently leaves after 30 s; a helper that was being sent
+		// leaves after 90 s.
 		if !polltest.Within(100*time.Second, func() bool { return len(m.strangers()) == 0 }) {
 			for _, p := range m.strangers() {
 				env, _ := os.ReadFile(p.dir + "/environ")
@@ -247,7 +246,7 @@ func (d *director) nothingLeft() {
 		filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if rel, _ := filepath.Rel(root, path); err == nil && rel != "." {
 				if unused && bareSpool.MatchString(rel) {
-					return nil // a helper was there and never got a job: the end of the run does not wait for such a host
+					return nil // a helper was there and never got a job; the end of the run does not wait for such a host
 				}
 				if !allowed.MatchString(rel) {
 					d.t.Errorf("left behind on %s: the file %s", m.name, rel)
@@ -267,7 +266,7 @@ func (d *director) nothingLeft() {
 	}
 }
 
-// claimedOn reports whether an attempt of the run was ever claimed on the host.
+// claimedOn reports whether any attempt of the run was claimed on the host.
 func (d *director) claimedOn(host string) bool {
 	claims, _ := filepath.Glob(d.l.hub.path(d.runDir()) + "/attempts/*/*.status")
 	own, _ := filepath.Glob(d.l.hub.path("/srv/"+host) + homeOf + "*/attempts/*/*.status")
@@ -280,8 +279,8 @@ func (d *director) claimedOn(host string) bool {
 
 var panicked = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+ \[).*`)
 
-// jobLog checks X8 and D6: the job log has one line for each job, with its exit code,
-// however many dispatchers wrote it and whatever the disk refused.
+// jobLog checks X8 and D6: the job log has one line for each job, with its exit code, even if
+// several dispatchers wrote it or the disk refused writes.
 func (d *director) jobLog() {
 	d.t.Helper()
 	lines := strings.Split(strings.TrimSuffix(d.l.read(d.runDir()+"/joblog.tsv"), "\n"), "\n")
@@ -301,7 +300,7 @@ func (d *director) jobLog() {
 	}
 }
 
-// noPanic looks for one in all that dispatchers and helpers have said.
+// noPanic checks that no output of dispatchers and helpers contains a panic.
 func (d *director) noPanic() {
 	d.t.Helper()
 	files, _ := filepath.Glob(filepath.Join(d.l.dir, d.name+"-*.err"))

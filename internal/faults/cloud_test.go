@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A lab has two machines without power, vm1 and vm2, for the provider of cloud.toml. Its
-// commands leave files in cloudDir, one for each instance; the director gives power to a
-// machine for each new file, writes the machine's address into it, and takes the power away
-// when the file is gone.
+// A lab has two machines without power, vm1 and vm2, for the provider of cloud.toml. The provider's
+// commands create one file for each instance in cloudDir. For each new file, the director powers on
+// a machine and writes the machine's address into the file. When the file is gone, it cuts the
+// power.
 const (
 	cloudDir   = "/srv/cloud"
 	cloudHosts = keysDir + "/cloud.toml"
@@ -38,13 +38,13 @@ startup = "5s"
 idle = "10s"
 `
 
-// cloudFaults are made only in runs with a provider.
+// cloudFaults occur only in runs with a provider.
 var cloudFaults = []kind{
 	{name: "instance preempted", weight: 20, make: (*director).preempt},
 	{name: "provider fails", weight: 4, make: (*director).breakCloud},
 }
 
-// instances lists the names of the instances that exist.
+// instances returns the names of the instances that exist.
 func (l *lab) instances() []string {
 	files, _ := filepath.Glob(l.hub.path(cloudDir + "/dcs-*"))
 	for i, f := range files {
@@ -53,7 +53,7 @@ func (l *lab) instances() []string {
 	return files
 }
 
-// stepCloud does what a provider does by itself: it starts and ends machines.
+// stepCloud acts as the provider does: it starts and ends machines.
 func (d *director) stepCloud() {
 	exist := map[string]bool{}
 	for _, name := range d.l.instances() {
@@ -70,7 +70,7 @@ func (d *director) stepCloud() {
 			if m.instance == "" {
 				m.instance = name
 				d.must(m.boot())
-				// Moved into its place: the commands never see half of an address.
+				// The file is moved into place, so the commands never see a partial address.
 				file := d.l.hub.path(cloudDir + "/" + name)
 				d.must(os.WriteFile(filepath.Join(filepath.Dir(file), ".new"), []byte(m.ip+"\n"), 0o600))
 				d.must(os.Rename(filepath.Join(filepath.Dir(file), ".new"), file))
@@ -81,7 +81,7 @@ func (d *director) stepCloud() {
 	}
 }
 
-// release ends the instance that the machine is; the next one finds an empty disk.
+// release ends the machine's instance. The next instance on it has an empty disk.
 func (m *machine) release(cut bool) error {
 	m.powerOff(cut)
 	m.instance = ""
@@ -101,7 +101,7 @@ func (m *machine) release(cut bool) error {
 	return nil
 }
 
-// preempt takes an instance away, as a cloud that sells it to somebody else.
+// preempt takes an instance away, as a cloud that needs its capacity.
 func (d *director) preempt() string {
 	for _, m := range d.l.vms {
 		if name := m.instance; name != "" {
@@ -115,7 +115,7 @@ func (d *director) preempt() string {
 	return ""
 }
 
-// breakCloud lets all commands of the provider fail for a while.
+// breakCloud makes all commands of the provider fail for a while.
 func (d *director) breakCloud() string {
 	if d.busy("provider fails") {
 		return ""
@@ -127,11 +127,11 @@ func (d *director) breakCloud() string {
 	return "for " + after.Round(time.Millisecond).String()
 }
 
-// noInstances checks that the end of a run has ended its instances.
+// noInstances checks that the run has ended its instances.
 func (d *director) noInstances() {
 	d.t.Helper()
 	if left := d.l.instances(); len(left) > 0 {
 		d.t.Errorf("the run is over, and its instances %s exist\n%s", strings.Join(left, ", "), d.last())
 	}
-	d.stepCloud() // takes the power of the last ones
+	d.stepCloud() // cuts the power of the last ones
 }

@@ -17,8 +17,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// director carries one run to its end, whatever happens to its dispatchers. All
-// that it does it does in one goroutine, in steps.
+// director manages one run until its end, whatever happens to its dispatchers. It works in steps,
+// in one goroutine.
 type director struct {
 	l         *lab
 	t         *testing.T
@@ -27,36 +27,37 @@ type director struct {
 	jobs      []job
 	rnd       *rand.Rand
 
-	cur    *life   // the dispatcher that should be at work
-	fenced []*life // those that were stopped and taken over before they went on
+	cur    *life   // the current dispatcher
+	fenced []*life // dispatchers that were stopped, and taken over before they continued
 	lives  []*life
 	over   bool
-	failed int // starts in a row that came to nothing
+	failed int // consecutive starts that failed
 	next   time.Time
 
 	heals     []heal
 	counts    map[string]int
 	preempted []string // instances that were taken away
-	spans     []span   // when the shared directory took no writes
+	spans     []span   // times during which the shared directory refused writes
 
-	overlaps int // attempts of one job that ran at the same time, because a host was given up
-	died     int // jobs whose hosts died under them three times: failed without an exit code, as B2 says
-	notEnded int // ends of the run that had to be repeated, because a host could not be asked
+	overlaps int // number of attempts that ran at the same time as another attempt of the job, because a host was given up
+	died     int // number of jobs that failed without an exit code because three hosts died while they ran (B2)
+	notEnded int // number of run ends that had to be repeated because a host could not be asked
 	events   []string
 	begun    time.Time
 }
 
-// heal is what ends a fault.
+// heal is a scheduled end of a fault.
 type heal struct {
 	at   time.Time
-	what string // the fault; a machine has at most one of a kind at a time
+	what string // the fault; a machine has at most one fault of a kind at a time
 	do   func()
 }
 
-// span is a time during which writing failed.
+// span is a period during which writes failed.
 type span struct{ from, to time.Time }
 
-// patience is how long anything may take on a busy machine, a whole run once no fault is made any more.
+// patience is the limit for each wait on a busy machine, and for a whole run once no more faults
+// are made.
 const patience = 4 * time.Minute
 
 func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
@@ -78,12 +79,12 @@ func (d *director) note(format string, args ...any) {
 	line := fmt.Sprintf("%s  %7.2f  ", time.Now().UTC().Format("15:04:05"), time.Since(d.begun).Seconds()) + fmt.Sprintf(format, args...)
 	d.events = append(d.events, line)
 	if f, err := os.OpenFile(filepath.Join(d.l.dir, d.name+".events"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
-		fmt.Fprintln(f, line) // for whoever must find out where a test hangs
+		fmt.Fprintln(f, line) // shows where a test hangs
 		f.Close()
 	}
 }
 
-// start begins the run on the first machine of the user.
+// start starts the run on the first desk.
 func (d *director) start(more ...string) {
 	d.t.Helper()
 	file, err := d.l.write(d.name, d.jobs)
@@ -107,7 +108,7 @@ func (d *director) begin(desk *machine, args ...string) error {
 	return nil
 }
 
-// resume continues the run on the chosen machine.
+// resume continues the run on the given desk.
 func (d *director) resume(desk *machine, force bool) error {
 	args := []string{"resume", "--no-tui", d.runDir()}
 	if force {
@@ -116,7 +117,7 @@ func (d *director) resume(desk *machine, force bool) error {
 	return d.begin(desk, args...)
 }
 
-// step looks at what has come to its end, and acts.
+// step handles faults and dispatchers that have ended.
 func (d *director) step() {
 	d.stepCloud()
 	now := time.Now()
@@ -143,7 +144,7 @@ func (d *director) step() {
 	}
 }
 
-// after judges the end of a dispatcher.
+// after handles the end of a dispatcher.
 func (d *director) after(life *life) {
 	words := life.words()
 	d.note("dispatcher %s ended with %d", life.name, life.code)
@@ -153,11 +154,11 @@ func (d *director) after(life *life) {
 		d.over = true
 	case life.code == -1 || life.code == 4 || life.code == 137:
 		d.failed = 0
-	case life.code == 125: // of env
+	case life.code == 125: // exit code of env
 		d.t.Fatalf("the lab: %s", words)
 	default:
-		// Nothing can be taken over while the disk is full or another dispatcher
-		// is believed to be alive; that passes.
+		// No takeover is possible while the disk is full or another dispatcher is believed to be
+		// alive. Both are temporary.
 		if d.failed++; d.failed > 90 {
 			d.t.Fatalf("no dispatcher gets to work any more; the last, %s, ended with %d:\n%s", life.name, life.code, tail(words, 20))
 		}
@@ -165,7 +166,7 @@ func (d *director) after(life *life) {
 	}
 }
 
-// healAll ends every fault now.
+// healAll ends all faults now.
 func (d *director) healAll() {
 	for len(d.heals) > 0 {
 		h := d.heals[0]
@@ -175,7 +176,7 @@ func (d *director) healAll() {
 	}
 }
 
-// until steps until the condition holds.
+// until calls step until the condition holds.
 func (d *director) until(what string, limit time.Duration, ok func() bool) {
 	d.t.Helper()
 	if !polltest.Within(limit, func() bool { d.step(); return ok() }) {
@@ -183,7 +184,7 @@ func (d *director) until(what string, limit time.Duration, ok func() bool) {
 	}
 }
 
-// last is what the newest dispatcher said.
+// last returns the output of the newest dispatcher.
 func (d *director) last() string {
 	if len(d.lives) == 0 {
 		return ""
@@ -192,19 +193,19 @@ func (d *director) last() string {
 	return life.name + " said:\n" + tail(life.words(), 30)
 }
 
-// upLine matches what a dispatcher says of hosts that have come up, alone or in a group.
+// upLine matches a dispatcher's message about one or several hosts that are up.
 var upLine = regexp.MustCompile(`(?:\((\d+) hosts\))?  is up`)
 
-// hostsUp counts the hosts that the newest dispatcher has said to be up.
+// hostsUp returns how many hosts the newest dispatcher has reported as up.
 func (d *director) hostsUp() (n int) {
 	for _, m := range upLine.FindAllStringSubmatch(d.last(), -1) {
-		hosts, _ := strconv.Atoi(m[1]) // "": one
+		hosts, _ := strconv.Atoi(m[1]) // "": one host
 		n += max(1, hosts)
 	}
 	return n
 }
 
-// finish lets the run come to its end without further faults.
+// finish waits for the end of the run without further faults.
 func (d *director) finish() {
 	d.t.Helper()
 	d.healAll()
@@ -212,7 +213,7 @@ func (d *director) finish() {
 	d.until("the end of dispatchers that were taken over", patience, func() bool { return !d.others() })
 }
 
-// marks counts the attempts that have begun, by what the jobs wrote down.
+// marks returns the number of attempts that have begun, according to the marks of the jobs.
 func (d *director) marks() int {
 	names, _ := os.ReadDir(d.l.hub.path(marksDir + "/" + d.name))
 	n := 0
@@ -224,10 +225,10 @@ func (d *director) marks() int {
 	return n
 }
 
-// killed ends a dispatcher as its machine's kernel would.
+// killed kills a dispatcher with SIGKILL.
 func (life *life) killed() bool { return life.signal(syscall.SIGKILL) }
 
-// keep saves what a person needs to understand a failure.
+// keep saves the files that help to analyze a failure.
 func (d *director) keep() {
 	if *keepFlag == "" {
 		return
@@ -243,7 +244,7 @@ func (d *director) keep() {
 	d.t.Logf("kept in %s", to)
 }
 
-// tail is the last lines of a text.
+// tail returns the last n lines of a text.
 func tail(text string, n int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")

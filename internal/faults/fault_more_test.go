@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// killDispatcher ends it at any instant; it is resumed here or on the other machine.
+// killDispatcher kills the dispatcher at a random time. It is resumed on the same desk or on the
+// other one.
 func (d *director) killDispatcher() string {
 	if d.cur == nil || !d.cur.killed() {
 		return ""
@@ -19,7 +20,7 @@ func (d *director) killDispatcher() string {
 	return d.cur.name
 }
 
-// terminate asks it to stop dispatching; what runs continues.
+// terminate sends SIGTERM to the dispatcher. It stops dispatching, and running jobs continue.
 func (d *director) terminate() string {
 	if d.cur == nil || !d.cur.signal(syscall.SIGTERM) {
 		return ""
@@ -27,8 +28,8 @@ func (d *director) terminate() string {
 	return d.cur.name
 }
 
-// unplugDesk takes the cable out of the dispatcher's machine: no host can be
-// reached from it, though the shared directory can.
+// unplugDesk disconnects the dispatcher's machine from all hosts, but not from the shared
+// directory.
 func (d *director) unplugDesk() string {
 	if d.cur == nil || d.cur.desk.now.Load() == nil || d.busy(away(d.cur.desk)) {
 		return ""
@@ -40,7 +41,7 @@ func (d *director) unplugDesk() string {
 	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
 }
 
-// pauseDispatcher stops it for a while, as a laptop that sleeps.
+// pauseDispatcher stops the dispatcher for a while, as a sleeping laptop does.
 func (d *director) pauseDispatcher() string {
 	if d.cur == nil || d.busy("dispatcher stopped") || !d.cur.signal(syscall.SIGSTOP) {
 		return ""
@@ -51,13 +52,13 @@ func (d *director) pauseDispatcher() string {
 	return fmt.Sprintf("%s for %s", life.name, after.Round(time.Millisecond))
 }
 
-// usurp stops the dispatcher, lets another take over, by force or when its
-// beats are stale, and wakes the first. That one must find out that it is
-// fenced off, say so and leave.
+// usurp stops the dispatcher, lets another take the run over (by force or when the heartbeats are
+// stale), and continues the first. The first must detect that it is fenced off, report that, and
+// exit.
 func (d *director) usurp() string {
 	first := d.cur
 	if first == nil || d.busy("dispatcher stopped") || d.others() || !strings.Contains(first.words(), " on 4 hosts") && !strings.Contains(first.words(), " to adopt") {
-		return "" // there is none, or it has not become the owner yet
+		return "" // no dispatcher, or it is not the owner yet
 	}
 	if !first.signal(syscall.SIGSTOP) {
 		return ""
@@ -75,10 +76,10 @@ func (d *director) usurp() string {
 	d.must(d.resume(other, force))
 	after := d.seconds(5, 20)
 	if !force {
-		after = d.seconds(40, 50) // its beats must be stale first
+		after = d.seconds(40, 50) // the heartbeats must be stale first
 	}
 	d.later(after, "dispatcher stopped", func() {
-		if d.epoch() > epoch { // else nobody has taken over yet, and it continues rightly
+		if d.epoch() > epoch { // otherwise nobody has taken over yet, and it may continue
 			d.fenced = append(d.fenced, first)
 		}
 		d.note("waking %s", first.name)
@@ -87,7 +88,7 @@ func (d *director) usurp() string {
 	return fmt.Sprintf("%s, force %v, for %s", first.name, force, after.Round(time.Millisecond))
 }
 
-// epoch is how many dispatchers have owned the run.
+// epoch returns how many dispatchers have owned the run.
 func (d *director) epoch() int {
 	files, err := filepath.Glob(d.l.hub.path(d.runDir() + "/journal/*.jsonl"))
 	if err != nil {
@@ -96,18 +97,18 @@ func (d *director) epoch() int {
 	return len(files)
 }
 
-// others reports whether a dispatcher that was stopped has not left yet.
+// others reports whether a dispatcher that was stopped has not exited yet.
 func (d *director) others() bool {
 	return slices.ContainsFunc(d.lives, func(life *life) bool { return life != d.cur && !life.ended() })
 }
 
-// checkFenced: a dispatcher that was taken over says so and leaves with the code
-// that means "another continues it".
+// checkFenced checks that a dispatcher that was taken over reports that and exits with the code for
+// "another dispatcher continues the run".
 func (d *director) checkFenced() {
 	d.t.Helper()
 	for _, life := range d.fenced {
 		if life.code == -1 || life.code == 137 {
-			continue // its machine lost its power before it could speak
+			continue // its machine lost power before it could report anything
 		}
 		if life.code != 4 || !strings.Contains(life.words(), "another dispatcher has taken this run over") {
 			d.t.Errorf("%s was taken over while it was stopped; it ended with %d and said:\n%s", life.name, life.code, tail(life.words(), 12))
@@ -130,7 +131,7 @@ func (d *director) deskDies() string {
 	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
 }
 
-// fill leaves no byte free on the shared directory for a while.
+// fill fills the shared directory completely for a while.
 func (d *director) fill() string {
 	if d.busy("disk full") {
 		return ""
@@ -167,13 +168,13 @@ func (d *director) readOnly() string {
 	s := m.now.Load()
 	how, undo := "remounted", []string{"mount", "-o", "remount,rw,bind", sharedDir}
 	if s.run("mount", "-o", "remount,ro,bind", sharedDir) != nil {
-		// Files are open for writing: only what is opened from now on meets it.
+		// Some files are open for writing, so the mount affects only files opened from now on.
 		how, undo = "mounted over", []string{"umount", "-l", sharedDir}
 		d.must(s.run("sh", "-ec", "mkdir -p /run/ro; mount --bind $0 /run/ro; mount -o remount,ro,bind /run/ro; mount --bind /run/ro $0; umount /run/ro", sharedDir))
 	}
 	after := d.seconds(2, 15)
 	d.later(after, m.name+" read-only", func() {
-		if m.now.Load() == s { // a reboot mounts it anew
+		if m.now.Load() == s { // a reboot mounts the directory again
 			d.must(s.run(undo...))
 		}
 		d.spans = append(d.spans, span{from, time.Now()})

@@ -8,8 +8,8 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// client chooses a machine whose view of the shared directory is to suffer, hosts
-// more often than desks.
+// client returns a random machine whose view of the shared directory will be faulty. Hosts are
+// chosen more often than desks.
 func (d *director) client() *machine {
 	list := append(d.l.machines(), d.l.hosts...)
 	m := list[d.rnd.IntN(len(list))]
@@ -19,20 +19,20 @@ func (d *director) client() *machine {
 	return m
 }
 
-// suffer makes a fault of a machine's file system for a while.
+// suffer injects a fault into a machine's file system for a while.
 func (d *director) suffer(m *machine, after time.Duration, on, off func()) string {
 	from := time.Now()
 	on()
-	// In time whatever the director waits for, which may be a process that hangs.
+	// The timer ends the fault even if the director waits, for example for a process that hangs.
 	time.AfterFunc(after, off)
 	d.later(after, m.name+" files", func() {
-		off() // also when it is healed early
+		off() // also if the fault is ended early
 		d.spans = append(d.spans, span{from, time.Now()})
 	})
 	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
 }
 
-// wedge lets every call to the shared directory hang on one machine.
+// wedge makes every call to the shared directory hang on one machine.
 func (d *director) wedge() string {
 	m := d.client()
 	if m == nil {
@@ -41,8 +41,8 @@ func (d *director) wedge() string {
 	return d.suffer(m, d.seconds(2, 25), m.client.Wedge, m.client.Unwedge)
 }
 
-// overQuota leaves one machine's user no block and no inode more: on a file server
-// each client is told on its own.
+// overQuota makes writes of one machine's user exceed the quota for blocks and inodes. A file
+// server reports that to each client separately.
 func (d *director) overQuota() string {
 	m := d.client()
 	if m == nil {
@@ -67,8 +67,8 @@ func (d *director) failCalls() string {
 	return fmt.Sprintf("%s, %d times %s at %s", on, f.Count, f.Errno, f.Ops)
 }
 
-// loseReplies lets answers of a file server to one machine be lost: the repeated
-// request finds that it has been carried out.
+// loseReplies loses replies of a file server to one machine: the repeated request finds that it has
+// already been executed.
 func (d *director) loseReplies() string {
 	m := d.client()
 	if m == nil {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// kind is one kind of fault: how often it is chosen, and how it is made. make
-// says on what, "" when it found nothing to hit.
+// kind is a kind of fault: its weight in the random choice, and the function that makes it. make
+// returns what it hit, or "" if there was nothing to hit.
 type kind struct {
 	name   string
 	weight int
 	make   func(d *director) string
-	net    bool // only where each machine has a client of its own
+	net    bool // only in labs where each machine has its own client of the shared directory
 }
 
 var kindsOfFault = []kind{
@@ -46,8 +46,7 @@ var kindsOfFault = []kind{
 	{name: "over quota", weight: 3, make: (*director).overQuota, net: true},
 }
 
-// fault makes one of the random faults and returns its kind, "" when there was
-// nothing to hit.
+// fault makes a random fault and returns its kind, or "" if there was nothing to hit.
 func (d *director) fault() string {
 	possible, sum := kindsOfFault, 0
 	if d.inventory == cloudHosts {
@@ -76,7 +75,7 @@ func (d *director) fault() string {
 	return ""
 }
 
-// seconds chooses a time between two.
+// seconds returns a random duration between two limits in seconds.
 func (d *director) seconds(from, to float64) time.Duration {
 	return time.Duration((from + (to-from)*d.rnd.Float64()) * float64(time.Second))
 }
@@ -86,16 +85,16 @@ func (d *director) later(after time.Duration, what string, do func()) {
 	d.heals = append(d.heals, heal{time.Now().Add(after), what, do})
 }
 
-// busy reports whether a fault of that name has not been healed.
+// busy reports whether a fault of that name is still active.
 func (d *director) busy(what string) bool {
 	return slices.ContainsFunc(d.heals, func(h heal) bool { return h.what == what })
 }
 
-// away names the fault that takes a host off the network; there is at most one of
-// it for a host at a time.
+// away returns the name of the fault that takes a host off the network. A host has at most one such
+// fault at a time.
 func away(m *machine) string { return m.name + " away" }
 
-// host chooses one that has power.
+// host returns a random host that has power.
 func (d *director) host() *machine {
 	list := d.l.hosts
 	if d.inventory == cloudHosts {
@@ -108,7 +107,7 @@ func (d *director) host() *machine {
 	return m
 }
 
-// kill ends all processes of a host that are meant.
+// kill kills all processes of a random host that are selected by meant.
 func (d *director) kill(meant func(proc) bool) string {
 	m := d.host()
 	if m == nil {
@@ -122,7 +121,7 @@ func (d *director) kill(meant func(proc) bool) string {
 	return fmt.Sprintf("%s, %d processes", m.name, len(list))
 }
 
-// killOne ends one process of a host.
+// killOne kills one process of a random host.
 func (d *director) killOne(meant func(proc) bool) string {
 	m := d.host()
 	if m == nil {
@@ -137,7 +136,7 @@ func (d *director) killOne(meant func(proc) bool) string {
 	return m.name + ": " + one.String()
 }
 
-// killSSHD ends the ssh server; it is started again after some seconds.
+// killSSHD kills the ssh server, which is started again after some seconds.
 func (d *director) killSSHD(meant func(proc) bool) string {
 	m := d.host()
 	if m == nil || d.busy(m.name+" sshd") {
@@ -157,7 +156,7 @@ func (d *director) restart(m *machine, meant func(proc) bool) string {
 	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
 }
 
-// killGateway ends the whole ssh server of ws3, through which ws4 is reached.
+// killGateway kills the whole ssh server of ws3, the gateway to ws4.
 func (d *director) killGateway() string {
 	m := d.l.hosts[2]
 	if m.now.Load() == nil || d.busy(m.name+" sshd") {
@@ -183,19 +182,19 @@ func (d *director) pause(meant func(proc) bool) string {
 	after := d.seconds(1, 30)
 	boot := m.now.Load()
 	d.later(after, fmt.Sprintf("%s stopped %s", m.name, list[0]), func() {
-		if m.now.Load() == boot { // its numbers are not somebody else's by now
+		if m.now.Load() == boot { // otherwise the numbers may belong to other processes now
 			signal(list, syscall.SIGCONT)
 		}
 	})
 	return fmt.Sprintf("%s %v for %s", m.name, list, after.Round(time.Millisecond))
 }
 
-// linkDown takes a host's cable out.
+// linkDown disconnects a host's network cable.
 func (d *director) linkDown() string {
 	return d.cut(d.seconds(2, 40), func(m *machine) error { return m.link(false) }, func(m *machine) error { return m.link(true) })
 }
 
-// blackhole lets packets of a host vanish while its card sees a link.
+// blackhole drops all packets of a host while its network card has a link.
 func (d *director) blackhole() string {
 	return d.cut(d.seconds(2, 40), func(m *machine) error { return m.blackhole(true) }, func(m *machine) error { return m.blackhole(false) })
 }
@@ -210,7 +209,7 @@ func (d *director) cut(after time.Duration, cut, mend func(*machine) error) stri
 	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
 }
 
-// flap cuts a link for moments, several times.
+// flap cuts a link several times for short periods.
 func (d *director) flap() string {
 	m := d.host()
 	if m == nil || d.busy(away(m)) {
@@ -231,7 +230,7 @@ func (d *director) flap() string {
 	return m.name
 }
 
-// linksDown cuts n hosts off at once.
+// linksDown disconnects n hosts at once.
 func (d *director) linksDown(n int) string {
 	after := d.seconds(5, 30)
 	var names []string
@@ -250,8 +249,8 @@ func (d *director) linksDown(n int) string {
 	return fmt.Sprintf("%v for %s", names, after.Round(time.Millisecond))
 }
 
-// reboot takes a host's power for a while; every second time so that nobody is
-// told that its connections are gone.
+// reboot cuts a host's power for a while. In half of the cases, its peers are not told that their
+// connections are gone.
 func (d *director) reboot() string {
 	m := d.host()
 	if m == nil || d.busy(away(m)) || m.instance != "" {
@@ -264,7 +263,7 @@ func (d *director) reboot() string {
 	return fmt.Sprintf("%s, silent %v, for %s", m.name, silent, after.Round(time.Millisecond))
 }
 
-// must stops the test when the lab itself does not work.
+// must ends the test if the lab itself does not work.
 func (d *director) must(err error) {
 	d.t.Helper()
 	if err != nil {

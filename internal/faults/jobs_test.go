@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// jobScript is what every job of the lab runs: first it writes down, apart from
-// all of our own records, that this attempt runs; then it behaves as asked:
+// jobScript is the script of every job of the lab. It first writes a mark that this attempt runs,
+// independent of the program's own records. Then it behaves as requested:
 //
-//	job RUN KIND SECONDS CODE
+// 	job RUN KIND SECONDS CODE
 //
-// and it writes down that it is at its end. Its output is known, and its exit code is CODE whatever else fails.
+// Last, it writes a mark that it ends. Its output is known in advance, and its exit code is CODE
+// even if other steps fail.
 const jobScript = `#!/bin/sh
 echo "$DCS_HOST $$" >>` + marksDir + `/$1/$DCS_ATTEMPT
 case $2 in
@@ -29,18 +30,18 @@ echo "end of $DCS_JOB_ID"
 exit $4
 `
 
-// job is one job of a run, and what must become of it.
+// job is one job of a run with its expected result.
 type job struct {
 	kind    string
 	seconds float64
 	code    int
-	after   int // the job that must be over first, 0: none
+	after   int // the job that must end first, 0: none
 }
 
-// kinds of jobs; plain ones are the most.
+// kinds are the kinds of jobs. Most are plain.
 var kinds = []string{"plain", "plain", "plain", "plain", "fork", "setsid", "daemon", "deaf"}
 
-// mixed makes n jobs of all kinds, of 0.2 to 6 s, some of which fail.
+// mixed returns n jobs of all kinds, of 0.2 to 6 s, some of which fail.
 func mixed(rnd *rand.Rand, n int) []job {
 	list := make([]job, n)
 	for i := range list {
@@ -52,7 +53,7 @@ func mixed(rnd *rand.Rand, n int) []job {
 	return list
 }
 
-// same makes n jobs of one kind.
+// same returns n jobs of one kind.
 func same(n int, kind string, seconds float64) []job {
 	list := make([]job, n)
 	for i := range list {
@@ -61,11 +62,11 @@ func same(n int, kind string, seconds float64) []job {
 	return list
 }
 
-// write makes the jobs file of a run and the place of its marks.
+// write writes the jobs file of a run and creates the directory of its marks.
 func (l *lab) write(run string, list []job) (file string, err error) {
 	var b strings.Builder
 	for _, j := range list {
-		// A job that fails does so the first time.
+		// A failing job fails in its first attempt.
 		if j.code != 0 {
 			b.WriteString("#DCS tries=1\n")
 		}
@@ -81,7 +82,7 @@ func (l *lab) write(run string, list []job) (file string, err error) {
 	return file, os.WriteFile(l.hub.path(file), []byte(b.String()), 0o600)
 }
 
-// openGate lets the jobs of kind gate continue.
+// openGate makes the jobs of kind gate continue.
 func (l *lab) openGate(run string) error {
 	return os.WriteFile(l.hub.path(marksDir+"/"+run+"/gate"), nil, 0o600)
 }

@@ -14,29 +14,28 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// The sizes of the lab.
+// The dimensions of the lab.
 const (
 	hostCount = 4
 	slots     = 4 // per host
 	lostAfter = "20s"
 )
 
-// lab is four hosts and two machines to dispatch from, on a network of their own,
-// with one shared directory.
+// lab has four hosts and two desks (machines to dispatch from) on a network of their own, with one
+// shared directory.
 type lab struct {
 	t     *testing.T
-	hub   *space        // where the bridge and the shared directory are; the machines' processes are seen there
+	hub   *space        // contains the bridge and the shared directory, and shows the machines' processes
 	hosts []*machine    // ws1 … ws4; ws4 is reached through ws3
-	desks []*machine    // desk1, desk2
-	vms   []*machine    // vm1, vm2: without power, for a provider
+	desks []*machine    // desk1 and desk2
+	vms   []*machine    // vm1 and vm2: without power, for a provider
 	runs  []string      // their names
-	nfs   *labfs.Server // the shared directory's server; nil: it is one memory file system that all see as it is
-	dir   string        // on this machine: what the dispatchers said
+	nfs   *labfs.Server // the shared directory's server; nil: all machines share one memory file system directly
+	dir   string        // on this machine: the output of the dispatchers
 }
 
-// The places of the lab, the same on each of its machines. Only shared is what a
-// user would have; marks is where jobs write down that they ran, and no fault
-// ever touches it.
+// The directories of the lab, the same on each of its machines. A real user has only shared. Jobs
+// write their marks to marks, which no fault ever affects.
 const (
 	sharedDir = "/srv/shared"
 	marksDir  = "/srv/marks"
@@ -44,16 +43,15 @@ const (
 	binDir    = "/srv/bin"
 )
 
-// newLab makes a lab whose shared directory is one and the same file system for
-// all, with 64 MB.
+// newLab returns a lab whose shared directory is the same file system for all machines, with 64 MB.
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	needLab(t)
 	return build(t, nil)
 }
 
-// newNetLab makes one whose machines see the shared directory as NFS shows it: each
-// through a client of its own, stale by up to so much, and able to hang or to fail.
+// newNetLab returns a lab whose machines see the shared directory as NFS shows it: each through its
+// own client, up to stale out of date, and able to hang or to fail.
 func newNetLab(t *testing.T, stale time.Duration) *lab {
 	t.Helper()
 	needLab(t)
@@ -98,7 +96,7 @@ ip link set br0 up
 		t.Fatal(err)
 	}
 	l.hub = hub
-	t.Cleanup(hub.stop) // and with it every process of every machine
+	t.Cleanup(hub.stop) // ends all processes of all machines, too
 	if err := l.furnish(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +114,7 @@ func (l *lab) machines() []*machine { return slices.Concat(l.hosts, l.desks, l.v
 func (l *lab) furnish() error {
 	keys := l.hub.path(keysDir)
 	for _, name := range []string{"host_key", "id"} {
-		// ssh-keygen runs on this machine, on files that it would also find elsewhere.
+		// ssh-keygen runs on this machine, on files that are visible here.
 		if err := hosttest.NewKey(filepath.Join(keys, name), "ed25519", ""); err != nil {
 			return err
 		}
@@ -162,8 +160,8 @@ func (l *lab) furnish() error {
 	if err := command("cp", program, l.hub.path(binDir+"/dcs-tui")); err != nil {
 		return err
 	}
-	// OpenSSH 9.8 and later punish an address whose connections fail; older
-	// ones do not know the word.
+	// OpenSSH 9.8 and later penalize an address whose connections fail. Older versions do not know
+	// the option.
 	config := l.hub.path(keysDir + "/sshd_config")
 	out, _ := exec.Command("/usr/sbin/sshd", "-t", "-h", filepath.Join(keys, "host_key"), "-f", config, "-o", "PerSourcePenalties=no").CombinedOutput()
 	if !strings.Contains(string(out), "Bad configuration option") {
@@ -172,7 +170,7 @@ func (l *lab) furnish() error {
 	return nil
 }
 
-// read returns a file of the lab, "" when it is not there.
+// read returns a file of the lab, or "" if it does not exist.
 func (l *lab) read(name string) string {
 	b, _ := os.ReadFile(l.hub.path(name))
 	return string(b)

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// life is one dispatcher of a run, from its start to its end.
+// life is one dispatcher process of a run, from its start to its end.
 type life struct {
 	desk  *machine
-	name  string // for people: "desk1#3"
+	name  string // for messages: "desk1#3"
 	said  string // the file of its standard error, on this machine
 	cmd   *exec.Cmd
-	code  int // once done is closed; -1: ended by a signal
+	code  int // valid after done is closed; -1: ended by a signal
 	done  chan struct{}
 	begun time.Time
 }
 
 var errNoPower = errors.New("the machine has no power")
 
-// dispatch starts the program on a machine of the user.
+// dispatch starts the program on a desk.
 func (l *lab) dispatch(desk *machine, name string, args ...string) (*life, error) {
 	s := desk.now.Load()
 	if s == nil {
@@ -51,7 +51,7 @@ func (l *lab) dispatch(desk *machine, name string, args ...string) (*life, error
 	return d, nil
 }
 
-// invoke gives the program under test on a machine, as its user would call it there.
+// invoke returns a command that runs the program under test on a machine as its user would.
 func invoke(s *space, args ...string) *exec.Cmd {
 	args = append(append(s.prefix(), "env", "-C", sharedDir, binDir+"/dcs-tui"), args...)
 	cmd := exec.Command(args[0], args[1:]...)
@@ -61,7 +61,7 @@ func invoke(s *space, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ended reports whether it has ended.
+// ended reports whether the dispatcher has ended.
 func (d *life) ended() bool {
 	select {
 	case <-d.done:
@@ -71,8 +71,8 @@ func (d *life) ended() bool {
 	}
 }
 
-// signal reaches the program itself and, for stops, whoever waits for it: nsenter
-// stops and goes on with its child.
+// signal signals the program itself and, for stops, its waiting parent: nsenter stops and continues
+// together with its child.
 func (d *life) signal(sig syscall.Signal) bool {
 	if d.ended() {
 		return false
@@ -87,13 +87,13 @@ func (d *life) signal(sig syscall.Signal) bool {
 	return len(kids) > 0
 }
 
-// words is what it has said so far.
+// words returns the output of the dispatcher so far.
 func (d *life) words() string {
 	b, _ := os.ReadFile(d.said)
 	return string(b)
 }
 
-// ask runs a command of the program that only looks, and returns what it prints.
+// ask runs a read-only command of the program and returns its output.
 func (l *lab) ask(desk *machine, args ...string) (out string, code int, err error) {
 	s := desk.now.Load()
 	if s == nil {

@@ -18,15 +18,15 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// space is the first process of a set of namespaces, and who keeps it.
+// space is a set of namespaces: its first process, and the process that keeps it.
 type space struct {
-	init int // its pid, as this test sees it
+	init int // its pid, as seen by this test
 	gone chan struct{}
 	stop func()
 }
 
-// enter begins a new set of namespaces with a script as its pid 1. The script must
-// print "ready" and stay. below is the space it stands in, nil for this machine's own.
+// enter creates a set of namespaces with a script as its pid 1. The script must print "ready" and
+// keep running. below is the enclosing space, nil for this machine's own.
 func enter(below *space, boottime string, script string) (*space, error) {
 	args := []string{"unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"}
 	if boottime != "" {
@@ -46,8 +46,8 @@ func enter(below *space, boottime string, script string) (*space, error) {
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=/root"}
 	cmd.Stdout, cmd.Stderr = w, &words
-	// Everything ends with this test, however it ends. The signal is tied to the
-	// thread that starts the child, so that thread is kept for it.
+	// All processes end with this test, even if it is killed. Linux ties Pdeathsig to the thread
+	// that starts the child, so that thread must live as long.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	s := &space{gone: make(chan struct{})}
 	started := make(chan error, 1)
@@ -88,20 +88,20 @@ func enter(below *space, boottime string, script string) (*space, error) {
 	return s, nil
 }
 
-// prefix enters all namespaces of a space.
+// prefix returns the command prefix that enters all namespaces of a space.
 func (s *space) prefix() []string {
 	return []string{"nsenter", "-t", strconv.Itoa(s.init), "-a"}
 }
 
-// path is a file of the space as this test reaches it.
+// path returns the path by which this test reaches a file of the space.
 func (s *space) path(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(s.init), "root", name)
 }
 
-// run runs a command in the space to its end.
+// run runs a command in the space until it ends.
 func (s *space) run(args ...string) error { return command(append(s.prefix(), args...)...) }
 
-// inNet runs a command of this machine in the space's network.
+// inNet runs a program of this machine in the space's network namespace.
 func (s *space) inNet(args ...string) error {
 	return command(append([]string{"nsenter", "-t", strconv.Itoa(s.init), "-n"}, args...)...)
 }
@@ -114,27 +114,27 @@ func command(args ...string) error {
 	return nil
 }
 
-// stay is how a machine's pid 1 continues: it has nothing to do but to reap.
+// stay is the rest of the script of a machine's pid 1: it only reaps processes.
 const stay = "echo ready; exec >/dev/null 2>&1; while :; do sleep 3600 & wait; done"
 
-// machine is one computer of the lab: a host, or one that dispatches.
+// machine is one computer of the lab: a host or a desk.
 type machine struct {
 	lab  *lab
 	name string
 	ip   string
 	sshd bool
 
-	instance string // the name of the instance that it is now; "": none, or an ordinary machine
+	instance string // the name of its current instance; "": none, or an ordinary machine
 
-	client *labfs.Mount // its own view of the shared directory; nil: as it is
+	client *labfs.Mount // its own view of the shared directory; nil: the directory itself
 
-	mu      sync.Mutex // held while it starts or ends
+	mu      sync.Mutex // held while the machine starts or ends
 	boots   int
-	waiters []*os.Process         // who waits outside for a command in it
-	now     atomic.Pointer[space] // nil while it has no power
+	waiters []*os.Process         // processes outside that wait for a command in it
+	now     atomic.Pointer[space] // nil while the machine has no power
 }
 
-// boot starts the machine: with a new boot id and a clock that begins again.
+// boot starts the machine with a new boot id and a clock that starts again.
 func (m *machine) boot() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +168,7 @@ find /tmp -mindepth 1 -delete
 	m.now.Store(s)
 	pid := strconv.Itoa(s.init)
 	hub := m.lab.hub
-	hub.inNet("ip", "link", "del", m.name) // of its last life, if the kernel has not done it yet
+	hub.inNet("ip", "link", "del", m.name) // of its previous boot, if the kernel has not removed it yet
 	for _, step := range [][]string{
 		{"ip", "link", "add", m.name, "type", "veth", "peer", "name", "eth0", "address", m.mac(), "netns", pid},
 		{"ip", "link", "set", m.name, "master", "br0", "up"},
@@ -189,8 +189,8 @@ find /tmp -mindepth 1 -delete
 	return m.startSSHD()
 }
 
-// mac is the address of its network card: a machine keeps it when it boots, and
-// others remember it.
+// mac returns the address of its network card. A machine keeps it across boots because others cache
+// it.
 func (m *machine) mac() string {
 	n, _ := strconv.Atoi(m.ip[strings.LastIndexByte(m.ip, '.')+1:])
 	return fmt.Sprintf("02:00:00:4d:00:%02x", n)
@@ -208,8 +208,8 @@ func (m *machine) startSSHD() error {
 	return s.run("/usr/sbin/sshd", "-f", "/srv/keys/sshd_config", "-E", "/srv/"+m.name+"/sshd.log")
 }
 
-// powerOff ends every process at once. When cut is set nobody hears of it: the
-// link goes first.
+// powerOff kills every process at once. If cut is set, the link is cut first, so that no peer is
+// notified.
 func (m *machine) powerOff(cut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,8 +222,8 @@ func (m *machine) powerOff(cut bool) {
 	}
 	m.now.Store(nil)
 	syscall.Kill(s.init, syscall.SIGKILL)
-	// Those who wait for a command here may themselves be stopped, and a machine
-	// is not gone before they have heard of its end.
+	// The processes that wait for a command here may be stopped themselves, and the machine is gone
+	// only after they have noticed its end.
 	for _, w := range m.waiters {
 		w.Signal(syscall.SIGCONT)
 	}
@@ -231,8 +231,8 @@ func (m *machine) powerOff(cut bool) {
 	s.stop()
 }
 
-// link takes the cable out (or puts it back). Nobody is told: packets vanish. A machine
-// that has no power has no cable.
+// link connects or disconnects the cable. Nobody is notified: packets are lost. A machine without
+// power has no cable.
 func (m *machine) link(up bool) error {
 	state := "down"
 	if up {
@@ -244,7 +244,7 @@ func (m *machine) link(up bool) error {
 	return m.lab.hub.inNet("ip", "link", "set", m.name, state)
 }
 
-// blackhole leaves the cable in and lets the switch drop everything.
+// blackhole drops all packets at the switch while the cable stays connected.
 func (m *machine) blackhole(on bool) error {
 	if m.now.Load() == nil {
 		return nil
@@ -255,7 +255,7 @@ func (m *machine) blackhole(on bool) error {
 	return m.lab.hub.inNet("ip", "link", "set", m.name, "master", "br0")
 }
 
-// uptime is this machine's, in whole seconds.
+// uptime returns the uptime of this machine in whole seconds.
 func uptime() (int, error) {
 	b, err := os.ReadFile("/proc/uptime")
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// requireEnv, set to 1, turns a machine on which no lab can be made from a
-// skipped test into a failure.
+// requireEnv, set to 1, makes the tests fail instead of skip on a machine that cannot run a lab.
 const requireEnv = "DCS_REQUIRE_FAULTS"
 
 var (
@@ -26,7 +25,7 @@ var (
 	keepFlag   = flag.String("keep", "", "DIRECTORY that gets the run directory and logs of a run that failed")
 )
 
-// program is the binary under test, built once.
+// program is the path of the binary under test, which is built once.
 var program string
 
 func TestMain(m *testing.M) {
@@ -51,9 +50,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// apart gives this process mounts of its own, so that those of the labs end with
-// it, however it ends. Only a program that starts can be given them: it is
-// started once more in its own place.
+// apart moves this process into a mount namespace of its own, so that the labs' mounts end with it,
+// even if it is killed. A running Go program cannot change that for all of its threads, so it
+// executes itself again.
 func apart() error {
 	const done = "DCS_FAULTS_APART"
 	if os.Getenv(done) != "" || testing.Short() || problem() != nil {
@@ -71,7 +70,7 @@ func apart() error {
 	return syscall.Exec(unshare, args, append(os.Environ(), done+"=1"))
 }
 
-// problem returns why no lab can be made on this machine, nil when it can.
+// problem returns why this machine cannot run a lab, or nil if it can.
 func problem() error {
 	if os.Geteuid() != 0 {
 		return errors.New("namespaces with machines of their own need root: sudo make faults")
@@ -90,7 +89,7 @@ func problem() error {
 	return nil
 }
 
-// needLab leaves the test out where no lab can be made.
+// needLab skips the test if this machine cannot run a lab.
 func needLab(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

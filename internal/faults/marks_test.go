@@ -10,14 +10,14 @@ import (
 	"dcs-tui/jobs"
 )
 
-// mark is an attempt as it wrote itself down.
+// mark is the record that an attempt wrote about itself.
 type mark struct {
 	id   jobs.AttemptID
 	host string
 	at   time.Time
 }
 
-// marked lists the attempts that have begun, in the order in which they did.
+// marked returns the attempts that have begun, in order.
 func (d *director) marked() []mark {
 	d.t.Helper()
 	dir := d.l.hub.path(marksDir + "/" + d.name)
@@ -41,7 +41,7 @@ func (d *director) marked() []mark {
 	return list
 }
 
-// on counts the marks of a host.
+// on returns the number of marks of a host.
 func on(list []mark, host string) int {
 	n := 0
 	for _, m := range list {
@@ -52,9 +52,9 @@ func on(list []mark, host string) int {
 	return n
 }
 
-// checkOverlaps checks promise 2: a second attempt starts only when the first is
-// over, or when a dispatcher has recorded that it gives the first one's host up. What
-// the jobs wrote down decides which was over when.
+// checkOverlaps checks promise 2: a second attempt starts only after the first one has ended, or
+// after a dispatcher has recorded that it gives up the host of the first one. The marks of the jobs
+// show when each attempt ended.
 func (d *director) checkOverlaps() {
 	d.t.Helper()
 	newest := map[jobs.ID]mark{}
@@ -67,7 +67,7 @@ func (d *director) checkOverlaps() {
 		}
 		st, err := os.Stat(filepath.Join(d.l.hub.path(marksDir), d.name, before.id.String()+".end"))
 		if err != nil || !st.ModTime().After(m.at) {
-			continue // it was ended, or had ended
+			continue // it was killed, or had ended
 		}
 		d.overlaps++
 		if events == "" {

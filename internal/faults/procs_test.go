@@ -14,9 +14,9 @@ import (
 
 // proc is a process of a machine.
 type proc struct {
-	dir  string // where this test sees it, below /proc
-	in   int    // its number there
-	ppid int    // there; 0: its parent is outside
+	dir  string // its directory below /proc, as seen by this test
+	in   int    // its pid inside
+	ppid int    // the parent's pid inside; 0: its parent is outside
 	name string
 	args []string
 
@@ -27,7 +27,7 @@ func (p proc) String() string { return strconv.Itoa(p.in) + " " + strings.Join(p
 
 func (p proc) has(arg string) bool { return slices.Contains(p.args, arg) }
 
-// What there is on a machine.
+// isListener and the functions below select processes of a machine.
 func isListener(p proc) bool {
 	return p.name == "sshd" && strings.Contains(strings.Join(p.args, " "), "[listener]")
 }
@@ -35,8 +35,8 @@ func isSession(p proc) bool    { return strings.HasPrefix(p.name, "sshd") && !is
 func isHelper(p proc) bool     { return p.has("__host") }
 func isSupervisor(p proc) bool { return p.has("__slot") }
 
-// find lists the living processes of the machine that are meant. It reads the
-// machine's /proc from outside: no word of the product is believed.
+// find returns the living processes of the machine that are selected by meant. It reads the
+// machine's /proc from outside, and does not rely on the program under test.
 func (m *machine) find(meant func(proc) bool) []proc {
 	s := m.now.Load()
 	if s == nil {
@@ -56,19 +56,18 @@ func (m *machine) find(meant func(proc) bool) []proc {
 	return list
 }
 
-// strangers are all processes that belong neither to the machine itself nor to
-// its ssh server. When no run is on, there must be none. (A session of the server
-// whose peer vanished without a word stays until the kernel finds out; it
-// counts when something runs below it, and then that counts.)
+// strangers returns all processes that belong neither to the machine itself nor to its ssh server.
+// There must be none while there is no run. A session of the ssh server whose peer vanished
+// silently remains until the kernel notices. Only the processes below such a session count.
 func (m *machine) strangers() []proc {
 	return m.find(func(p proc) bool {
-		idle := p.ppid == 1 && len(p.args) == 2 && p.args[1] == "3600" // pid 1 waits by it
+		idle := p.ppid == 1 && len(p.args) == 2 && p.args[1] == "3600" // pid 1 waits for it
 		return !idle && !isListener(p) && !isSession(p)
 	})
 }
 
-// look reads a process that is no zombie. Nothing but the machine's own processes
-// is ever read: /proc/PID/stat of one that execs while its files hang, hangs too.
+// look reads a process that is not a zombie. It must be called only for the machine's own
+// processes: reading /proc/PID/stat hangs for a process that calls exec while its files hang.
 func look(root string, pid int) (p proc, ok bool) {
 	p.dir, p.in = filepath.Join(root, strconv.Itoa(pid)), pid
 	stat, err := os.ReadFile(p.dir + "/stat")
@@ -87,7 +86,7 @@ func look(root string, pid int) (p proc, ok bool) {
 	p.ppid, _ = strconv.Atoi(rest[1])
 	args, err := os.ReadFile(p.dir + "/cmdline")
 	if err != nil || len(args) == 0 {
-		return p, false // it is just going
+		return p, false // it is exiting
 	}
 	p.args = strings.Split(strings.TrimRight(string(args), "\x00"), "\x00")
 	return p, true
@@ -116,11 +115,11 @@ func children(pid int) []int {
 	return list
 }
 
-// signal sends sig to processes; those that are gone do not matter.
+// signal sends sig to processes. It ignores those that are gone.
 func signal(list []proc, sig syscall.Signal) {
 	for _, p := range list {
 		if fd, err := unix.Open(p.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
-			unix.PidfdSendSignal(fd, sig, nil, 0) // a /proc/PID stands for the process, whatever its number is elsewhere
+			unix.PidfdSendSignal(fd, sig, nil, 0) // a /proc/PID directory identifies the process in any pid namespace
 			unix.Close(fd)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A few random faults of every kind in one run: promises 1 to 5. The
+// TestFewFaults makes a few random faults of every kind in one run, and checks promises 1 to 5. The
 // long form is `make faults`.
 func TestFewFaults(t *testing.T) {
 	if *faultsFlag > 0 {
@@ -23,8 +23,8 @@ func TestFewFaults(t *testing.T) {
 	t.Log(all.String())
 }
 
-// at least FAULTS faults from a seed, over as many runs
-// as that takes, in some labs at once.
+// TestRandomFaults makes at least FAULTS faults from a seed, over as many runs as needed, in
+// several labs in parallel.
 func TestRandomFaults(t *testing.T) {
 	if *faultsFlag == 0 {
 		t.Skip("make faults runs it")
@@ -45,10 +45,10 @@ func TestRandomFaults(t *testing.T) {
 	t.Log(all.String())
 }
 
-// inventories of the labs: the second has a provider.
+// inventories are the inventories of the labs. The second one has a provider.
 var inventories = []string{keysDir + "/hosts.toml", cloudHosts, keysDir + "/hosts.toml"}
 
-// seed is the one that was asked for, or a new one.
+// seed returns the requested seed, or a new one.
 var seed = sync.OnceValue(func() uint64 {
 	if *seedFlag != 0 {
 		return *seedFlag
@@ -56,14 +56,14 @@ var seed = sync.OnceValue(func() uint64 {
 	return uint64(time.Now().UnixNano()) % 1_000_000
 })
 
-// newRand gives a test its own numbers.
+// newRand returns the random source of a test.
 func newRand(t *testing.T) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(t.Name()))
 	return rand.New(rand.NewPCG(seed(), h.Sum64()))
 }
 
-// tally counts what was done, over all labs.
+// tally counts faults and runs over all labs.
 type tally struct {
 	mu                    sync.Mutex
 	faults                map[string]int
@@ -91,7 +91,7 @@ func (a *tally) add(d *director) {
 	a.overlaps += d.overlaps
 }
 
-// String is the line that reports are made of.
+// String returns the summary line for reports.
 func (a *tally) String() string {
 	sum := 0
 	for _, n := range a.faults {
@@ -101,7 +101,7 @@ func (a *tally) String() string {
 		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, a.overlaps, a.died, counted(a.faults))
 }
 
-// random makes faults in a lab, run after run, until there were enough.
+// random makes faults in a lab, run after run, until there are enough.
 func (a *tally) random(t *testing.T, l *lab, faults, jobs int, inventory string) {
 	rnd := newRand(t)
 	t.Logf("seed %d (-seed %d repeats it)", seed(), seed())
@@ -114,7 +114,7 @@ func (a *tally) random(t *testing.T, l *lab, faults, jobs int, inventory string)
 	}
 }
 
-// counted is a line of numbers by name.
+// counted formats numbers by name as one line.
 func counted(counts map[string]int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
@@ -123,11 +123,11 @@ func counted(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// chaos carries a run to its end while it makes faults, and checks it. It returns
-// how many it made.
+// chaos makes faults during a run until it ends, and checks the run. It returns the number of
+// faults.
 func (d *director) chaos(budget int) int {
 	made := 0
-	most, pause := 3+d.rnd.IntN(5), 500+d.rnd.IntN(3000) // faults at a time; ms between two
+	most, pause := 3+d.rnd.IntN(5), 500+d.rnd.IntN(3000) // maximum number of faults at a time; ms between two faults
 	d.start()
 	next := time.Now().Add(3 * time.Second)
 	d.until("the end of the run under faults", 15*time.Minute, func() bool {

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// canceled checks that every job was canceled, and that none of their processes is left.
+// canceled checks that every job was canceled and that none of their processes is left.
 func (d *director) canceled() {
 	d.t.Helper()
 	for _, r := range d.results() {
@@ -21,9 +21,9 @@ func (d *director) canceled() {
 	d.noPanic()
 }
 
-// jobs that fork away, leave the session and ignore TERM
-// are canceled from another machine while a host is away. Those of the others end;
-// that host is named; when it is back its processes end too.
+// TestCancelWhileAHostIsAway cancels, from another machine while a host is away, jobs that fork
+// into the background, leave the session, and ignore TERM. Jobs on the other hosts end. cancel
+// names the host that is away, and its processes end when it is back.
 func TestCancelWhileAHostIsAway(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "cancel", newRand(t), append(same(16, "daemon", 3000), same(20, "deaf", 3000)...))
@@ -51,8 +51,8 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 	d.canceled()
 }
 
-// with no dispatcher alive, cancel takes the run over, on another machine,
-// and ends what runs.
+// TestCancelWithoutADispatcher checks that cancel on another machine takes over a run without a
+// dispatcher and ends what runs.
 func TestCancelWithoutADispatcher(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "orphan", newRand(t), append(same(16, "setsid", 3000), same(20, "deaf", 3000)...))
@@ -60,7 +60,7 @@ func TestCancelWithoutADispatcher(t *testing.T) {
 	d.until("four jobs on each host", patience, func() bool { return d.marks() == 16 })
 	d.cur.killed()
 	<-d.cur.done
-	d.over = true // nobody is to resume it
+	d.over = true // the run must not be resumed
 	out, code, err := l.ask(l.desks[1], "cancel", d.runDir(), "--yes", "--force")
 	d.note("cancel: %d, %v: %s", code, err, out)
 	if err != nil || code != 130 && code != 0 {

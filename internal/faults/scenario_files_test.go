@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// the shared directory is full for a while. The run pauses, says
-// why, and continues by itself.
+// TestFullDiskPausesTheRun fills the shared directory for a while. The run pauses, reports why, and
+// continues by itself.
 func TestFullDiskPausesTheRun(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "full", newRand(t), same(64, "plain", 1))
@@ -26,8 +26,9 @@ func TestFullDiskPausesTheRun(t *testing.T) {
 	d.check()
 }
 
-// the shared directory hangs on one host. It still sends heartbeats, so it is not declared
-// dead, and the others continue. It does its pending work when the directory answers again.
+// TestHangingFilesAreNoDeadHost makes the shared directory hang on one host. The host still sends
+// heartbeats, so it is not declared dead, and the others continue. It does its pending work when
+// the directory answers again.
 func TestHangingFilesAreNoDeadHost(t *testing.T) {
 	if *faultsFlag == 0 {
 		t.Skip("make faults runs it")

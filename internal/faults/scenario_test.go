@@ -9,19 +9,19 @@ import (
 	"dcs-tui/jobs"
 )
 
-// scenario makes a lab for one targeted fault. They belong to the long test:
-// most of them must wait until a host counts as lost.
+// scenario returns a lab for one targeted fault. Scenarios belong to the long test, because most of
+// them must wait until a host counts as lost.
 func scenario(t *testing.T) *lab {
 	t.Helper()
 	if *faultsFlag == 0 {
 		t.Skip("make faults runs it")
 	}
-	t.Parallel() // each has a lab of its own, and all mostly wait
+	t.Parallel() // each test has its own lab and mostly waits
 	return newLab(t)
 }
 
-// ranTimes returns how many attempts of each job ran. The number of an attempt says
-// nothing about that: an attempt that was only sent to a host and then withdrawn has one, too.
+// ranTimes returns how many attempts of each job ran. Attempt numbers do not show that, because an
+// attempt that was sent to a host and withdrawn has a number, too.
 func (d *director) ranTimes() map[jobs.ID]int {
 	times := map[jobs.ID]int{}
 	for _, m := range d.marked() {
@@ -40,9 +40,9 @@ func (d *director) onlyOnce() {
 	}
 }
 
-// X2, a host is unplugged while it runs jobs. It is suspect, then not
-// given up while the heartbeat files of its supervisors advance on the shared directory;
-// what it finishes is counted there, though nobody can reach it.
+// TestUnpluggedHostIsReadThroughTheSharedDirectory unplugs a host while it runs jobs. The host
+// becomes suspect but is not given up while the heartbeat files of its supervisors advance on the
+// shared directory. Jobs that it finishes count, though it is unreachable (X2).
 func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "unplugged", newRand(t), same(16, "plain", 50))
@@ -59,13 +59,13 @@ func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 			t.Errorf("the dispatcher did not say %q:\n%s", want, said)
 		}
 	}
-	d.results() // all are there, though ws1 is away
+	d.results() // all results exist although ws1 is away
 	d.must(ws1.link(true))
 	d.check()
 }
 
-// X1, X2: a host loses its power during its jobs and comes back with another
-// boot id. They are retried elsewhere, before anything that waits, and once.
+// TestRebootedHostsJobsAreFirstInLine cuts the power of a host during its jobs. It comes back with
+// another boot id. Its jobs are retried elsewhere, once, and before all waiting jobs (X1, X2).
 func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	l := scenario(t)
 	list := append(same(12, "gate", 0), same(20, "plain", 0.3)...)
@@ -74,7 +74,7 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	d.until("twelve jobs run, every host is up", patience, func() bool {
 		return d.marks() == 12 && d.hostsUp() == hostCount
 	})
-	victim := l.hosts[0] // any but the gateway that has jobs: the others have room for them
+	victim := l.hosts[0] // a host with jobs, not the gateway; the others have slots for its jobs
 	if on(d.marked(), victim.name) == 0 {
 		victim = l.hosts[1]
 	}
@@ -98,8 +98,8 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	d.check()
 }
 
-// X2, a launch is written into a link that has just been cut, and the link heals
-// when it is too late. It never runs; its job runs once, elsewhere.
+// TestLateLaunchNeverRuns writes a launch into a link that has just been cut, and heals the link
+// too late. The launch never runs, and its job runs once, elsewhere (X2).
 func TestLateLaunchNeverRuns(t *testing.T) {
 	l := scenario(t)
 	list := append(same(1, "gate", 0), same(16, "plain", 1)...)
@@ -129,8 +129,8 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 	d.check()
 }
 
-// every link is down for longer than lost_after. It is our own network:
-// nobody is given up, nothing runs twice.
+// TestAllLinksDownAtOnce disconnects every link for longer than lost_after. That indicates a
+// failure of the local network, so no host is given up, and nothing runs twice.
 func TestAllLinksDownAtOnce(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "all", newRand(t), append(same(16, "plain", 40), same(16, "plain", 1)...))
@@ -155,8 +155,8 @@ func TestAllLinksDownAtOnce(t *testing.T) {
 	d.check()
 }
 
-// X1: every ssh server is killed, with all of its sessions. The jobs continue, and
-// are adopted when it is back.
+// TestSSHDKilledOnAllHosts kills every ssh server with all of its sessions. The jobs continue and
+// are adopted when the servers are back (X1).
 func TestSSHDKilledOnAllHosts(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "sshd", newRand(t), append(same(16, "plain", 20), same(16, "plain", 1)...))
@@ -174,12 +174,13 @@ func TestSSHDKilledOnAllHosts(t *testing.T) {
 	d.check()
 }
 
-// X1, D6: a dispatcher is stopped, another machine takes over by force or because
-// its beats are stale, and the first wakes up: it says that it is fenced off,
-// leaves, and changes nothing.
+// TestWokenDispatcherIsFencedByForce stops a dispatcher, lets another machine take the run over by
+// force, and continues the first dispatcher. The first one reports that it is fenced off, exits,
+// and changes nothing (X1, D6).
 func TestWokenDispatcherIsFencedByForce(t *testing.T) { wakeFenced(t, true) }
 
-// The same, without --force: only stale beats let the other in.
+// TestWokenDispatcherIsFencedWhenStale is the same without --force: the takeover is possible only
+// when the heartbeats are stale.
 func TestWokenDispatcherIsFencedWhenStale(t *testing.T) { wakeFenced(t, false) }
 
 func wakeFenced(t *testing.T, force bool) {
@@ -203,8 +204,8 @@ func wakeFenced(t *testing.T, force bool) {
 	d.check()
 }
 
-// X1: the whole lab loses its power, dispatcher and hosts, and comes back with
-// other boot ids. Every job that ran is retried once, and nothing else.
+// TestTheWholeLabLosesItsPower cuts the power of the dispatcher and all hosts, which come back with
+// other boot ids. Every job that ran is retried once, and no other job (X1).
 func TestTheWholeLabLosesItsPower(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "dark", newRand(t), append(same(16, "gate", 0), same(10, "plain", 1)...))
@@ -227,8 +228,8 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 	d.check()
 }
 
-// B3: two hosts stand behind each other. When the gateway's ssh server is killed
-// both are away, their jobs continue, and both are adopted.
+// TestGatewayKilled kills the ssh server of a gateway with another host behind it. Both hosts are
+// away, their jobs continue, and both are adopted (B3).
 func TestGatewayKilled(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "gateway", newRand(t), append(same(16, "plain", 15), same(16, "plain", 1)...))

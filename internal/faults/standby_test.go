@@ -10,7 +10,7 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// outages are what can happen to the machine of a dispatcher. Each returns what ends it.
+// outages are the failures of a dispatcher's machine. Each returns the function that ends it.
 var outages = map[string]func(*director) (heal func()){
 	"killed": func(d *director) func() {
 		d.cur.killed()
@@ -25,7 +25,7 @@ var outages = map[string]func(*director) (heal func()){
 		d.fenced = append(d.fenced, d.cur)
 		return func() { d.cur.signal(syscall.SIGCONT) }
 	},
-	"cut off": func(d *director) func() { // from the hosts, and from the file server
+	"cut off": func(d *director) func() { // from the hosts and from the file server
 		m := d.cur.desk
 		m.client.Wedge()
 		d.must(m.link(false))
@@ -37,10 +37,10 @@ var outages = map[string]func(*director) (heal func()){
 	},
 }
 
-// E7, X1: a standby on a host takes the run over when the dispatcher's machine fails, and
-// starts the next standby. No result is lost, nothing runs twice, and the old dispatcher is
-// fenced off when it comes back. In CI one outage, drawn by the seed; in the long test each of
-// them, and then the death of the standby that has taken over.
+// TestStandbyTakesOver checks that a standby on a host takes the run over when the dispatcher's
+// machine fails, and starts the next standby. No result is lost, nothing runs twice, and the old
+// dispatcher is fenced off when it comes back (E7, X1). CI tests one outage, chosen by the seed.
+// The long test covers each of them, and then the death of the standby that has taken over.
 func TestStandbyTakesOver(t *testing.T) {
 	needLab(t)
 	names := []string{"killed", "no power", "hangs", "cut off"}
@@ -82,7 +82,7 @@ func standbyTakesOver(t *testing.T, l *lab, outage func(*director) func(), twice
 	d.check()
 }
 
-// runStatus is what `status --json` says of a run.
+// runStatus contains the fields of `status --json` that these tests read.
 type runStatus struct {
 	Owner   *string
 	Standby string
@@ -93,13 +93,13 @@ func owned(machine string) func(*runStatus) bool {
 	return func(s *runStatus) bool { return s.Owner != nil && strings.Contains(*s.Owner, " on "+machine+" ") }
 }
 
-// awaitStatus waits until the run stands as ok wants, seen from the second machine, and returns
-// how long that took. It restarts no dispatcher.
+// awaitStatus waits until ok accepts the run's status as seen from the second machine, and returns
+// how long that took. It does not restart dispatchers.
 func (d *director) awaitStatus(what string, ok func(*runStatus) bool) time.Duration {
 	d.t.Helper()
 	began, last := time.Now(), ""
 	if !polltest.Within(patience, func() bool {
-		time.Sleep(300 * time.Millisecond) // each look is a process
+		time.Sleep(300 * time.Millisecond) // each poll starts a process
 		out, code, err := d.l.ask(d.l.desks[1], "status", "--json", d.runDir())
 		last = out
 		s := new(runStatus)
