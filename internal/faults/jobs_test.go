@@ -11,7 +11,7 @@ import (
 // jobScript is the script of every job of the lab. It first writes a mark that this attempt runs,
 // independent of the program's own records. Then it behaves as requested:
 //
-// 	job RUN KIND SECONDS CODE
+//	job RUN KIND SECONDS CODE
 //
 // Last, it writes a mark that it ends. Its output is known in advance, and its exit code is CODE
 // even if other steps fail.
