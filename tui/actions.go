@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// jobKeys are what can be done with jobs. They work in each pane with a job under a cursor,
-// on the selected jobs, else on that one.
+// jobKeys returns the keys for jobs. They work in each pane with a job under a cursor, on the
+// selected jobs or, without a selection, on that job.
 func (m *model) jobKeys() []binding {
 	onJobs := (*model).onJobs
 	return grouped("Jobs",
@@ -27,7 +27,8 @@ func (m *model) jobKeys() []binding {
 	)
 }
 
-// runKeys work everywhere. Those that need a dispatcher are not in the footer without one.
+// runKeys returns the keys for the run, which work everywhere. Without a dispatcher, those that
+// need one are not in the footer.
 func (m *model) runKeys() []binding {
 	pause, help := "pause", "launch nothing more; what runs goes on"
 	if m.launchesNothing() {
@@ -40,12 +41,12 @@ func (m *model) runKeys() []binding {
 	)
 }
 
-// onJobs reports whether keys on jobs mean anything in the focused pane.
+// onJobs reports whether keys for jobs have a meaning in the focused pane.
 func (m *model) onJobs() bool {
 	return m.focus().hasJobs()
 }
 
-// targets returns the jobs that a key is about. The cursor stays on its job from then on.
+// targets returns the jobs that a key acts on. The cursor stays on its job from then on.
 func (m *model) targets() jobs.Ranges {
 	m.focus().hold()
 	if len(m.focus().picked()) == 0 && m.slid() {
@@ -58,8 +59,8 @@ func (m *model) targets() jobs.Ranges {
 	return which
 }
 
-// dispatched reports whether the run has a dispatcher. If not, it tells the person what
-// cannot be done.
+// dispatched reports whether the run has a dispatcher. If not, it shows a message that what, an
+// action in words, is impossible.
 func (m *model) dispatched(what string) bool {
 	if !m.over() {
 		return true
@@ -80,8 +81,8 @@ func (m *model) single(which jobs.Ranges) (runview.Row, bool) {
 
 func (m *model) cancelSelected() tea.Cmd { return m.cancelJobs(m.targets()) }
 
-// cancelJobs ends jobs: one that is queued at once, with an undo, everything else
-// after a question that says what is lost (rule 9).
+// cancelJobs cancels jobs. A single queued job is canceled immediately, with an undo; everything
+// else after a question that describes what is lost (rule 9).
 func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 	if len(which) == 0 || !m.dispatched("cancel") {
 		return nil
@@ -92,7 +93,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 	}
 	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
 		n := w.Queued + w.Handed + w.Running
-		// If the person is told that nothing that runs is lost, jobs that start meanwhile go on.
+		// If the question states that no running job is lost, jobs that start meanwhile continue.
 		do := func(m *model) tea.Cmd {
 			return m.act(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
 		}
@@ -112,7 +113,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 	})
 }
 
-// named is "job 17 is", "these 12 jobs are".
+// named returns the subject of a sentence: "job 17 is", "these 12 jobs are".
 func (m *model) named(which jobs.Ranges) string {
 	if which.Count() == 1 {
 		return jobName(which[0].First) + " is"
@@ -130,8 +131,8 @@ func stands(p runview.Phase) string {
 
 func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targets()) }
 
-// requeueJobs runs jobs again that are over. It asks first about many jobs, because they
-// repeat all their work.
+// requeueJobs runs finished jobs again. It asks first if there are many jobs, because they repeat
+// all their work.
 func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	if len(which) == 0 {
 		return nil
@@ -175,7 +176,7 @@ func (m *model) launchesNothing() bool {
 	return m.pic != nil && (m.pic.Paused || m.pic.Draining != "")
 }
 
-// pause stops launching, or continues it.
+// pause pauses launching, or continues it.
 func (m *model) pause() tea.Cmd {
 	verb := runview.Pause
 	if m.launchesNothing() {
@@ -191,17 +192,17 @@ func (m *model) pauseWith(verb runview.Verb) tea.Cmd {
 	return m.act(runview.Action{Do: verb})
 }
 
-// undoable reports whether there is something to undo, and time left for it.
+// undoable reports whether there is an action to undo and its time has not passed.
 func (m *model) undoable() bool { return m.undo != nil && !m.now().After(m.undo.till) }
 
-// takeBack queues the jobs again that the last cancel has ended.
+// takeBack requeues the jobs that the last cancel has ended.
 func (m *model) takeBack() tea.Cmd {
 	which := m.undo.jobs
-	m.undo = nil // a second u undoes nothing
+	m.undo = nil // a second u has no effect
 	return m.act(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
 }
 
-// acted empties the selection after an action on it.
+// acted clears the selection after an action on it.
 func (m *model) acted(a runview.Action) {
 	switch a.Do {
 	case runview.Cancel, runview.Requeue, runview.Edit:
@@ -235,7 +236,7 @@ func editable(p runview.Phase) bool {
 	return p.Terminal() || p == runview.Queued || p == runview.Waits || p == runview.Retry
 }
 
-// edit opens a line with the command of a job. A changed job is queued again.
+// edit opens a line with the command of a job. An edited job is queued again.
 func (m *model) edit(id jobs.ID) tea.Cmd {
 	return m.detailFor(&waiting{keeps: true}, id, func(m *model, d *runview.Detail) tea.Cmd {
 		if !editable(d.Row.Phase) {
@@ -257,7 +258,7 @@ func (m *model) edit(id jobs.ID) tea.Cmd {
 	})
 }
 
-// edited gives a job its new command.
+// edited sets the new command of a job.
 func (m *model) edited(id jobs.ID, old, command string) (tea.Cmd, error) {
 	switch {
 	case strings.TrimSpace(command) == "":

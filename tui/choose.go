@@ -11,9 +11,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Choose shows a list below the text on the terminal until a person presses one of keys on a
-// row, or leaves: then key is "". title and footer are lines above and below the rows. The
-// caller must have cleaned all texts.
+// Choose shows a list below the text on the terminal. It returns when the user presses one of keys
+// on a row, or leaves the list; key is then "". title and footer are lines above and below the
+// rows. The caller must have cleaned all texts.
 func Choose(ctx context.Context, o Options, title string, rows []string, footer string, keys ...string) (row int, key string, err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
@@ -29,9 +29,9 @@ type chooser struct {
 	m             *model // for drawing
 	title, footer string
 	rows, keys    []string
-	w             int // cells of the terminal; 0: not known yet
+	w             int // width of the terminal in cells; 0: not known yet
 	viewport
-	key  string // that was pressed
+	key  string // the key that was pressed
 	over bool
 }
 
@@ -71,7 +71,7 @@ func (c *chooser) View() tea.View {
 		}
 		return c.m.cut("  "+c.rows[i], c.w-1)
 	})...)
-	if c.over { // the list stays where it is
+	if c.over { // the list stays on the terminal
 		return tea.NewView(strings.Join(lines, "\n") + "\n")
 	}
 	return tea.NewView(strings.Join(append(lines, styleFaint.Render(c.m.cut("  "+c.footer, c.w-1))), "\n"))

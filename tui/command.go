@@ -34,7 +34,7 @@ func (m *model) openCommand(text string) tea.Cmd {
 	return nil
 }
 
-// command carries out a line.
+// command executes a line.
 func (m *model) command(line string) (tea.Cmd, error) {
 	name, arg, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(line, ": \t")), " ")
 	if name == "" {
@@ -122,7 +122,7 @@ func (m *model) hostNames() []string {
 	return names
 }
 
-// hostNamed checks the name of a host.
+// hostNamed returns an error if the run has no host of that name.
 func (m *model) hostNamed(name string) error {
 	known := m.hostNames()
 	switch {
@@ -184,7 +184,8 @@ func commandTable() []command {
 	}, resultCommands()...)
 }
 
-// onIDs returns a command on the named jobs, else on those that keys would be about.
+// onIDs returns a command for the named jobs or, without an argument, for those that keys would act
+// on.
 func onIDs(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		if arg == "" {
@@ -198,7 +199,7 @@ func onIDs(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, 
 	}
 }
 
-// onJob returns a command on the named job, else on the one under the cursor.
+// onJob returns a command for the named job or, without an argument, for the one under the cursor.
 func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		if arg == "" {
@@ -219,7 +220,7 @@ func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, erro
 	}
 }
 
-// parseIDs reads "17 20-30,40".
+// parseIDs parses "17 20-30,40".
 func (m *model) parseIDs(s string) (jobs.Ranges, error) {
 	which, err := jobs.ParseRanges(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }), ","))
 	if err != nil {
@@ -231,7 +232,7 @@ func (m *model) parseIDs(s string) (jobs.Ranges, error) {
 	return which, nil
 }
 
-// onHost returns a command on a host, with the text after its name.
+// onHost returns a command for a host. do gets the text after the host's name.
 func onHost(what string, do func(m *model, host, rest string) (tea.Cmd, error)) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		name, rest, _ := strings.Cut(arg, " ")
@@ -277,13 +278,13 @@ func (m *model) hostSlots(host, arg string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.Slots, Host: host, Number: n, Relative: relative}), nil
 }
 
-// number reads 8, +2, -2; those with a sign are relative.
+// number parses 8, +2, -2. Numbers with a sign are relative.
 func number(s string) (n int, relative bool, err error) {
 	v, err := strconv.ParseInt(s, 10, 32)
 	return int(v), strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-"), err
 }
 
-// commandPriority sets a priority. =-5 is a negative one, -5 five more urgent.
+// commandPriority sets a priority. =-5 sets a negative one; -5 makes the job more urgent by five.
 func (m *model) commandPriority(arg string) (tea.Cmd, error) {
 	absolute, is := strings.CutPrefix(arg, "=")
 	n, relative, err := number(absolute)
@@ -386,7 +387,7 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.Resume}), nil
 }
 
-// endRun ends the dispatcher, after a question that says what happens to its jobs.
+// endRun ends the dispatcher, after a question that describes what happens to its jobs.
 func endRun(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.pic != nil && m.dispatched(what) {
@@ -398,7 +399,7 @@ func endRun(verb runview.Verb, what, running, queued string) func(*model, string
 	}
 }
 
-// cancelRun ends everything, after a question that says what is lost.
+// cancelRun cancels all jobs, after a question that describes what is lost.
 func (m *model) cancelRun() tea.Cmd {
 	if m.pic == nil || !m.dispatched("cancel the run") {
 		return nil

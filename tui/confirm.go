@@ -14,19 +14,19 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// confirmation asks before something is destroyed (rule 9). Only y confirms, or for many
-// jobs their number; any other key does nothing.
+// confirmation is a question before something is destroyed (rule 9). Only y confirms or, for many
+// jobs, typing their number. Any other key has no effect.
 type confirmation struct {
 	title, text string
-	number      int // that must be typed; 0: y is enough
+	number      int // number that must be typed; 0: y is enough
 	typed       string
 	yes         func(*model) tea.Cmd
 }
 
-// manyJobs is the number of jobs that may be ended with a single key.
+// manyJobs is the maximum number of jobs that a single key may end.
 const manyJobs = 100
 
-// newConfirmation asks about n jobs.
+// newConfirmation returns a question about n jobs.
 func newConfirmation(title, text string, n int, yes func(*model) tea.Cmd) *confirmation {
 	c := &confirmation{title: title, text: text, yes: yes}
 	if n > manyJobs {
@@ -67,11 +67,11 @@ func (c *confirmation) draw(m *model, w, h int) []string {
 	for _, l := range m.wrap(m.clean(c.text), w-2) {
 		out = append(out, " "+styleWarn.Render(l))
 	}
-	out = out[:min(len(out), max(0, h-1))] // the answer is always seen
+	out = out[:min(len(out), max(0, h-1))] // the answer is always visible
 	return append(out, " "+answer+styleHere.Render(" "))
 }
 
-// leave ends the screen. While the run continues it asks what should happen to it.
+// leave closes the screen. If the run continues, leave first asks what should happen to it.
 func (m *model) leave() tea.Cmd {
 	if m.pic == nil || m.over() {
 		return tea.Quit
@@ -80,7 +80,7 @@ func (m *model) leave() tea.Cmd {
 	return nil
 }
 
-// leaveModal asks what should happen to the run. Its keys are bindings, so that it draws
+// leaveModal asks what should happen to the run. Its keys are bindings, so that it shows exactly
 // the keys that work.
 type leaveModal struct{}
 
@@ -134,7 +134,7 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 		}
 		out = append(out, "  "+styleBold.Render(m.fit(b.show(), 4))+m.fit(b.word, wide)+" "+help)
 	}
-	if len(out) > h { // the words alone
+	if len(out) > h { // only the words
 		line := ""
 		for _, b := range l.keys(m) {
 			line += " " + styleBold.Render(b.show()) + " " + b.word + " "
@@ -144,12 +144,12 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 	return out
 }
 
-// leaveShort holds the help of the keys in at most 26 letters.
+// leaveShort contains the help of the keys in at most 26 letters.
 var leaveShort = map[string]string{
 	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "all is ended (asks again)", "stay": "back to the screen",
 }
 
-// going returns how many jobs run, for a sentence.
+// going describes how many jobs run, for a sentence.
 func going(t tally) string {
 	s := thousands(t.running) + " running"
 	if t.handed > 0 {
@@ -158,9 +158,9 @@ func going(t tally) string {
 	return s
 }
 
-// question shows a question of the dispatcher (live.Question) once. It waits until the
-// person has finished typing or answering something else. If the run ends while the person
-// is asked how to leave it, the screen ends.
+// question shows a question of the dispatcher (live.Question) once. It waits until the user has
+// finished typing or answering something else. If the run ends while the user is asked how to leave
+// it, the screen closes.
 func (m *model) question() tea.Cmd {
 	if _, leaving := m.modal.(*leaveModal); leaving && m.over() {
 		return tea.Quit // nothing is left to ask about
@@ -182,8 +182,8 @@ func (m *model) question() tea.Cmd {
 	return nil
 }
 
-// questionModal is a line for the answer to the dispatcher. Of a secret not even the
-// length is shown.
+// questionModal is an input line for the answer to the dispatcher. For a secret, it does not show
+// even the length.
 type questionModal struct {
 	q    live.Question
 	text edited
@@ -198,7 +198,7 @@ func (p *questionModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		return p.reply(m, p.text.String())
 	case "esc":
 		return p.reply(m, "")
-	case "ctrl+c": // leaving the screen refuses nothing: it is asked again
+	case "ctrl+c": // leaving the screen is not a refusal: the question is asked again
 		m.modal = nil
 		return m.leave()
 	}
@@ -206,7 +206,7 @@ func (p *questionModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// paste takes what was pasted, up to the end of its first line.
+// paste inserts the pasted text up to the end of its first line.
 func (p *questionModal) paste(_ *model, s string) tea.Cmd {
 	s, _, _ = strings.Cut(s, "\n")
 	if len(s) <= maxTyped {
@@ -222,7 +222,7 @@ func (p *questionModal) reply(m *model, text string) tea.Cmd {
 	return func() tea.Msg { return replied{do()} }
 }
 
-// replied is the result of an answer. If it did not arrive, the question is shown again.
+// replied is the result of sending an answer. If it did not arrive, the question is shown again.
 type replied struct{ msg tea.Msg }
 
 func (r replied) apply(m *model) tea.Cmd {
@@ -250,9 +250,9 @@ func (p *questionModal) draw(m *model, w, h int) []string {
 	return append(out, typed, styleFaint.Render(" "+m.g.enter+" answers, esc refuses"))
 }
 
-// waiting takes the keys while the source computes an answer that a key needs.
+// waiting receives the keys while the source computes an answer that a key needs.
 type waiting struct {
-	keeps bool // what is typed meanwhile belongs to the line that is about to open
+	keeps bool // text typed meanwhile belongs to the line that is about to open
 	typed []tea.Msg
 }
 
@@ -280,8 +280,8 @@ func (p *waiting) keep(msg tea.Msg) {
 // maxKept bounds the keys that are kept for a line.
 const maxKept = 1000
 
-// retype passes to a line what was typed before it opened, up to an enter: nobody confirms
-// a text that was not shown.
+// retype types into a line what was typed before it opened, up to an enter: a text that was not
+// shown must not be confirmed.
 func (p *waiting) retype(m *model) tea.Cmd {
 	var cmds []tea.Cmd
 	for _, msg := range p.typed {
@@ -302,7 +302,7 @@ func (p *waiting) retype(m *model) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// draw shows the footer as it was, so that nothing moves for a short wait.
+// draw draws the previous footer, so that nothing moves during a short wait.
 func (p *waiting) draw(m *model, w, h int) []string {
 	m.modal = nil
 	foot := m.footer()
@@ -310,18 +310,18 @@ func (p *waiting) draw(m *model, w, h int) []string {
 	return foot
 }
 
-// lookTimeout bounds a call of the source that a person waits for.
+// lookTimeout bounds a call of the source that the user waits for.
 const lookTimeout = 10 * time.Second
 
-// fetched is the answer of the source to a key.
+// fetched is the answer of the source to a request of a key.
 type fetched struct {
-	box  *waiting // that waits for it
+	box  *waiting // the box that waits for it
 	then func(*model) tea.Cmd
 }
 
-// await calls the source. Until it answers, only esc works: two quick keys do not do two
-// things, and a y that was typed before a question was shown confirms nothing. ask runs
-// outside the screen's goroutine; the function that it returns runs inside.
+// await calls the source. Until it answers, only esc works. Therefore two quick keys do not start
+// two actions, and a y typed before a question is visible confirms nothing. ask runs outside the
+// screen's goroutine; the function that it returns runs inside.
 func (m *model) await(box *waiting, ask func(context.Context) func(*model) tea.Cmd) tea.Cmd {
 	m.modal = box
 	return func() tea.Msg {
@@ -332,7 +332,7 @@ func (m *model) await(box *waiting, ask func(context.Context) func(*model) tea.C
 }
 
 func (f fetched) apply(m *model) tea.Cmd {
-	if m.modal != modal(f.box) { // left with esc
+	if m.modal != modal(f.box) { // closed with esc
 		return nil
 	}
 	m.modal = nil
@@ -340,7 +340,7 @@ func (f fetched) apply(m *model) tea.Cmd {
 	return tea.Batch(cmd, f.box.retype(m))
 }
 
-// weigh asks what it would cost to end jobs, and calls then with the answer.
+// weigh requests the cost of ending jobs, and then calls then with it.
 func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.Cmd) tea.Cmd {
 	src := m.src
 	return m.await(&waiting{}, func(ctx context.Context) func(*model) tea.Cmd {
@@ -373,7 +373,7 @@ func loss(w runview.Weight) string {
 	return s
 }
 
-// detail asks for the details of a job and calls then with them.
+// detail requests the details of a job, and then calls then with them.
 func (m *model) detail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	return m.detailFor(&waiting{}, id, then)
 }
@@ -398,7 +398,7 @@ func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.D
 	})
 }
 
-// why shows why a job is not running, in the dispatcher's own words.
+// why shows why a job is not running, in the dispatcher's words.
 func (m *model) why(id jobs.ID) tea.Cmd {
 	return m.detail(id, func(m *model, d *runview.Detail) tea.Cmd {
 		text := d.Why
@@ -413,8 +413,7 @@ func (m *model) why(id jobs.ID) tea.Cmd {
 	})
 }
 
-// lastStderr returns the last line of stderr of the newest attempt that failed; "" if there
-// is none.
+// lastStderr returns the last line of stderr of the newest failed attempt, or "" if there is none.
 func lastStderr(d *runview.Detail) string {
 	if d.Row.Phase == runview.Succeeded {
 		return ""

@@ -11,13 +11,13 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// detailPane shows the details of one job: its command, what it needs, why it is in its
-// state, and each attempt.
+// detailPane shows the details of one job: its command, its requirements, why it is in its state,
+// and each attempt.
 type detailPane struct {
 	noPane
 	viewer
 	job jobs.ID
-	row runview.Row     // the newest known
+	row runview.Row     // the newest known row
 	all *runview.Detail // nil: not known yet
 }
 
@@ -69,7 +69,7 @@ func (p *detailPane) draw(m *model, w, h int, focused bool) []string {
 	return p.viewer.draw(m, w, h)
 }
 
-// labelColumn is the width of the labels.
+// labelColumn is the width of the labels, in cells.
 const labelColumn = 10
 
 // labeled returns a label and the text beside it, wrapped between words.
@@ -80,7 +80,7 @@ func (m *model) labeled(label, text string, w int) []string {
 	return beside(label, m.wrap(text, max(8, w-labelColumn-1)))
 }
 
-// beside returns lines with a label at the left of the first.
+// beside returns lines with a label to the left of the first one.
 func beside(label string, lines []string) []string {
 	head := styleFaint.Render(label + strings.Repeat(" ", max(1, labelColumn-len(label))))
 	var out []string
@@ -91,7 +91,7 @@ func beside(label string, lines []string) []string {
 	return out
 }
 
-// detailLines returns all lines for a width.
+// detailLines returns all lines for a width of w cells.
 func (p *detailPane) detailLines(m *model, w int) []string {
 	d := p.all
 	var out []string
@@ -131,10 +131,10 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 	return out
 }
 
-// maxCommand bounds how much of a command is shown.
+// maxCommand bounds the displayed part of a command, in bytes.
 const maxCommand = 64 << 10
 
-// stateLine describes where the job stands, with its tries.
+// stateLine describes the state of the job, with its tries.
 func (m *model) stateLine(r *runview.Row) string {
 	s := phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, runview.Phases-1)] + " " + r.Phase.String())
 	if r.Host != "" {
@@ -167,7 +167,7 @@ func (m *model) stateLine(r *runview.Row) string {
 	return s
 }
 
-// needs describes what the job needs of a host.
+// needs describes the job's requirements on a host.
 func needs(d *runview.Detail) string {
 	s := []string{plural(d.SlotCount(), "slot")}
 	if d.GPUs > 0 {
@@ -261,7 +261,7 @@ func (m *model) attempt(a *runview.Attempt, w int) []string {
 	return out
 }
 
-// times describes when an attempt was, and how long it took.
+// times describes when an attempt ran and how long it took.
 func (m *model) times(a *runview.Attempt) string {
 	switch {
 	case a.Started.IsZero() && a.Launched.IsZero():

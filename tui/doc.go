@@ -1,35 +1,35 @@
-// Package tui is the screen. It draws a runview.Source and turns keys into its actions. It
-// decides nothing about jobs and hosts, and opens no connection and no file of a run: what
-// it shows comes from the source's pictures, and what it does is a runview.Action. Only
-// outside.go starts programs: a pager, and a shell on a host, which have the terminal in
-// the meantime. The package alone imports Bubble Tea and Lip Gloss.
+// Package tui is the screen. It draws a runview.Source and turns keys into its actions. It decides
+// nothing about jobs and hosts, and opens no connection and no file of a run: everything it shows
+// comes from the source's snapshots (runview.Picture), and everything it does is a runview.Action.
+// Only outside.go starts programs: a pager, and a shell on a host, which have the terminal in the
+// meantime. No other package imports Bubble Tea and Lip Gloss.
 //
-// One goroutine, Bubble Tea's, owns the model. One command at a time looks at the source
-// (look.go); others carry out actions and reads and come back as messages. A pane
-// (layout.go) is a part of the screen with its own keys. Lists share viewport, table, and
-// column (table.go), long texts share viewer (viewer.go).
+// One goroutine, Bubble Tea's, owns the model. One command at a time requests a snapshot (look.go).
+// Other commands execute actions and reads and return messages. A pane (layout.go) is a part of the
+// screen with its own keys. Lists share viewport, table, and column (table.go), long texts share
+// viewer (viewer.go).
 //
 // # Rules
 //
 // Comments and tests cite these rules by number.
 //
-//  1. The goroutine that draws never waits for the source: what may take long is a command.
-//  2. At most one look at the source is under way, and no more than four come in a second
+//  1. The goroutine that draws never waits for the source: whatever may take long is a command.
+//  2. At most one request for a snapshot is in progress, and at most four are made per second
 //     unless a key needs one.
-//  3. What changes nothing is not drawn again, and the work for a key or a frame does not
-//     grow with the number of jobs: less than 16 ms with a million.
+//  3. A message that changes nothing causes no redraw. The work for a key or a frame does not
+//     grow with the number of jobs: it takes less than 16 ms with a million.
 //  4. A cursor stays on its item, not on its row. A key never acts on an item that has just
 //     moved under the cursor.
-//  5. The header always shows whether the data is live, how old it is, and what stands in
-//     the way of the run.
-//  6. A job shows which try it is at, and of how many.
-//  7. What failed is grouped by cause, with the last line of stderr.
-//  8. The 16 colors of the terminal are used on its own background. Color is never the only
-//     signal, and all works without UTF-8.
-//  9. Nothing that runs is ended without a question that says what is lost. A cancel can be
+//  5. The header always shows whether the data is live, how old it is, and what prevents the
+//     run from progressing.
+//  6. A job shows the number of its current try and of all its tries.
+//  7. Failures are grouped by cause, with the last line of stderr.
+//  8. The screen uses the 16 colors of the terminal on its own background. Color is never the
+//     only signal, and everything works without UTF-8.
+//  9. No running job is ended without a question that describes what is lost. A cancel can be
 //     undone for ten seconds.
 //  10. Texts from jobs, hosts, and users are cleaned before they are shown.
-//  11. Whatever ends the screen, the terminal is as it was.
-//  12. One table of bindings (keys.go) says what each key does. The footer and the help are
-//     made from it.
+//  11. Whatever ends the screen, the terminal is restored.
+//  12. One table of bindings (keys.go) defines what each key does. The footer and the help are
+//     generated from it.
 package tui

@@ -11,20 +11,20 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// spareEvents is the number of events that are requested beyond both ends of what is shown,
-// so that moving does not wait for an answer, and the cursor stays while new events come.
+// spareEvents is the number of additional events that are requested on both sides of the visible
+// ones, so that moving does not wait for an answer, and the cursor stays while new events arrive.
 const spareEvents = 100
 
-// eventsPane is the event log. It follows the newest event until the cursor is moved off
-// it. Then the cursor stays on its event, in its row of the screen.
+// eventsPane is the event log. It follows the newest event until the user moves the cursor off it.
+// Then the cursor stays on its event, in its row of the screen.
 type eventsPane struct {
 	noPane
-	viewport // of the events that are here
+	viewport // of the loaded events
 	filter   string
-	all      bool // every record, not only what a person wants to know
+	all      bool // every record, not only the important ones
 
 	cursor uint64 // Seq of the event under the cursor; 0: the newest, followed
-	back   int    // about how many events are newer than the cursor's
+	back   int    // approximate number of events that are newer than the cursor's
 
 	bad runview.Event // the newest that needs attention, for the footer
 }
@@ -50,7 +50,8 @@ func (p *eventsPane) state(m *model) string {
 	return s
 }
 
-// older names the command that shows the events that are not kept here; nil: all are kept.
+// older names the command that shows the events that are not kept here. It returns nil if all are
+// kept.
 func (p *eventsPane) older(m *model) []string {
 	if m.pic == nil || m.pic.Events == nil || !m.pic.Events.Cut {
 		return nil
@@ -60,7 +61,7 @@ func (p *eventsPane) older(m *model) []string {
 
 // ask requests the events on the screen and some more on both sides.
 func (p *eventsPane) ask(m *model, ask *runview.Ask) {
-	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))} // a page beyond what is shown
+	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))} // one page more than visible
 	if p.cursor != 0 {
 		w.Rows = min(runview.MaxRows, max(1, p.h)+2*spareEvents)
 		// In steps, so that not every move is a new request.
@@ -84,37 +85,37 @@ func (p *eventsPane) see(m *model) {
 		return
 	}
 	first, last := e.Lines[0].Seq, e.Lines[len(e.Lines)-1].Seq
-	steps := func(seqs uint64) int { // so many lines, as dense as those here are
+	steps := func(seqs uint64) int { // estimated number of lines, if events are as dense as the loaded ones
 		return 1 + int(float64(seqs)*float64(len(e.Lines))/float64(last-first+1))
 	}
 	switch at := p.find(e); {
 	case at >= 0:
 		p.shift(at)
 		p.back = e.Back + len(e.Lines) - 1 - at
-	case p.cursor < first: // many have come meanwhile, or it is not kept any more
+	case p.cursor < first: // many have arrived meanwhile, or it is not kept any more
 		if e.Back+len(e.Lines) >= e.Total {
 			p.put(e, 0)
 			return
 		}
 		p.back = min(e.Total-1, e.Back+len(e.Lines)+steps(first-p.cursor))
-	case p.cursor > last && e.Back == 0: // its dispatcher has gone: the journal numbers them anew
+	case p.cursor > last && e.Back == 0: // the dispatcher has gone, and the journal has other numbers
 		p.put(e, len(e.Lines)-1)
 	case p.cursor > last:
 		p.back = max(0, e.Back-steps(p.cursor-last))
-	default: // the filter leaves it out now: the nearest one
+	default: // the filter hides it now: use the nearest one
 		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
 		p.put(e, min(at, len(e.Lines)-1))
 	}
 }
 
-// shift notes that the event under the cursor has another position among those that are
-// here. It stays in its row of the screen.
+// shift records that the event under the cursor has another position among the loaded events. It
+// stays in its row of the screen.
 func (p *eventsPane) shift(at int) {
 	p.top += at - p.at
 	p.at = at
 }
 
-// find returns the position of the cursor among the events that are here; -1: it is not.
+// find returns the position of the cursor among the loaded events, or -1 if it is not among them.
 func (p *eventsPane) find(e *runview.Events) int {
 	if p.cursor == 0 {
 		return len(e.Lines) - 1
@@ -122,7 +123,7 @@ func (p *eventsPane) find(e *runview.Events) int {
 	return slices.IndexFunc(e.Lines, func(l runview.Event) bool { return l.Seq == p.cursor })
 }
 
-// put moves the cursor to an event that is here.
+// put moves the cursor to a loaded event.
 func (p *eventsPane) put(e *runview.Events, at int) {
 	p.at = at
 	if p.cursor = e.Lines[at].Seq; e.Back == 0 && at == len(e.Lines)-1 {
@@ -131,7 +132,7 @@ func (p *eventsPane) put(e *runview.Events, at int) {
 	p.back = e.Back + len(e.Lines) - 1 - at
 }
 
-// lines returns the events that are here; nil: none yet.
+// lines returns the loaded events, or nil if there are none yet.
 func (p *eventsPane) lines(m *model) *runview.Events {
 	if m.pic == nil || m.pic.Events == nil || len(m.pic.Events.Lines) == 0 {
 		return nil
@@ -139,7 +140,7 @@ func (p *eventsPane) lines(m *model) *runview.Events {
 	return m.pic.Events
 }
 
-// event returns the one under the cursor; nil: it is not here.
+// event returns the event under the cursor, or nil if it is not loaded.
 func (p *eventsPane) event(m *model) *runview.Event {
 	if e := p.lines(m); e != nil {
 		if at := p.find(e); at >= 0 {
@@ -159,10 +160,10 @@ func (p *eventsPane) move(m *model, by int) {
 	case by >= far:
 		p.cursor, p.back = 0, 0
 		return
-	case by <= -far && e.Back+len(e.Lines) < e.Total: // the first ones are not here
+	case by <= -far && e.Back+len(e.Lines) < e.Total: // the first events are not loaded
 		p.cursor, p.back, p.top = 1, e.Total-1, p.at
 		return
-	case at < 0: // it is on its way
+	case at < 0: // the event was requested but has not arrived
 		return
 	}
 	p.shift(at)
@@ -201,7 +202,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	})
 }
 
-// eventLine returns an event in w cells: sign, time, and what happened.
+// eventLine formats an event in w cells: sign, time, and what happened.
 func (m *model) eventLine(e *runview.Event, w int) string {
 	sign := " "
 	if e.Bad {
@@ -226,7 +227,7 @@ func (m *model) when(e *runview.Event) string {
 // newsAge is how long a bad event is shown in the footer.
 const newsAge = time.Hour
 
-// newestBad returns the newest event that needs attention, as a line; "": there is none.
+// newestBad returns the newest event that needs attention as a line, or "" if there is none.
 func (m *model) newestBad() string {
 	e := &m.events.bad
 	if e.Seq == 0 || m.instant().Sub(e.At) > newsAge {

@@ -11,29 +11,28 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// failedPane shows what failed by cause (rule 7): groups, and under those that are opened
-// some of their jobs.
+// failedPane shows failures by cause (rule 7): groups and, under open groups, some of their jobs.
 type failedPane struct {
 	noPane
 	table[failedKey]
-	below  int // rows from the cursor up to its group's
+	below  int // number of rows from the cursor up to its group's row
 	opened map[cause]bool
 }
 
 // cause is what the jobs of a group have in common.
 type cause struct{ text, last string }
 
-// failedKey names a row of the view.
+// failedKey identifies a row of the view.
 type failedKey struct {
 	cause
-	job jobs.ID // 0: the group itself; -1: the number of jobs that are not listed
+	job jobs.ID // 0: the group itself; -1: the row with the number of unlisted jobs
 }
 
-// failedLine is a row of the view: a group, or a job of it.
+// failedLine is a row of the view: a group, or one of its jobs.
 type failedLine struct {
 	group *runview.Group
 	row   *runview.Row // nil: the group itself
-	rest  int          // this many jobs of the group are not listed; nothing else then
+	rest  int          // number of unlisted jobs of the group; the other fields are then unset
 }
 
 func newFailedPane() *failedPane { return &failedPane{opened: map[cause]bool{}} }
@@ -83,8 +82,8 @@ func (p *failedPane) lines(m *model) (lines []failedLine, keys []failedKey) {
 	return lines, keys
 }
 
-// find moves the cursor to its row. If its job is no longer listed, that is the row of
-// another job of the same cause, never that of all of them.
+// find moves the cursor to its row. If its job is no longer listed, it moves to the row of another
+// job of the same cause, never to the row of the whole group.
 func (p *failedPane) find(keys []failedKey) {
 	if p.table.find(keys) {
 		return
@@ -129,7 +128,7 @@ func (p *failedPane) line(m *model) (failedLine, bool) {
 
 func (p *failedPane) hasJobs() bool { return true }
 
-// current returns the job under the cursor; of a group its newest.
+// current returns the job under the cursor. For a group, it returns the newest job.
 func (p *failedPane) current(m *model) (runview.Row, bool) {
 	l, ok := p.line(m)
 	switch {
@@ -143,7 +142,7 @@ func (p *failedPane) current(m *model) (runview.Row, bool) {
 	return runview.Row{}, false
 }
 
-// see notes when what is under the cursor has gone.
+// see detects that the item under the cursor has gone.
 func (p *failedPane) see(m *model) {
 	_, keys := p.lines(m)
 	before := p.key
@@ -163,7 +162,7 @@ func (p *failedPane) slipped(m *model) (*slip, string) {
 	return &p.slip, p.key.name(m)
 }
 
-// name returns a job, or else a cause, in words.
+// name returns the description of a job or, if the key has none, of a cause.
 func (k failedKey) name(m *model) string {
 	if k.job > 0 {
 		return jobName(k.job)
@@ -188,7 +187,7 @@ func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 	}
 	p.h = h - 1
 	p.find(keys)
-	p.put(keys, p.at) // what is seen under the cursor is what it stays on
+	p.put(keys, p.at) // the cursor stays on the item that the user sees under it
 	head := styleBold.Render(m.fit(fmt.Sprintf("   %8s  %-12s %s", "JOBS", "CAUSE", "LAST LINE OF STDERR"), w))
 	return append([]string{head}, p.rows(len(lines), func(i int) string {
 		return m.underCursor(p.text(m, lines[i], w-1), i == p.at, focused, w)
@@ -226,7 +225,7 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 		tail = ""
 	}
 	room := max(0, w-width(left)-width(tail)-2)
-	if g.Last == "" { // nothing ran: the cause is all that there is to say
+	if g.Last == "" { // nothing ran, so only the cause is known
 		return m.sides(left+styleBold.Render(m.cut(m.clean(g.Cause), room)), tail, w)
 	}
 	cause := m.fit(m.clean(g.Cause), 12)
@@ -259,7 +258,7 @@ func (p *failedPane) enter(m *model) tea.Cmd {
 	return nil
 }
 
-// log shows what a job wrote to stderr, which tells why it failed.
+// log shows the stderr of a job, which usually explains the failure.
 func (p *failedPane) log(m *model) tea.Cmd {
 	r, ok := p.current(m)
 	if !ok {
@@ -272,7 +271,7 @@ func (p *failedPane) log(m *model) tea.Cmd {
 	return cmd
 }
 
-// requeue runs a whole group again; many jobs are asked about first.
+// requeue runs a whole group again. It asks first if the group is large.
 func (p *failedPane) requeue(m *model) tea.Cmd {
 	if m.slid() {
 		return nil
@@ -287,7 +286,7 @@ func (p *failedPane) requeue(m *model) tea.Cmd {
 // failedFilter matches the jobs that failed.
 const failedFilter = "(state=fail or state=timeout)"
 
-// filterJobs opens the filter of the list of jobs, to be extended.
+// filterJobs opens the filter of the list of jobs, for the user to extend.
 func (p *failedPane) filterJobs(m *model) tea.Cmd {
 	cmd := m.showJobs(failedFilter)
 	m.openFilter(&m.jobs.list)
@@ -297,7 +296,8 @@ func (p *failedPane) filterJobs(m *model) tea.Cmd {
 	return cmd
 }
 
-// inJobs shows a group in the list of jobs, selected: the next key is about it.
+// inJobs shows the jobs of a group in the list of jobs and selects them, so that the next key acts
+// on them.
 func (p *failedPane) inJobs(m *model) tea.Cmd {
 	l, _ := p.line(m)
 	m.jobs.sel.set(slices.Clone(l.group.Which))

@@ -25,10 +25,10 @@ func (m *model) footer() []string {
 	return []string{m.hintsRow()}
 }
 
-// maxRows is the number of rows that a long message may take.
+// maxRows returns the maximum number of rows of a long message.
 func (m *model) maxRows() int { return max(1, min(3, m.h/5)) }
 
-// messageRows returns the result of the last key, else the newest bad event.
+// messageRows returns the result of the last key or, without one, the newest bad event.
 func (m *model) messageRows() []string {
 	undo := ""
 	if m.undo != nil {
@@ -70,8 +70,8 @@ func (m *model) atMost(rows []string, n, w int) []string {
 	return rows
 }
 
-// hintsRow returns the keys that work now, as many as there is room for (rule 12). Leave
-// and help are always among them.
+// hintsRow returns the keys that work now, as many as fit (rule 12). Leave and help are always
+// among them.
 func (m *model) hintsRow() string {
 	var hints []string
 	always, seen := "", []string{}
@@ -89,7 +89,7 @@ func (m *model) hintsRow() string {
 			always += "  " + hint
 			continue
 		}
-		// These hints come first when they get the run going again.
+		// These hints come first if they get the run going again.
 		if hints = append(hints, hint); b.show() == resumeKey || b.show() == pauseKey && m.launchesNothing() {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}
@@ -97,11 +97,11 @@ func (m *model) hintsRow() string {
 	return " " + m.most(hints, "  ", m.w-1-width(always)) + always
 }
 
-// summaryH is the height from which there is room for the summary over a view.
+// summaryH is the minimum height for the summary over a view.
 const summaryH = 20
 
-// summary returns the rows that are shown over the view when the run is over: the results
-// of the jobs, the causes of failures, and what to do next.
+// summary returns the rows over the view of a finished run: the results of the jobs, the causes of
+// failures, and what to do next.
 func (m *model) summary() []string {
 	if !m.over() || m.h < summaryH || m.folded || m.full && m.extra != nil && m.onExtra {
 		return nil
@@ -125,7 +125,7 @@ func (m *model) summary() []string {
 	}
 	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
 	trouble := m.hostTrouble(max(1, m.h/3-6))
-	room := max(1, min(3, m.h/3-5-len(trouble))) // of causes; all of it takes at most a third of the screen
+	room := max(1, min(3, m.h/3-5-len(trouble))) // rows for causes; the summary takes at most a third of the screen
 	for i := range m.pic.Groups {
 		if i == room {
 			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.pic.Groups)-i, "other cause")+": 3")))
@@ -153,7 +153,7 @@ func (m *model) summary() []string {
 	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 
-// hostTrouble returns the trouble of hosts during the run, in at most n lines.
+// hostTrouble describes the trouble of hosts during the run, in at most n lines.
 func (m *model) hostTrouble(n int) []string {
 	var out []string
 	for _, text := range m.pic.Trouble {
@@ -174,7 +174,7 @@ func (m *model) hostTrouble(n int) []string {
 // day formats a time with its day.
 func (m *model) day(t time.Time) string { return t.Format("Jan 2 15:04") }
 
-// resumeKeys start a dispatcher for a run that has none.
+// resumeKeys returns the keys that start a dispatcher for a run without one.
 func (m *model) resumeKeys() []binding {
 	left := func(m *model) bool { return m.pic.Total > counts(m.pic).over }
 	resume := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }

@@ -9,11 +9,12 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// staleAge is the age from which a picture is no longer called live. Looks come every second.
+// staleAge is the age from which a snapshot is no longer called live. Snapshots arrive every
+// second.
 const staleAge = 4 * time.Second
 
-// header returns the rows over the view: whether the data is live, the progress of the run,
-// the slots, what stands in the way, and the tabs.
+// header returns the rows over the view: whether the data is live, the progress of the run, the
+// slots, what prevents progress, and the tabs.
 func (m *model) header() []string {
 	if m.small() {
 		return append([]string{m.summaryRow()}, m.banner()...)
@@ -22,7 +23,7 @@ func (m *model) header() []string {
 	return append(append(rows, m.tabsRow()), m.summary()...)
 }
 
-// tally counts the jobs of a picture.
+// tally counts the jobs of a snapshot.
 type tally struct{ running, handed, queued, retry, done, failed, over, other int }
 
 func counts(p *runview.Picture) tally {
@@ -40,8 +41,8 @@ func counts(p *runview.Picture) tally {
 	return t
 }
 
-// running describes how many jobs run, and how many were sent to hosts that have not yet
-// reported their start. Without a dispatcher nobody knows.
+// running describes how many jobs run, and how many were sent to hosts that have not yet reported
+// their start. Without a dispatcher, both are unknown.
 func (m *model) running(t tally) string {
 	switch {
 	case m.over() && t.running+t.handed > 0:
@@ -52,7 +53,8 @@ func (m *model) running(t tally) string {
 	return "run " + thousands(t.running)
 }
 
-// runRow names the run, says how old the picture is, and counts the jobs.
+// runRow returns the row with the name of the run, the age of the snapshot, and the numbers of
+// jobs.
 func (m *model) runRow() string {
 	live, style := m.liveness()
 	if m.pic == nil {
@@ -78,7 +80,8 @@ func (m *model) runRow() string {
 	if on := m.pic.Run.Standby; on != "" && !m.over() {
 		numbers = append(numbers, styleFaint.Render("standby "+m.clean(on)))
 	}
-	// Without enough room, the laboratory goes first, then wide gaps, the name, and what is done.
+	// If space is short, drop the laboratory first, then the wide gaps, the name, and the finished
+	// jobs.
 	name, lab := m.clean(m.pic.Run.Name), m.cut(m.clean(m.pic.Run.Lab), max(8, m.w/6))
 	between, all := "   ", numbers[:4]
 	room := func() int { return m.w - 4 - width(live) - width(strings.Join(all, between)) }
@@ -100,7 +103,7 @@ func (m *model) runRow() string {
 	return m.sides(left, m.most(numbers, between, m.w-width(left)-3)+" ", m.w)
 }
 
-// failures counts what failed, in red when there is any.
+// failures describes the number of failures, in red if there are any.
 func (m *model) failures(n int) string {
 	s := m.g.phase[runview.Failed] + " " + thousands(n)
 	if n > 0 {
@@ -154,7 +157,7 @@ func (m *model) progressRow() string {
 	return m.sides(" "+m.shares(t.done, t.failed, t.other, m.pic.Total, m.w-1-width(right)), right, m.w)
 }
 
-// eta describes when the run will be done, and the uncertainty.
+// eta describes when the run is expected to end, with the uncertainty.
 func (m *model) eta() string {
 	switch {
 	case m.pic.ETA <= 0 && m.pic.More:
@@ -193,7 +196,7 @@ func (m *model) summaryRow() string {
 
 // tooSmall returns the rows of a screen below 40x10.
 func (m *model) tooSmall() []string {
-	if m.modal != nil { // a question must be seen
+	if m.modal != nil { // a question must be visible
 		if rows := m.modal.draw(m, m.w, m.h); len(rows) > 0 {
 			return rows
 		}
@@ -207,7 +210,7 @@ func (m *model) tooSmall() []string {
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
 }
 
-// most joins the first of the parts, as many as fit into w cells.
+// most joins the first parts, as many as fit into w cells.
 func (m *model) most(parts []string, between string, w int) string {
 	s := ""
 	for i, p := range parts {
@@ -222,7 +225,7 @@ func (m *model) most(parts []string, between string, w int) string {
 	return s
 }
 
-// cutLeft shortens a text to at most w cells at its beginning.
+// cutLeft shortens a text to at most w cells by removing its beginning.
 func (m *model) cutLeft(s string, w int) string {
 	r := []rune(s)
 	for len(r) > 0 && width(string(r)) > w-1 {
@@ -236,8 +239,8 @@ func (m *model) cutLeft(s string, w int) string {
 // cut shortens a text to at most w cells.
 func (m *model) cut(s string, w int) string { return m.fit(s, min(w, width(s))) }
 
-// tabsRow names the views with their counts, and at the right how the list of jobs is
-// filtered and sorted.
+// tabsRow names the views with their counts and, at the right, the filter and order of the list of
+// jobs.
 func (m *model) tabsRow() string {
 	var full, short []string
 	for i := range tabs {
@@ -294,8 +297,8 @@ func (m *model) listState() string {
 	return ""
 }
 
-// banner returns what stands in the way of the run, the worst first: one row if it fits,
-// none if there is nothing.
+// banner describes what prevents progress, the worst first. It returns one row if that is enough,
+// and none if there are no problems.
 func (m *model) banner() []string {
 	var said, words, texts []string
 	add := func(style ink, word, text string) {
@@ -353,7 +356,7 @@ func (m *model) banner() []string {
 	if row := " " + strings.Join(said, "  "); width(row) <= m.w || m.maxRows() == 1 {
 		return []string{row}
 	}
-	// If one row is too short, each has its own, and the worst as many as it needs.
+	// If one row is too short, each problem has its own, and the worst has as many as it needs.
 	var rows []string
 	most := m.maxRows()
 	for i := 0; i < len(said) && len(rows) < most; i++ {
@@ -371,13 +374,13 @@ func (m *model) banner() []string {
 	return rows
 }
 
-// The keys that the header names; a test holds them to the table.
+// The keys that the header names. A test checks that they are in the table.
 const (
 	resumeKey = "R"
 	pauseKey  = "p"
 )
 
-// usable counts the hosts that are up, and those being connected to.
+// usable returns the numbers of hosts that are up and of hosts being connected to.
 func (m *model) usable() (up, connecting int) {
 	if m.pic == nil {
 		return 0, 0
@@ -393,10 +396,11 @@ func (m *model) usable() (up, connecting int) {
 	return up, connecting
 }
 
-// othersTime is how long others' load is shown after the last report of it: it comes and goes.
+// othersTime is how long the load of others is shown after its last report, because the load comes
+// and goes.
 const othersTime = 15 * time.Second
 
-// noteOthersLoad notes the hosts whose slots are reduced because other users have their cores,
+// noteOthersLoad records the hosts whose slots are reduced because other users occupy their cores,
 // or all cores that jobs could have.
 func (m *model) noteOthersLoad() {
 	for i := range m.pic.Hosts {
@@ -407,7 +411,7 @@ func (m *model) noteOthersLoad() {
 	}
 }
 
-// takenByOthers names these hosts; "": there are none.
+// takenByOthers names these hosts. It returns "" if there are none.
 func (m *model) takenByOthers() string {
 	var names []string
 	for i := range m.pic.Hosts {
@@ -421,7 +425,7 @@ func (m *model) takenByOthers() string {
 	return "on " + some(names, 3) + when(!m.small(), ": jobs start there as these become free")
 }
 
-// taking counts the hosts that start jobs.
+// taking returns the number of hosts that start jobs.
 func (m *model) taking() int {
 	n := 0
 	for i := range m.pic.Hosts {

@@ -11,15 +11,15 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// slotsRow describes slots and hosts in one row. It shows each host with its load if they
-// fit, else the number of hosts by state and those that are not simply up. The trouble of
+// slotsRow describes slots and hosts in one row. It shows each host with its load if they fit.
+// Otherwise it shows the number of hosts by state, and those that are not simply up. The trouble of
 // the worst host is at the right.
 func (m *model) slotsRow() string {
 	if m.pic == nil {
 		return ""
 	}
 	p := m.pic
-	if m.over() { // their state is unknown
+	if m.over() { // their states are unknown
 		return m.sides(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
 	}
 	if len(p.Hosts) == 0 {
@@ -30,7 +30,7 @@ func (m *model) slotsRow() string {
 	each, few := m.eachHost(), m.oddHosts()
 	numbers, _, _ := strings.Cut(few, "  ")
 	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long}, {numbers, short}, {"", long}} {
-		for _, left := range []string{left + where, left} { // the marks of the hosts say where, too
+		for _, left := range []string{left + where, left} { // the marks of the hosts contain the same information
 			if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
 				return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
 			}
@@ -40,8 +40,8 @@ func (m *model) slotsRow() string {
 	return m.sides(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
 }
 
-// slotsWords returns the slots in use, of those that can be used (a host that starts nothing
-// has no more than those in use), and on how many hosts, if that is not all.
+// slotsWords describes the slots in use and the usable slots, and on how many hosts they are, if
+// not on all. A host that starts no jobs has no usable slots besides those in use.
 func (m *model) slotsWords() (slots, where string) {
 	p := m.pic
 	all, n := p.Slots, len(p.Hosts)
@@ -61,7 +61,7 @@ func (m *model) groupTrouble() {
 	var texts []runview.HostText
 	for i := range m.pic.Hosts {
 		if h := &m.pic.Hosts[i]; worry(h) > 1 && h.Reason != "" {
-			texts = append(texts, runview.HostText{Host: clip(h.Name, 200), Text: clip(h.Reason, 1000)}) // bounded: they are searched
+			texts = append(texts, runview.HostText{Host: clip(h.Name, 200), Text: clip(h.Reason, 1000)}) // bounded, because they are searched
 		}
 	}
 	if !slices.Equal(texts, m.caused) {
@@ -69,8 +69,8 @@ func (m *model) groupTrouble() {
 	}
 }
 
-// commonCauses returns at most n causes that several hosts have, a line each, for the end
-// of the list of hosts.
+// commonCauses returns at most n causes that several hosts share, one line each, for the end of the
+// list of hosts.
 func (m *model) commonCauses(n, w int) []string {
 	var out []string
 	for i := range m.causes {
@@ -115,7 +115,7 @@ func (m *model) worst() (long, short string) {
 // eachHost returns every host's short name with its load.
 func (m *model) eachHost() string {
 	if len(m.pic.Hosts)*3 > m.w {
-		return strings.Repeat(" ", m.w) // there is no room for that
+		return strings.Repeat(" ", m.w) // there is not enough space
 	}
 	names := m.shortNames()
 	var b strings.Builder
@@ -155,7 +155,7 @@ func (m *model) oddHosts() string {
 func (m *model) shortNames() []string {
 	hosts := m.pic.Hosts
 	names := make([]string, len(hosts))
-	if len(hosts) <= 3 { // there is room
+	if len(hosts) <= 3 { // there is enough space
 		for i := range hosts {
 			names[i] = m.cut(m.clean(hosts[i].Name), 16) + " "
 		}
@@ -181,8 +181,8 @@ func (m *model) shortNames() []string {
 	return names
 }
 
-// lastDigits returns the last n digits at the end of a name; the whole name if it ends in
-// none.
+// lastDigits returns the last n digits at the end of a name, or the whole name if it does not end
+// in digits.
 func lastDigits(s string, n int) string {
 	i := len(s)
 	for i > 0 && len(s)-i < n && s[i-1] >= '0' && s[i-1] <= '9' {

@@ -11,15 +11,15 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// heatView is the heat map of a metric over two columns. Each cell has a shade, and its
-// number if there is room. The color repeats the shade (rule 8).
+// heatView is the heat map of a metric over two columns. Each cell has a shade, and its number if
+// there is space. The color repeats the shade (rule 8).
 type heatView struct {
 	on        bool
 	pivot     []string  // down, across, metric; nil: the source chooses
 	viewport            // of the rows
-	col, left int       // column of the cursor, and the first on the screen
-	values    [2]string // that the cursor stays on: down and across
-	number    int       // cells of the widest number
+	col, left int       // column of the cursor, and the first visible column
+	values    [2]string // values that the cursor stays on: down and across
+	number    int       // width of the widest number in cells
 }
 
 // The shades from the smallest number to the largest, and their colors.
@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// shade returns the shade of a level in two cells; "--" if there is no number.
+// shade returns the shade of a level in two cells, or "--" if there is no number.
 func (m *model) shade(level int8) string {
 	switch {
 	case level < 0 || level >= runview.HeatLevels:
@@ -51,8 +51,8 @@ func heatStyle(level int8) *ink {
 }
 
 const (
-	heatLabel  = 20 // cells of the labels at the left
-	heatNumber = 13 // cells of a number: -1.23457e+300
+	heatLabel  = 20 // width of the labels at the left in cells
+	heatNumber = 13 // width of a number in cells: -1.23457e+300
 	shadeWidth = 2
 )
 
@@ -74,7 +74,7 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	}
 	label = min(label, heatLabel, max(4, w/4))
 	number, cell := max(1, v.number), 1+shadeWidth
-	numbered := (2+number+1+shadeWidth)*len(x.Columns) < w-label-2 // and the cursor's end
+	numbered := (2+number+1+shadeWidth)*len(x.Columns) < w-label-2 // including the cursor's end mark
 	if numbered {
 		cell = 2 + number + 1 + shadeWidth
 	}
@@ -102,7 +102,7 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 				}
 				b.WriteString(text)
 			}
-			b.WriteString(style.Render(m.shade(x.Levels[i][k]))) // not reversed: a full shade would be an empty one
+			b.WriteString(style.Render(m.shade(x.Levels[i][k]))) // not reversed: a full shade would look like an empty one
 			if edge = " "; here {
 				edge = styleHere.Render("]")
 			}
@@ -117,7 +117,7 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	return append(out, here, p.heatRest(columns))
 }
 
-// heatText returns the number of a cell.
+// heatText returns the number in a cell.
 func (p *resultsPane) heatText(m *model, row, col int) string {
 	if text := p.table.Heat.Cells[row][col]; text != "" {
 		return m.cut(m.cellText(text, heatNumber), heatNumber)
@@ -125,7 +125,7 @@ func (p *resultsPane) heatText(m *model, row, col int) string {
 	return "-"
 }
 
-// take keeps the cursor on its values, and measures the numbers, once for all frames.
+// take keeps the cursor on its values and measures the numbers once for all frames.
 func (v *heatView) take(m *model, x *runview.Heat) {
 	row, col := slices.Index(x.Rows, v.values[0]), slices.Index(x.Columns, v.values[1])
 	if row < 0 {
@@ -155,8 +155,8 @@ func (v *heatView) put(x *runview.Heat, row, col int) {
 	v.values = [2]string{x.Rows[v.at], x.Columns[v.col]}
 }
 
-// pivot returns the columns of the heat map: those that were asked for, else the two by
-// which jobs were grouped; nil leaves the choice to the source.
+// pivot returns the columns of the heat map: the requested ones or, without a request, two of those
+// by which jobs were grouped. With nil, the source chooses.
 func (p *resultsPane) pivot() []string {
 	if p.heat.pivot == nil && p.groups.on && len(p.groups.by) == 2 {
 		return p.groups.by
@@ -183,8 +183,8 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 	return m.sides(left, "  "+m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
 }
 
-// heatHead returns the values across, each over its column. If there is no room for that,
-// it returns the first and the last.
+// heatHead returns the values across, each over its column. If they do not fit, it returns the
+// first and the last.
 func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool) string {
 	x, left := p.table.Heat, p.heat.left
 	head := "  " + m.fit(m.cellText(x.Down, label), label)
@@ -202,7 +202,7 @@ func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool
 	return styleBold.Render(head + " " + m.sides(first, last, w))
 }
 
-// heatRest describes which rows and columns are on the screen; "": all.
+// heatRest describes which rows and columns are visible. It returns "" if all are.
 func (p *resultsPane) heatRest(columns int) string {
 	x, v := p.table.Heat, &p.heat
 	var rest []string
@@ -241,7 +241,7 @@ func (p *resultsPane) heatKeys() []binding {
 	), moving(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
 }
 
-// toggleHeat shows the heat map, or what was there before.
+// toggleHeat shows the heat map, or the previous view.
 func (p *resultsPane) toggleHeat(*model) tea.Cmd {
 	p.heat.on = !p.heat.on
 	return nil

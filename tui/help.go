@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// helpRow is a thing and what it means; without a meaning it is a heading.
+// helpRow is a name and its meaning. Without a meaning it is a heading.
 type helpRow struct{ name, text string }
 
 // openHelp shows, over the whole screen, the keys that work where the focus was, the
@@ -25,8 +25,8 @@ func (m *model) helpRows() []helpRow {
 	return slices.Concat(m.helpKeys(), helpCommands(), m.helpSigns(), helpFilter)
 }
 
-// helpLines sets the rows in w cells. The meanings stand beside the names, which are as wide
-// as the widest under the same heading.
+// helpLines formats the rows in w cells. The meanings are beside the names, whose column is as wide
+// as the widest name under the same heading.
 func (m *model) helpLines(rows []helpRow, w int) []string {
 	var out []string
 	column := 0
@@ -55,8 +55,8 @@ func (m *model) helpLines(rows []helpRow, w int) []string {
 	return out
 }
 
-// helpKeys returns the bindings that work now by groups: the focused pane's, and those of
-// all panes that it does not use otherwise.
+// helpKeys returns the bindings that work now by groups: those of the focused pane, and the general
+// ones that it does not replace.
 func (m *model) helpKeys() []helpRow {
 	own := m.focus().keys()
 	taken := map[string]bool{}
@@ -72,7 +72,7 @@ func (m *model) helpKeys() []helpRow {
 	var groups []string
 	rows := map[string][]helpRow{}
 	for _, b := range all {
-		if b.help == "" { // the same as another
+		if b.help == "" { // an alias of another binding
 			continue
 		}
 		if _, ok := rows[b.group]; !ok {
@@ -100,7 +100,7 @@ func helpCommands() []helpRow {
 	return out
 }
 
-// helpFilter describes the language of filters (jobs/query).
+// helpFilter describes the filter language (jobs/query).
 var helpFilter = []helpRow{
 	{name: "Filter"},
 	{"text", "name, command or parameters contain it, in upper or lower case"},
@@ -117,7 +117,7 @@ var helpFilter = []helpRow{
 	{"C * gamma < 10", "arithmetic, with blanks around + - * / %"},
 }
 
-// helpSigns returns what the signs in the lists mean.
+// helpSigns describes the signs in the lists.
 func (m *model) helpSigns() []helpRow {
 	out := []helpRow{{name: "Signs"}}
 	for p := range runview.Phases {

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// The states of a host as live.Host has them.
+// The states of a host in live.Host.
 const (
 	hostUp         = "up"
 	hostSuspect    = "suspect"
@@ -22,7 +22,7 @@ const (
 	hostDraining   = "draining"
 	hostDisabled   = "disabled"
 
-	// Of instances of a provider.
+	// States of a provider's instances.
 	hostCreating    = "creating"
 	hostStarting    = "starting"
 	hostTerminating = "terminating"
@@ -34,24 +34,24 @@ func works(h *live.Host) bool { return h.State == hostUp || h.State == hostDrain
 // takes reports whether a host starts jobs.
 func takes(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
 
-// worries orders the states of a host by how much they need attention.
+// worries orders the states of a host by how urgently they need attention.
 var worries = map[string]int{hostLost: 6, hostBackingOff: 5, hostSuspect: 4, hostConnecting: 2, hostCreating: 2, hostStarting: 2, hostDisabled: 1, hostDraining: 1, hostTerminating: 1}
 
-// worry orders hosts by how much they need attention; 0: none.
+// worry returns how urgently a host needs attention; 0: not at all.
 func worry(h *live.Host) int {
 	n, known := worries[h.State]
 	switch {
 	case h.State == hostUp && h.Reason == "":
 		return 0
-	case !known: // also one that is up and starts nothing
+	case !known: // also a host that is up but starts nothing
 		return 3
-	case h.State == hostDisabled && !h.Stopped && h.Reason != "": // nobody asked for it
+	case h.State == hostDisabled && !h.Stopped && h.Reason != "": // not requested by a user
 		return 5
 	}
 	return n
 }
 
-// hostWord returns the state in a word of at most eleven letters.
+// hostWord describes the state in a word of at most eleven letters.
 func hostWord(h *live.Host) string {
 	switch {
 	case h.State == hostBackingOff:
@@ -62,7 +62,8 @@ func hostWord(h *live.Host) string {
 	return h.State
 }
 
-// stateText returns the state of a host in its row; of an idle instance, for how long.
+// stateText describes the state of a host in its row. For an idle instance, it includes how long it
+// has been idle.
 func (m *model) stateText(h *live.Host) string {
 	if h.State == hostUp && h.Idle > 0 {
 		return "idle " + clock(h.Idle+m.since())
@@ -96,8 +97,8 @@ func (m *model) loadGlyph(h *live.Host) string {
 	return styleBusy.Render(m.level(busyShare(h), 1))
 }
 
-// busyShare returns the share of a host's cores that are busy; of its slots if the number
-// of cores is not known.
+// busyShare returns the fraction of a host's cores that are busy, or of its slots if the number of
+// cores is unknown.
 func busyShare(h *live.Host) float64 {
 	switch {
 	case h.Cores > 0:
@@ -108,7 +109,7 @@ func busyShare(h *live.Host) float64 {
 	return 0
 }
 
-// trouble describes the trouble of a host, at length and in short; "": there is none.
+// trouble describes the trouble of a host, at length and in short. It returns "" if there is none.
 func (m *model) trouble(h *live.Host) (long, short string) {
 	if worry(h) == 0 {
 		return "", ""
@@ -126,7 +127,8 @@ func (m *model) trouble(h *live.Host) (long, short string) {
 	return long, short
 }
 
-// again describes when connecting to a host is tried again; "": it is not.
+// again describes when the next connection attempt to a host is made. It returns "" if there is
+// none.
 func (m *model) again(h *live.Host) string {
 	if h.RetryIn <= 0 || works(h) || m.over() {
 		return ""
@@ -137,7 +139,7 @@ func (m *model) again(h *live.Host) string {
 	return "being tried"
 }
 
-// openHost shows all that is known of a host, over the whole screen.
+// openHost shows everything that is known about a host, over the whole screen.
 func (m *model) openHost(name string) tea.Cmd {
 	m.modal = &wholeText{viewer{
 		title:  "Host " + m.clean(name),

@@ -15,11 +15,11 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// hostsPane is the list of hosts. Its rows have the hosts' names as keys.
+// hostsPane is the list of hosts. The keys of its rows are the hosts' names.
 type hostsPane struct {
 	noPane
 	table[string]
-	trouble bool // those in trouble first; else as in the inventory
+	trouble bool // hosts in trouble first; otherwise in inventory order
 	filter  string
 	choices choices
 }
@@ -47,7 +47,7 @@ func (p *hostsPane) state(m *model) string {
 	return s
 }
 
-// hosts returns the hosts and their names in the order in which they are shown.
+// hosts returns the hosts and their names in display order.
 func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
 	if m.pic == nil {
 		return nil, nil
@@ -67,7 +67,7 @@ func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
 	return hosts, names
 }
 
-// see notes when the host under the cursor has gone, from the run or from the filter.
+// see detects that the host under the cursor has gone from the run or from the filter.
 func (p *hostsPane) see(m *model) {
 	_, names := p.hosts(m)
 	if gone := p.key; !p.find(names) && gone != "" {
@@ -83,7 +83,7 @@ func (p *hostsPane) slipped(m *model) (*slip, string) {
 	return &p.slip, ""
 }
 
-// host returns the host under the cursor; nil: there is none.
+// host returns the host under the cursor, or nil if there is none.
 func (p *hostsPane) host(m *model) *live.Host {
 	hosts, names := p.hosts(m)
 	if len(hosts) == 0 {
@@ -122,7 +122,7 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 		return []string{m.waitingWord("no hosts yet")}
 	}
 	p.find(names)
-	p.put(names, p.at) // what is seen under the cursor is what it stays on
+	p.put(names, p.at) // the cursor stays on the item that the user sees under it
 	cols := p.columns(m, w-2)
 	out := append([]string{heading(m, cols, 1, w)}, p.rows(len(hosts), func(i int) string {
 		l := cursorLine{here: i == p.at && focused}
@@ -133,8 +133,8 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	return append(out, causes...)
 }
 
-// row draws one host in w cells. Of one that is not up it says why and until when, in place
-// of measurements.
+// row draws one host in w cells. If the host is not up, its row has the reason and the time until
+// it is up instead of measurements.
 func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn, w int) {
 	rest := func(text string) { l.text(m.fit("  "+m.cut(text, max(0, w-2)), w), nil) }
 	for i, c := range cols {
@@ -150,7 +150,7 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn
 			l.text(" ", nil)
 			w--
 		}
-		if i == 1 && !works(h) { // it has room for its state
+		if i == 1 && !works(h) { // it has space for its state
 			c.w = max(c.w, 2+min(11, len(m.stateText(h))))
 		}
 		if text = c.aligned(m, text); c.bar {
@@ -163,8 +163,8 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn
 	l.text(strings.Repeat(" ", max(0, w)), nil)
 }
 
-// downText explains why a host is not up, for how long, and when it is tried again. If w
-// cells are not enough, it begins with the next try.
+// downText describes why a host is not up, for how long, and when the next attempt is. If w cells
+// are not enough, it begins with the next attempt.
 func (m *model) downText(h *live.Host, w int) string {
 	var parts []string
 	if r := m.clean(h.Reason); r != "" {
@@ -205,10 +205,10 @@ func (p *hostsPane) keys() []binding {
 	), moving(func() int { return p.h }, p.move)...)
 }
 
-// resting reports whether a host starts nothing because a person wants that.
+// resting reports whether a host starts nothing because a user requested that.
 func resting(h *live.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
 
-// is returns a condition on the host under the cursor, of a run with a dispatcher.
+// is returns a condition on the host under the cursor. It is false for a run without a dispatcher.
 func (p *hostsPane) is(f func(*live.Host) bool) func(*model) bool {
 	return func(m *model) bool {
 		h := p.host(m)
@@ -216,7 +216,8 @@ func (p *hostsPane) is(f func(*live.Host) bool) func(*model) bool {
 	}
 }
 
-// firm does something to the host under the cursor, unless the cursor has just slipped there.
+// firm returns an action on the host under the cursor. It does nothing if the cursor has just
+// slipped to that host.
 func (p *hostsPane) firm(do func(*model, *live.Host) tea.Cmd) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
 		if m.slid() {
@@ -230,14 +231,14 @@ func (p *hostsPane) do(verb runview.Verb) func(*model) tea.Cmd {
 	return p.firm(func(m *model, h *live.Host) tea.Cmd { return m.act(runview.Action{Do: verb, Host: h.Name}) })
 }
 
-// slots changes how many jobs may run on a host.
+// slots changes the number of jobs that may run on a host.
 func (p *hostsPane) slots(by int) func(*model) tea.Cmd {
 	return p.firm(func(m *model, h *live.Host) tea.Cmd {
 		return m.act(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})
 	})
 }
 
-// stopHost asks before the jobs of a host are ended.
+// stopHost asks before it ends the jobs of a host.
 func stopHost(m *model, host *live.Host) tea.Cmd {
 	h := *host
 	text := "nothing of ours runs there; nothing more will start"
@@ -248,9 +249,9 @@ func stopHost(m *model, host *live.Host) tea.Cmd {
 	return nil
 }
 
-// hostFilter returns a predicate for a filter. A word must occur in the name, the state,
-// or the reason for the state; a comparison names a column of the list of hosts. An empty
-// filter matches every host.
+// hostFilter returns a predicate for a filter. A word must occur in the name, the state, or the
+// reason for the state; a comparison names a column of the list of hosts. An empty filter matches
+// every host.
 func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
 	q, err := query.ParseSearch(text)
 	if q == nil || err != nil {
@@ -264,8 +265,8 @@ func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
 	})
 }
 
-// hostTexts and hostNumbers are the columns of the list of hosts by their headings. A
-// negative number is unknown.
+// hostTexts and hostNumbers are the columns of the list of hosts by their headings. A negative
+// number is unknown.
 var (
 	hostTexts = map[string]func(h *live.Host) string{
 		"host": func(h *live.Host) string { return h.Name }, "state": hostWord, "note": func(h *live.Host) string { return h.Note },
@@ -316,7 +317,7 @@ func hostField(name string) (*query.Field[*live.Host], error) {
 	return f, nil
 }
 
-// show puts the cursor on a host, whatever the filter is.
+// show moves the cursor to a host and clears the filter.
 func (p *hostsPane) show(name string) { p.filter, p.key = "", name }
 
 func (p *hostsPane) clear() bool {
@@ -325,7 +326,7 @@ func (p *hostsPane) clear() bool {
 	return had
 }
 
-// openFilter opens the line of the filter; the list follows what is typed.
+// openFilter opens the filter line. The list is filtered during typing.
 func (p *hostsPane) openFilter(m *model) tea.Cmd {
 	set := func(_ *model, s string) tea.Cmd { p.filter = strings.TrimSpace(s); return nil }
 	m.modal = &input{prompt: "filter hosts: /", text: newEdited(p.filter), changed: set,
@@ -340,8 +341,8 @@ func (p *hostsPane) openFilter(m *model) tea.Cmd {
 // hostColumn is a column of the list of hosts.
 type hostColumn = column[*live.Host]
 
-// columns returns the columns for w cells. Room that is left goes to the history of the
-// slots, then to the last note.
+// columns returns the columns for w cells. Remaining space goes to the history of the slots, then
+// to the last note.
 func (p *hostsPane) columns(m *model, w int) []hostColumn {
 	plain := func(f func(h *live.Host) string) func(*model, *live.Host, int) (string, *ink) {
 		return func(_ *model, h *live.Host, _ int) (string, *ink) { return f(h), nil }
@@ -353,7 +354,7 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 	for i := range m.pic.Hosts {
 		h := &m.pic.Hosts[i]
 		name = max(name, min(16, width(m.clean(h.Name))))
-		if works(h) { // measurements stand beside it
+		if works(h) { // measurements are beside it
 			state = max(state, 2+len(m.stateText(h)))
 		}
 	}
@@ -395,7 +396,7 @@ func slotsUsed(h *live.Host) string {
 	return s
 }
 
-// slotsBar shows slots in use, free ones, and those that are not usable because of others' load.
+// slotsBar draws slots in use, free slots, and slots that are unusable because of others' load.
 func (m *model) slotsBar(h *live.Host, w int) string {
 	if h.Slots <= 0 {
 		return ""
@@ -416,7 +417,7 @@ func (m *model) slotsBar(h *live.Host, w int) string {
 	return styleBusy.Render(strings.Repeat(full, used)) + strings.Repeat(m.g.bar[0], w-used-others) + styleWarn.Render(strings.Repeat(m.g.othersBar, others))
 }
 
-// history shows the use of the slots over the last five minutes.
+// history draws the use of the slots over the last five minutes.
 func (m *model) history(h *live.Host, w int) string {
 	values := make([]float64, len(h.History))
 	for i, v := range h.History {

@@ -13,31 +13,32 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// input is a line to type: a filter, a command, a job's command. enter takes it, esc
-// leaves it.
+// input is an input line: a filter, a command, or a job's command. enter confirms it, esc closes
+// it.
 type input struct {
 	prompt string
 	text   edited
-	lines  bool     // newlines that are pasted stay
+	lines  bool     // keep pasted newlines
 	past   *history // nil: none
-	back   int      // how far back in the past
-	draft  string   // what was typed before going back
-	wrong  string   // why it was not taken, until the next key
+	back   int      // position in past, counted from the newest
+	draft  string   // text before the user went back
+	wrong  string   // why the text was refused, until the next key
 
-	// complete offers words for the one that ends at the cursor and begins at start; nil: none.
+	// complete returns words for the one that ends at the cursor and begins at start; nil: no
+	// completion.
 	complete func(m *model, before string) (start int, words []string)
-	offered  []string // words that further tabs choose from
+	offered  []string // words that further tabs cycle through
 	turn     int
 	from     int   // where they begin
-	filters  *list // what is typed is its filter; nil: it is another line
+	filters  *list // the list whose filter is typed; nil: another kind of line
 
 	changed func(m *model, text string) tea.Cmd
-	done    func(m *model, text string) (tea.Cmd, error) // an error leaves it open
+	done    func(m *model, text string) (tea.Cmd, error) // an error keeps the line open
 	left    func(m *model) tea.Cmd
-	note    func(m *model, w int) []string // lines under it
+	note    func(m *model, w int) []string // lines below the input
 }
 
-// maxTyped bounds what is typed or pasted, in bytes.
+// maxTyped bounds the typed or pasted text, in bytes.
 const maxTyped = 1 << 20
 
 func (p *input) key(m *model, k tea.KeyPressMsg) tea.Cmd {
@@ -72,7 +73,7 @@ func (p *input) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	return p.notify(m, before)
 }
 
-// notify reports a change of the text.
+// notify handles a change of the text.
 func (p *input) notify(m *model, before string) tea.Cmd {
 	if text := p.text.String(); p.changed != nil && text != before {
 		return p.changed(m, text)
@@ -80,7 +81,7 @@ func (p *input) notify(m *model, before string) tea.Cmd {
 	return nil
 }
 
-// paste inserts a text; its newlines do not confirm the line.
+// paste inserts a text. Its newlines do not confirm the line.
 func (p *input) paste(m *model, s string) tea.Cmd {
 	s = strings.TrimRight(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
 	if !p.lines {
@@ -96,7 +97,7 @@ func (p *input) paste(m *model, s string) tea.Cmd {
 	return p.notify(m, before)
 }
 
-// confirm passes the text on. An error keeps the line open.
+// confirm calls done with the text. An error keeps the line open.
 func (p *input) confirm(m *model) tea.Cmd {
 	text := p.text.String()
 	m.modal = nil
@@ -112,7 +113,8 @@ func (p *input) confirm(m *model) tea.Cmd {
 	return cmd
 }
 
-// tab completes the word at the cursor: as far as all words agree, then one after another.
+// tab completes the word at the cursor: first the common prefix of all candidates, then one
+// candidate after another.
 func (p *input) tab(m *model, by int) {
 	if p.complete == nil {
 		return
@@ -189,7 +191,7 @@ func (p *input) draw(m *model, w, h int) []string {
 	return out[:min(len(out), max(1, h))]
 }
 
-// offers returns the words that tab would complete, or what the keys do.
+// offers returns the words that tab would complete, or the hints of the keys.
 func (p *input) offers(m *model, w int) string {
 	words, chosen := p.offered, p.turn
 	if words == nil && p.complete != nil {
@@ -197,7 +199,7 @@ func (p *input) offers(m *model, w int) string {
 		chosen = -1
 	}
 	var b strings.Builder
-	first, used := 0, 0 // of the words that have room together with the chosen one
+	first, used := 0, 0 // range of the words that fit together with the chosen one
 	for i, word := range words[:min(len(words), max(0, chosen+1))] {
 		if used += width(m.clean(word)) + 2; used > w-6 {
 			first, used = i, width(m.clean(word))+2
@@ -226,7 +228,7 @@ func (p *input) offers(m *model, w int) string {
 	return " " + b.String()
 }
 
-// history are lines typed before, the newest last.
+// history contains the lines typed before, the newest last.
 type history struct{ lines []string }
 
 const maxHistory = 100
@@ -239,9 +241,9 @@ func (h *history) add(s string) {
 	h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
 }
 
-// edited is a text in one line that a person changes. It keeps every character, also
-// newlines and control characters, because editing must not change the rest of a command.
-// (The text input of Bubbles makes blanks of newlines, and runs programs for the clipboard.)
+// edited is an editable text in one line. It keeps every character, also newlines and control
+// characters, because editing must not change the rest of a command. (The text input of Bubbles
+// replaces newlines by blanks, and runs programs for the clipboard.)
 type edited struct {
 	text []rune
 	pos  int
@@ -264,7 +266,7 @@ func (e *edited) cutTo(pos int) {
 	e.pos = from
 }
 
-// word returns the position a word before or after the cursor.
+// word returns the position one word before or after the cursor.
 func (e *edited) word(by int) int {
 	is := func(i int) bool { return i >= 0 && i < len(e.text) && !unicode.IsSpace(e.text[i]) }
 	i := e.pos
@@ -286,7 +288,7 @@ func (e *edited) word(by int) int {
 	return i
 }
 
-// key changes the text; false: the key has no meaning here.
+// key changes the text. It returns false if the key has no meaning here.
 func (e *edited) key(k tea.KeyPressMsg) bool {
 	left, right := max(0, e.pos-1), min(len(e.text), e.pos+1)
 	switch k.String() {
@@ -323,7 +325,7 @@ func (e *edited) key(k tea.KeyPressMsg) bool {
 	return true
 }
 
-// view draws the part of the text around the cursor in exactly w cells, the cursor reversed.
+// view draws the part of the text around the cursor in exactly w cells, with the cursor reversed.
 func (e *edited) view(m *model, w int) string {
 	if w < 4 {
 		return strings.Repeat(" ", max(0, w))
@@ -332,7 +334,7 @@ func (e *edited) view(m *model, w int) string {
 	under, after := " ", []rune(nil)
 	if e.pos < len(e.text) {
 		if under = m.clean(string(e.text[e.pos])); width(under) == 0 {
-			under = "?" // nothing that a cursor can be seen on
+			under = "?" // a cursor on this character would be invisible
 		}
 		after = e.text[e.pos+1 : min(len(e.text), e.pos+1+2*w)]
 	}
@@ -349,18 +351,18 @@ func (e *edited) view(m *model, w int) string {
 	return m.fit(s, w)
 }
 
-// filterDelay is the time after a key until the list is requested again, so that fast
-// typing does not request it for each letter.
+// filterDelay is the delay after a key before the list is requested again, so that fast typing does
+// not request it for each letter.
 const filterDelay = 120 * time.Millisecond
 
-// filterDue reports that nothing was typed for a while.
+// filterDue reports that nothing was typed for filterDelay.
 type filterDue struct {
 	list *list
 	text string
 	line *input
 }
 
-// openFilter opens the line of the filter; the list follows what is typed.
+// openFilter opens the filter line. The list is filtered during typing.
 func (m *model) openFilter(l *list) tea.Cmd {
 	line := &input{prompt: " /", text: newEdited(l.filter), past: &m.jobs.filters, filters: l}
 	line.complete = (*model).filterWords
@@ -392,7 +394,7 @@ func (l *list) setFilter(text string) {
 	}
 }
 
-// wrongNow returns what is wrong with the filter, if the list is still that of another one.
+// wrongNow returns the error of the filter if the list is still that of another filter.
 func (l *list) wrongNow() string {
 	if l.wrongOf == l.query() && (l.page == nil || !l.fits(l.page)) {
 		return l.wrong
@@ -400,7 +402,8 @@ func (l *list) wrongNow() string {
 	return ""
 }
 
-// asOne returns a filter that can be combined with others: an `or` in it is put in parentheses.
+// asOne returns a filter that can be combined with others: if it contains an `or`, it is put in
+// parentheses.
 func asOne(filter string) string {
 	if strings.Contains(filter, "||") || strings.Contains(strings.ToLower(filter), "or") {
 		return "(" + filter + ")"
@@ -408,10 +411,10 @@ func asOne(filter string) string {
 	return filter
 }
 
-// filterNote returns what is wrong with a filter, or how many jobs it matches.
+// filterNote returns the error of a filter, or the number of jobs it matches.
 func (m *model) filterNote(l *list, text string, w int) []string {
 	page, fits := l.page, l.page != nil && l.fits(l.page)
-	if p := m.result; l == &p.list && !p.showsRows() && p.table != nil { // groups and cells are of the jobs that match
+	if p := m.result; l == &p.list && !p.showsRows() && p.table != nil { // groups and cells contain the matching jobs
 		page, fits = &p.table.Page, p.table.Page.Filter == l.query()
 	}
 	wrong := ""
@@ -433,7 +436,7 @@ func (m *model) filterNote(l *list, text string, w int) []string {
 	return []string{styleFaint.Render(" " + plural(page.Matched, "job"))}
 }
 
-// filterWords completes fields and what is known of their values.
+// filterWords completes fields and their known values.
 func (m *model) filterWords(before string) (int, []string) {
 	start := strings.LastIndexByte(before, ' ') + 1
 	word := before[start:]
@@ -462,7 +465,7 @@ func (m *model) filterWords(before string) (int, []string) {
 	return start, startingWith(known, word)
 }
 
-// filterFields and stateWords are offered by completion; jobs/runview has their meaning.
+// filterFields and stateWords are offered by completion. jobs/runview defines their meaning.
 var (
 	filterFields = []string{"state=", "host=", "queue=", "tags~", "exit=", "signal=", "try=", "prio=", "time>", "job=", "straggler=yes", "not "}
 	stateWords   = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "handed", "away", "ending",
@@ -477,7 +480,7 @@ func prefixed(p string, words []string) []string {
 	return out
 }
 
-// startingWith returns the words that begin as typed.
+// startingWith returns the words that begin with typed.
 func startingWith(words []string, typed string) []string {
 	var out []string
 	for _, w := range words {

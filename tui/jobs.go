@@ -43,7 +43,7 @@ func (p *jobsPane) keys() []binding {
 
 func (p *jobsPane) choose() *choices { return &p.choices }
 
-// see takes the newest picture in.
+// see handles a new snapshot.
 func (p *jobsPane) see(m *model) {
 	if page := m.pic.Jobs; page != nil && p.fits(page) {
 		p.seen.look(m, page.Rows)
@@ -62,22 +62,21 @@ func (p *jobsPane) clear() bool { return p.empty(&p.sel) }
 
 func (p *jobsPane) state(m *model) string { return m.listed(&p.list) }
 
-// seen is what the rows so far need of columns. It only grows, so that no column appears and
-// disappears while a list scrolls.
+// seen records which columns, and which widths, the rows so far need. It only grows, so that no
+// column appears and disappears while a list scrolls.
 type seen struct {
-	id, host, try, queue int  // cells
-	title                int  // cells, at most maxTitle
+	id, host, try, queue int  // widths in cells
+	title                int  // width in cells, at most maxTitle
 	priority, unnamed    bool // unnamed: a name does not show all parameters
 	progress             bool // a job reports progress or the cause of its failure
 	cpu, memory          bool
-	params               []string // names, in the order in which they came
+	params               []string // names, in order of appearance
 }
 
-// maxTitle is the maximum width, in cells, that names are given before other columns
-// are widened.
+// maxTitle is the maximum width, in cells, that names get before other columns are widened.
 const maxTitle = 80
 
-// maxParams bounds the parameters that have a column or are completed.
+// maxParams bounds the number of parameters that have a column or are completed.
 const maxParams = 32
 
 func (s *seen) look(m *model, rows []runview.Row) {
@@ -125,7 +124,7 @@ func (p *jobsPane) columns(m *model, w int) []jobColumn {
 	}), w))
 }
 
-// arrange fits columns; the one that orders the list is always among them.
+// arrange fits columns. The column that orders the list is always among them.
 func (l *list) arrange(m *model, all []jobColumn, w int) []jobColumn {
 	for i := range all {
 		if all[i].sort == l.sort {
@@ -172,7 +171,7 @@ func hostCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return m.cellText(r.Host, w), nil
 }
 
-// tryCell returns which try a job is at, of how many (rule 6).
+// tryCell returns the number of a job's try, and of its tries (rule 6).
 func tryCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Failures > 0 && !r.Phase.Terminal() {
 		return tries(m, r), &styleWarn
@@ -187,13 +186,12 @@ func tries(m *model, r *runview.Row) string {
 	}
 	switch r.Phase {
 	case runview.Ending, runview.Running, runview.Away, runview.Handed, runview.Succeeded, runview.Retry:
-		n++ // the one that runs, that went well, or that comes
+		n++ // the current, the successful, or the next try
 	}
 	return fmt.Sprintf("%d/%d", min(n, most), most)
 }
 
-// timeCell returns how long a job runs or has run, when it is tried again, or its place in
-// the queue.
+// timeCell returns how long a job has run or ran, when it is retried, or its place in the queue.
 func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch r.Phase {
 	case runview.Retry:
@@ -227,7 +225,7 @@ func elapsed(m *model, r *runview.Row, w int) (string, *ink) {
 	return clock(end.Sub(r.Started)), nil
 }
 
-// progressCell returns what the job reports about itself, or why it failed.
+// progressCell returns what the job reports about its progress, or why it failed.
 func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch {
 	case r.Phase == runview.Succeeded, r.Phase.Terminal() && r.Cause == "":
@@ -248,7 +246,7 @@ func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
 func nameCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if n := len(m.alike); 4*n >= 3*w && len(r.Title) > n {
 		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
-			head := max(4, w/3) // all have the beginning in common: show more of the end
+			head := max(4, w/3) // all have the same beginning, so show more of the end
 			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""), head) + m.cutLeft(string(name[len(name)-w:]), w-head), nil
 		}
 	}
@@ -258,7 +256,7 @@ func nameCell(m *model, r *runview.Row, w int) (string, *ink) {
 func paramsCell(m *model, r *runview.Row, w int) (string, *ink) {
 	var b strings.Builder
 	for _, p := range r.Params {
-		if b.Len() > 8*w { // enough, whatever the width of its characters
+		if b.Len() > 8*w { // enough for w cells, whatever the width of the characters
 			break
 		}
 		if b.Len() > 0 {
@@ -291,7 +289,7 @@ func memoryCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return peak(r.MaxRSS), nil
 }
 
-// drawList draws the heading and the rows of a list: only those on the screen.
+// drawList draws the heading and the visible rows of a list.
 func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []string {
 	l.resize(max(0, h-1))
 	count := ""
@@ -325,7 +323,7 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 	})...)
 }
 
-// alike returns the common beginning of the names of the rows on the screen.
+// alike returns the common prefix of the names of the visible rows.
 func (l *list) alike() string {
 	common, n := "", 0
 	for i := range l.h {

@@ -7,14 +7,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// binding is what one key does. The table of bindings is the only place where a key is
-// named: what it does, the footer, and the help come from it (rule 12).
+// binding defines one key. The table of bindings is the only place where a key is named: its
+// action, the footer, and the help come from it (rule 12).
 type binding struct {
-	keys  []string          // as Bubble Tea names them; the footer shows the first
-	word  string            // what it does, for the footer; "": not in the footer
-	help  string            // what it does, for the help; "": not in the help
+	keys  []string          // Bubble Tea's names; the footer shows the first
+	word  string            // the action, for the footer; "": not in the footer
+	help  string            // the action, for the help; "": not in the help
 	group string            // heading in the help
-	is    func(*model) bool // whether it works now; nil: always
+	is    func(*model) bool // whether the key works now; nil: always
 	do    func(*model) tea.Cmd
 }
 
@@ -50,16 +50,17 @@ func (b *binding) offered(m *model) bool { return b.is == nil || b.is(m) }
 // show returns the name of the key in the footer.
 func (b *binding) show() string { return b.keys[0] }
 
-// bindings returns those that work now, the focused pane's before the general ones.
+// bindings returns the keys that work now, those of the focused pane before the general ones.
 func (m *model) bindings() []binding {
 	return append(slices.Clip(m.focus().keys()), m.general()...)
 }
 
-// pressIn does what a key means in a table of bindings; false: nothing.
+// pressIn executes a key according to a table of bindings. It returns false if the key has no
+// meaning there.
 func (m *model) pressIn(table []binding, key string) (tea.Cmd, bool) {
 	for _, b := range table {
 		if m.tiny() && m.modal == nil && !slices.Contains([]string{"q", "ctrl+z", "ctrl+l"}, b.keys[0]) {
-			continue // nobody acts on what is not seen
+			continue // a key must not act on invisible items
 		}
 		if slices.Contains(b.keys, key) && b.offered(m) {
 			return b.do(m), true
@@ -68,7 +69,7 @@ func (m *model) pressIn(table []binding, key string) (tea.Cmd, bool) {
 	return nil, false
 }
 
-// press does what a key means now.
+// press executes a key.
 func (m *model) press(key string) tea.Cmd {
 	if cmd, is := m.pressIn(m.bindings(), key); is {
 		return cmd
@@ -111,7 +112,8 @@ func (m *model) general() []binding {
 // far is a move to the end of any list.
 const far = 1 << 30
 
-// moving returns the keys that move in a list: rows returns how many it shows, move does it.
+// moving returns the keys that move in a list. rows returns the number of visible rows, and move
+// moves.
 func moving(rows func() int, move func(m *model, by int)) []binding {
 	by := func(n int) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd { move(m, n); return nil }
@@ -131,7 +133,7 @@ func moving(rows func() int, move func(m *model, by int)) []binding {
 	)
 }
 
-// keyName returns a key as the footer and the help write it.
+// keyName returns a key in the notation of the footer and the help.
 func (m *model) keyName(key string) string {
 	return strings.NewReplacer("enter", m.g.enter, "left", m.g.left, "right", m.g.right).Replace(key)
 }

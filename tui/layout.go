@@ -9,23 +9,23 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// placed is a pane with its place on the screen.
+// placed is a pane with its position on the screen.
 type placed struct {
 	pane       pane
-	x, y, w, h int // with its title, or its border
+	x, y, w, h int // including its title or its border
 	border     bool
 }
 
-// The sizes at which the screen changes.
+// The sizes at which the layout changes.
 const (
 	tinyW, tinyH   = 40, 10 // below: the counts and "too small"
 	smallW, smallH = 60, 15 // below: a summary and a list
-	wideW          = 120    // from here on Hosts stands beside the view
-	roomyW         = 150    // from here on the view needs less of the width
-	tallH          = 36     // from here on Events stand under it
+	wideW          = 120    // from this width on, Hosts is beside the view
+	roomyW         = 150    // from this width on, the view gets a smaller share of the width
+	tallH          = 36     // from this height on, Events is below them
 )
 
-// View returns the frame. It is drawn again only when something has changed (rule 3).
+// View returns the frame. It is redrawn only if something has changed (rule 3).
 func (m *model) View() tea.View {
 	m.draw()
 	v := tea.NewView(m.frame)
@@ -44,7 +44,7 @@ func (m *model) draw() {
 	m.frame = strings.Join(m.lines(), "\n")
 }
 
-// lines returns the rows of the screen, exactly m.h of them.
+// lines returns the rows of the screen. There are exactly m.h.
 func (m *model) lines() []string {
 	m.placed = m.placed[:0]
 	if m.tiny() {
@@ -58,13 +58,13 @@ func (m *model) lines() []string {
 	body := m.h - len(head) - len(foot)
 	m.place(len(head), body)
 	rows := m.compose(len(head), body)
-	if m.modal == nil { // the pane with the focus, whose keys are shown, is known only now
+	if m.modal == nil { // the focused pane, whose keys are shown, is known only now
 		foot = m.footer()
 	}
 	return m.exactly(append(append(head, rows...), foot...), m.h)
 }
 
-// exactly cuts or fills to n rows of the screen's width.
+// exactly cuts or pads the rows to n rows of the screen's width.
 func (m *model) exactly(rows []string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -73,19 +73,19 @@ func (m *model) exactly(rows []string, n int) []string {
 	return out
 }
 
-// tiny reports whether there is room only for the counts.
+// tiny reports whether there is space only for the counts.
 func (m *model) tiny() bool { return m.w < tinyW || m.h < tinyH }
 
-// small reports whether there is room for a summary and a list only.
+// small reports whether there is space only for a summary and a list.
 func (m *model) small() bool { return m.w < smallW || m.h < smallH }
 
-// place divides the rows y to y+h-1 among the panes, in the order in which tab visits them.
+// place distributes the rows y to y+h-1 among the panes, in the order in which tab visits them.
 func (m *model) place(y, h int) {
 	wide := m.hasSides()
 	tall := m.h >= tallH && !m.small()
 	main := m.panes[m.tab]
 	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placed{p, x, y, w, h, wide}) }
-	low := 0 // rows for what stands below
+	low := 0 // rows for the panes below
 	switch {
 	case m.full && m.extra != nil && m.onExtra:
 		put(m.extra, 0, y, m.w, h)
@@ -97,11 +97,11 @@ func (m *model) place(y, h int) {
 		low = h * 2 / 5
 	case m.extra != nil && h >= 12:
 		low = h / 2
-	case m.extra != nil && m.onExtra: // no room for both
+	case m.extra != nil && m.onExtra: // there is no space for both
 		put(m.extra, 0, y, m.w, h)
 		return
 	}
-	share := 62 // percent for the view, where Hosts or Events stand beside
+	share := 62 // width of the view in percent, where Hosts or Events are beside it
 	if m.w >= roomyW {
 		share = 58
 	}
@@ -118,7 +118,7 @@ func (m *model) place(y, h int) {
 	case low == 0:
 	case !tall || m.tab == tabEvents:
 		put(m.below(), 0, y, m.w, low)
-	case m.extra == nil && m.tab == tabResults && !m.result.showsRows(): // no job has an output to show
+	case m.extra == nil && m.tab == tabResults && !m.result.showsRows(): // no job whose output could be shown
 		put(events, 0, y, m.w, low)
 	case wide:
 		half := m.w * share / 100
@@ -130,8 +130,8 @@ func (m *model) place(y, h int) {
 	}
 }
 
-// below returns the pane under the view: what was opened, else the output of the job under
-// the cursor.
+// below returns the pane under the view: the opened pane or, without one, the output of the job
+// under the cursor.
 func (m *model) below() pane {
 	if m.extra != nil {
 		return m.extra
@@ -139,7 +139,7 @@ func (m *model) below() pane {
 	return m.under
 }
 
-// compose draws the placed panes into h rows, the first of which is row y.
+// compose draws the placed panes into h rows. The first row is row y of the screen.
 func (m *model) compose(y, h int) []string {
 	rows := make([]strings.Builder, h)
 	for _, p := range m.placed { // in order of x within each row
@@ -162,7 +162,7 @@ func (m *model) box(p placed) []string {
 	title := p.pane.title(m)
 	out := make([]string, 0, p.h)
 	if !p.border {
-		if p.pane != m.panes[m.tab] { // the tabs say what the view is
+		if p.pane != m.panes[m.tab] { // the tabs already name the view
 			out = append(out, m.rule(title, p.w, focused))
 		}
 		content := p.pane.draw(m, p.w, p.h-len(out), focused)
@@ -189,7 +189,7 @@ func (m *model) box(p placed) []string {
 	return append(out, c[2]+strings.Repeat(line, inner)+c[3])
 }
 
-// rule returns a title as a line across the screen.
+// rule returns a title in a line across the screen.
 func (m *model) rule(title string, w int, focused bool) string {
 	line := m.g.line
 	if focused {
@@ -212,30 +212,30 @@ func at(lines []string, i int) string {
 	return ""
 }
 
-// pane is a part of the screen with its own keys. All methods are called by the goroutine
-// that owns the model. Panes embed noPane for what they do not have.
+// pane is a part of the screen with its own keys. All methods are called by the goroutine that owns
+// the model. Panes embed noPane for the methods that they do not need.
 type pane interface {
-	// title returns the line over the pane: what it shows, and how.
+	// title returns the line over the pane, which describes what it shows.
 	title(m *model) string
-	// draw returns the pane's content: at most h lines of at most w cells. Texts from
-	// outside have passed clean or fit.
+	// draw returns the pane's content: at most h lines of at most w cells. Texts from outside must
+	// have passed clean or fit.
 	draw(m *model, w, h int, focused bool) []string
-	// ask adds what the pane wants to see, for the size it was last drawn in.
+	// ask adds what the pane needs from the source, for the size at which it was last drawn.
 	ask(m *model, ask *runview.Ask)
-	// keys returns the pane's own keys; they come before those of all panes.
+	// keys returns the pane's own keys. They take precedence over the general keys.
 	keys() []binding
 
-	see(m *model)                               // takes the newest picture in
-	state(m *model) string                      // how the view is filtered and sorted
-	click(m *model, row int)                    // moves the cursor; row 0 is the first of the content
-	clear() bool                                // empties selection or filter; false: there was none
+	see(m *model)                               // handles a new snapshot
+	state(m *model) string                      // filter and order of the view
+	click(m *model, row int)                    // moves the cursor; row 0 is the first row of the content
+	clear() bool                                // clears the selection or the filter; false: there was none
 	choose() *choices                           // of columns; nil: the pane has none
-	slipped(m *model) (newest *slip, on string) // what the cursor is on, in words; nil: it cannot slip
+	slipped(m *model) (newest *slip, on string) // on describes the item under the cursor; nil: the cursor cannot slip
 	copied(m *model) (what, text string)        // what `y` copies; "": the command of the job
 
-	// Of panes with a job under the cursor:
-	hasJobs() bool                        // keys on jobs work here
-	current(m *model) (runview.Row, bool) // the job; false: it is not known, or there is none
+	// Methods of panes with a job under the cursor:
+	hasJobs() bool                        // keys for jobs work here
+	current(m *model) (runview.Row, bool) // the job; false: unknown, or there is none
 	picked() jobs.Ranges                  // the selected jobs
 	hold()                                // keeps the cursor on its job
 }
@@ -255,7 +255,7 @@ func (noPane) hasJobs() bool                  { return false }
 func (noPane) picked() jobs.Ranges            { return nil }
 func (noPane) hold()                          {}
 
-// current returns the job under the cursor of the list of jobs: commands are about it.
+// current returns the job under the cursor of the list of jobs, because commands act on it.
 func (noPane) current(m *model) (runview.Row, bool) { return m.jobs.job() }
 
 // tab is one of the five views.
@@ -272,15 +272,15 @@ const (
 
 var tabNames = [tabs]string{"Jobs", "Hosts", "Failed", "Results", "Events"}
 
-// modal takes all keys until it is closed: a question, a line to type, the help. It
-// closes itself with m.modal = nil.
+// modal receives all keys until it is closed: a question, an input line, or the help. It closes
+// itself with m.modal = nil.
 type modal interface {
 	key(m *model, k tea.KeyPressMsg) tea.Cmd
-	// draw returns the lines that stand in place of the footer, at most h.
+	// draw returns at most h lines that replace the footer.
 	draw(m *model, w, h int) []string
 }
 
-// overlay is a modal that takes the whole screen. It may have the method ask of a pane.
+// overlay is a modal that covers the whole screen. It may have the method ask of a pane.
 type overlay interface {
 	modal
 	screen(m *model, w, h int) []string
@@ -294,7 +294,7 @@ func (m *model) showJobs(filter string) tea.Cmd {
 	return nil
 }
 
-// showJob shows the list of jobs with the cursor on one of them.
+// showJob shows the list of jobs with the cursor on a job.
 func (m *model) showJob(id jobs.ID) tea.Cmd {
 	m.jobs.filter = ""
 	m.jobs.follow(id)
@@ -302,7 +302,7 @@ func (m *model) showJob(id jobs.ID) tea.Cmd {
 	return nil
 }
 
-// mouse gives the pane under the mouse the focus, and its cursor the row.
+// mouse gives the pane under the mouse the focus, and moves its cursor to the clicked row.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	at := msg.Mouse()
 	if m.modal != nil {
@@ -319,7 +319,7 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 			}
 			m.focusOn(p.pane)
 			row := at.Y - p.y
-			if p.border || p.pane != m.panes[m.tab] { // a title is above
+			if p.border || p.pane != m.panes[m.tab] { // a title is above the content
 				row--
 			}
 			if row >= 0 {
@@ -340,10 +340,10 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	return nil
 }
 
-// wheelRows is how far one notch of the wheel goes.
+// wheelRows is the number of rows that one notch of the wheel scrolls.
 const wheelRows = 3
 
-// focusOn gives a pane on the screen the focus.
+// focusOn gives a visible pane the focus.
 func (m *model) focusOn(p pane) {
 	m.onExtra = p == m.below()
 	for t, x := range m.panes {

@@ -12,33 +12,33 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// list is a list of jobs. Only a page of its rows, some screens around the cursor, is
-// here, so its work does not grow with the number of jobs (rule 3). The cursor is on a
-// job, not on a row (rule 4). Until a person moves it, it stays at the top.
+// list is a list of jobs. It loads only a page of rows, some screens around the cursor, so its work
+// does not grow with the number of jobs (rule 3). The cursor is on a job, not on a row (rule 4).
+// Until the user moves it, it stays at the top.
 type list struct {
 	noPane
 	viewport // rows are positions in the whole list
 
-	base    string // part of the filter that is always there
-	filter  string // a person's part
+	base    string // fixed part of the filter
+	filter  string // the user's part of the filter
 	sort    runview.Sort
 	reverse bool
 
-	page   *runview.Page // the newest that fits; until it has come, one of an older filter or order
-	cursor jobs.ID       // 0: whichever is at position at, as soon as that is known
-	held   bool          // a person has put the cursor somewhere
+	page   *runview.Page // the newest page that fits the request; until it arrives, a page of an older filter or order
+	cursor jobs.ID       // 0: the job at position at, once it is known
+	held   bool          // the user has moved the cursor
 
 	win      runview.JobsWindow // the newest request
-	first    int                // where it begins, as far as is known before its answer
-	waits    bool               // for its answer
-	outdated bool               // it does not have the cursor's job any more
-	missed   bool               // one page did not have the cursor's job: the next one decides
+	first    int                // its first position, as far as it is known before the answer
+	waits    bool               // the answer is pending
+	outdated bool               // the page no longer contains the cursor's job
+	missed   bool               // one page lacked the cursor's job; the next page decides
 	slip     slip
 
-	wrong, wrongOf string // what is wrong with a filter, and which; its page was not taken
+	wrong, wrongOf string // error of a filter, and that filter; its page was not used
 }
 
-// query returns the whole filter.
+// query returns the complete filter.
 func (l *list) query() string {
 	if l.base == "" {
 		return l.filter
@@ -46,7 +46,7 @@ func (l *list) query() string {
 	return strings.TrimSpace(l.base + " " + asOne(l.filter))
 }
 
-// fits reports whether a page shows what is wanted.
+// fits reports whether a page has the current filter and order.
 func (l *list) fits(p *runview.Page) bool {
 	return p.Filter == l.query() && p.Sort == l.sort && p.Reverse == l.reverse
 }
@@ -58,7 +58,7 @@ func (l *list) matched() int {
 	return l.page.Matched
 }
 
-// row returns the row at a position, if it is here.
+// row returns the row at a position, if it is loaded.
 func (l *list) row(pos int) (*runview.Row, bool) {
 	if l.page == nil || pos < l.page.First || pos >= l.page.First+len(l.page.Rows) {
 		return nil, false
@@ -66,7 +66,7 @@ func (l *list) row(pos int) (*runview.Row, bool) {
 	return &l.page.Rows[pos-l.page.First], true
 }
 
-// find returns the position of a job among the rows here, or -1.
+// find returns the position of a job in a page, or -1.
 func find(p *runview.Page, id jobs.ID) int {
 	for i := range p.Rows {
 		if p.Rows[i].ID == id {
@@ -76,7 +76,7 @@ func find(p *runview.Page, id jobs.ID) int {
 	return -1
 }
 
-// job returns the job under the cursor; false while its row is not here.
+// job returns the job under the cursor. It returns false while the row is not loaded.
 func (l *list) job() (runview.Row, bool) {
 	r, ok := l.row(l.at)
 	if !ok || r.ID != l.cursor {
@@ -85,7 +85,7 @@ func (l *list) job() (runview.Row, bool) {
 	return *r, true
 }
 
-// take replaces the page. It returns false if the cursor's job is not in the list any more.
+// take replaces the page. It returns false if the cursor's job is no longer in the list.
 func (l *list) take(p *runview.Page) bool {
 	if p == nil || !l.fits(p) {
 		return true
@@ -93,21 +93,21 @@ func (l *list) take(p *runview.Page) bool {
 	anew := l.page == nil || !l.fits(l.page)
 	there := true
 	switch pos := find(p, l.cursor); {
-	case p.Wrong != "": // the cursor's job comes back with a better filter
+	case p.Wrong != "": // the cursor's job returns with a corrected filter
 	case !l.held:
 		l.at, l.top = 0, 0
-	case l.cursor == 0: // a position, wherever its row is
+	case l.cursor == 0: // a position, whatever job is there
 	case pos >= 0:
 		if l.top += pos - l.at; anew {
 			l.top = pos - l.h/2
 		}
 		l.at = pos
-	case p.Cursor >= 0 || l.win.Cursor != l.cursor: // the answer to a wish before the cursor moved
+	case p.Cursor >= 0 || l.win.Cursor != l.cursor: // the answer to a request from before the cursor moved
 		l.waits, l.outdated = false, true
 		return true
 	case anew:
 		l.held, l.at, l.top, there = false, 0, 0, false
-	case !l.missed: // perhaps the answer to a wish for a position
+	case !l.missed: // perhaps the answer to a request for a position
 		l.missed, l.waits = true, false
 		return true
 	default:
@@ -118,7 +118,7 @@ func (l *list) take(p *runview.Page) bool {
 	return there
 }
 
-// settle keeps the cursor within the list and on the screen, and on a job.
+// settle keeps the cursor within the list, on the screen, and on a job.
 func (l *list) settle() {
 	l.viewport.settle(l.matched())
 	if r, ok := l.row(l.at); ok && (l.cursor == 0 || !l.held) {
@@ -126,7 +126,7 @@ func (l *list) settle() {
 	}
 }
 
-// move puts the cursor on a position.
+// move moves the cursor to a position.
 func (l *list) move(pos int) {
 	if l.matched() > 0 {
 		l.at, l.held, l.cursor, l.missed = pos, true, 0, false
@@ -134,20 +134,20 @@ func (l *list) move(pos int) {
 	}
 }
 
-// click puts the cursor on a row of the screen, of which 0 is the heading.
+// click moves the cursor to a row of the screen. Row 0 is the heading.
 func (l *list) click(_ *model, row int) {
 	if pos := l.top + row - 1; row > 0 && pos < l.matched() {
 		l.move(pos)
 	}
 }
 
-// home puts the cursor at the top, where it stays whichever job is there.
+// home moves the cursor to the top, where it stays whatever job is there.
 func (l *list) home() {
 	l.held, l.cursor, l.at, l.top = false, 0, 0, 0
 	l.settle()
 }
 
-// follow puts the cursor on a job that may be anywhere.
+// follow moves the cursor to a job at an unknown position.
 func (l *list) follow(id jobs.ID) {
 	l.cursor, l.held, l.outdated, l.missed = id, true, true, false
 	if l.page != nil {
@@ -158,14 +158,14 @@ func (l *list) follow(id jobs.ID) {
 	}
 }
 
-// hold keeps the cursor on its job, also at the top.
+// hold keeps the cursor on its job, even at the top.
 func (l *list) hold() {
 	if !l.held && l.cursor != 0 {
 		l.held, l.outdated = true, true
 	}
 }
 
-// resize sets how many rows are on the screen.
+// resize sets the number of visible rows.
 func (l *list) resize(h int) {
 	if l.h != h {
 		l.h = h
@@ -173,13 +173,13 @@ func (l *list) resize(h int) {
 	}
 }
 
-// request returns what is wanted of the source. It stays the same while what is here is
-// enough: each change costs a round trip, and ends the look under way.
+// request returns the window to request from the source. It stays the same while the loaded rows
+// suffice, because each change costs a round trip and ends the request in progress.
 func (l *list) request() *runview.JobsWindow {
 	w := &l.win
 	switch {
 	case w.Rows == 0 || w.Filter != l.query() || w.Sort != l.sort || w.Reverse != l.reverse:
-	case w.Rows < min(runview.MaxRows, 2*l.h): // the screen has grown
+	case w.Rows < min(runview.MaxRows, 2*l.h): // the screen has become larger
 	case l.outdated:
 	case l.waits:
 		if l.top >= l.first && l.top+l.h <= l.first+w.Rows {
@@ -204,7 +204,7 @@ func (l *list) requested() *runview.JobsWindow {
 	return &w
 }
 
-// enough reports whether a page has the rows on the screen and some more on both sides.
+// enough reports whether a page has the visible rows and some more on both sides.
 func (l *list) enough(p *runview.Page) bool {
 	more := l.h / 2
 	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
@@ -213,8 +213,8 @@ func (l *list) enough(p *runview.Page) bool {
 // nextSort orders the list by the next column.
 func (l *list) nextSort() { l.sort, l.reverse = (l.sort+1)%runview.Sorts, false }
 
-// highestFirst reports whether an order that is not reversed begins with the highest value:
-// that of amounts, and the first order.
+// highestFirst reports whether an order that is not reversed begins with the highest value, as
+// orders by amounts and the first order do.
 func highestFirst(s runview.Sort) bool {
 	switch s {
 	case runview.SortAge, runview.SortTry, runview.SortTime, runview.SortProgress, runview.SortMemory:
@@ -223,7 +223,7 @@ func highestFirst(s runview.Sort) bool {
 	return false
 }
 
-// arrow points down when the highest comes first.
+// arrow returns an arrow that points down if the highest value comes first.
 func (m *model) arrow(s runview.Sort, reverse bool) string {
 	if highestFirst(s) != reverse {
 		return m.g.down
@@ -231,10 +231,10 @@ func (m *model) arrow(s runview.Sort, reverse bool) string {
 	return m.g.up
 }
 
-// oldOrder is the age from which the order of a list is called old.
+// oldOrder is the age from which the order of a list is marked as old.
 const oldOrder = 3 * time.Second
 
-// listed describes how a list is filtered and sorted: "/C=0.1  sort:age ▼".
+// listed describes the filter and the order of a list: "/C=0.1  sort:age ▼".
 func (m *model) listed(l *list) string {
 	s := "sort:" + l.sort.String() + " " + m.arrow(l.sort, l.reverse)
 	if l.page != nil && l.page.Settled >= oldOrder {
@@ -246,7 +246,7 @@ func (m *model) listed(l *list) string {
 	return s
 }
 
-// jobListKeys returns the keys on a job of a list.
+// jobListKeys returns the keys for a job of a list.
 func jobListKeys() []binding {
 	return grouped("Jobs",
 		key("enter", "detail", "details of a job: command, attempts with reasons, files", onCurrent((*model).openDetail)),
@@ -254,7 +254,7 @@ func jobListKeys() []binding {
 	)
 }
 
-// listKeys returns the keys on a list of jobs.
+// listKeys returns the keys for a list of jobs.
 func (l *list) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 	return append(grouped("List",
 		key("/", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
@@ -285,7 +285,7 @@ func onCurrent(do func(*model, jobs.ID) tea.Cmd) func(*model) tea.Cmd {
 
 const noJob = "there is no job under the cursor yet"
 
-// selectCurrent selects the job under the cursor, or takes it out, and goes on to the next.
+// selectCurrent selects or deselects the job under the cursor, and moves to the next job.
 func (l *list) selectCurrent(m *model) tea.Cmd {
 	if r, ok := l.job(); ok {
 		m.jobs.sel.toggle(r.ID)
@@ -294,14 +294,14 @@ func (l *list) selectCurrent(m *model) tea.Cmd {
 	return nil
 }
 
-// matchedAll holds the jobs that a filter matches.
+// matchedAll contains the jobs that a filter matches.
 type matchedAll struct {
 	filter string
 	which  jobs.Ranges
 	err    error
 }
 
-// selectAll selects all jobs of a list, whether their rows are here or not.
+// selectAll selects all jobs of a list, loaded or not.
 func (l *list) selectAll(m *model) tea.Cmd { return m.selectMatches(l.query()) }
 
 // selectMatches selects all jobs that a filter matches.
@@ -328,7 +328,7 @@ func (a matchedAll) apply(m *model) tea.Cmd {
 	return nil
 }
 
-// empty empties the selection, or else the filter; false: both are empty.
+// empty clears the selection or, if there is none, the filter. It returns false if both are empty.
 func (l *list) empty(sel *selection) bool {
 	switch {
 	case sel.n > 0:
@@ -341,11 +341,11 @@ func (l *list) empty(sel *selection) bool {
 	return true
 }
 
-// selection is a set of jobs, kept as ranges: "all that match" may be a million, and
-// no frame walks them.
+// selection is a set of jobs, stored as ranges. Selecting all matching jobs may select a million,
+// and no frame iterates over them.
 type selection struct {
 	which jobs.Ranges
-	n     int // how many
+	n     int // number of jobs
 }
 
 func (s *selection) has(id jobs.ID) bool { return s.which.Has(id) }
@@ -356,7 +356,7 @@ func (s *selection) toggle(id jobs.ID) {
 		s.add(jobs.One(id))
 		return
 	}
-	var rest jobs.Ranges // a new slice: an action may hold the old one
+	var rest jobs.Ranges // a new slice: an action may still use the old one
 	for _, r := range s.which {
 		if id < r.First || id > r.Last {
 			rest = append(rest, r)
@@ -377,20 +377,20 @@ func (s *selection) add(more jobs.Ranges) { s.set(jobs.Union(s.which, more)) }
 
 func (s *selection) set(which jobs.Ranges) { s.which, s.n = which, which.Count() }
 
-// slipTime is how long a person has to see that the cursor has moved to another job by
-// itself. Within it a key, which was meant for the job before, does nothing (rule 4).
+// slipTime is how long the user has to notice that the cursor has moved to another job by itself.
+// During that time, a key has no effect, because it was meant for the previous job (rule 4).
 const slipTime = 1500 * time.Millisecond
 
-// slip is a move of a cursor that nobody asked for.
+// slip is a move of a cursor that the user did not request.
 type slip struct {
-	from string // what it was on, in words; "": it was reported, or there was none
-	gone bool   // that is not in the list any more
+	from string // the previous item, in words; "": the slip was reported, or there was none
+	gone bool   // the previous item is no longer in the list
 	at   time.Time
 }
 
-// watch replaces the page and notes whether that moves the cursor.
+// watch replaces the page and records whether that moves the cursor.
 func (l *list) watch(m *model, p *runview.Page) {
-	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil { // it is being typed: what it was stays
+	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil { // the user is typing the filter: keep the previous one
 		l.wrong, l.wrongOf, l.waits, l.outdated = p.Wrong, p.Filter, false, false
 		return
 	}
@@ -410,8 +410,8 @@ func (l *list) slipped(*model) (*slip, string) {
 	return &l.slip, ""
 }
 
-// slid reports whether the cursor has just moved to something else than a key may be meant
-// for. It tells the person; the next key counts.
+// slid reports whether the cursor has just moved to an item that the user may not mean. It shows a
+// message, and the next key works.
 func (m *model) slid() bool {
 	s, on := m.focus().slipped(m)
 	if s == nil {
@@ -432,8 +432,8 @@ func (m *model) slid() bool {
 	return true
 }
 
-// beside returns an addition to the title of a pane that stays with a job, when the cursor
-// of the list is on another one.
+// beside returns a suffix for the title of a pane that stays with a job, if the cursor of the list
+// is on another one.
 func (m *model) beside(id jobs.ID) string {
 	if m.tab != tabJobs {
 		return ""
@@ -444,14 +444,14 @@ func (m *model) beside(id jobs.ID) string {
 	return ""
 }
 
-// progressMemory is the newest progress by attempt. The source knows none of an attempt
-// that cannot be reached now.
+// progressMemory is the newest progress of each attempt. The source has no progress of an attempt
+// that is unreachable.
 type progressMemory map[jobs.AttemptID]float64
 
 // maxProgress bounds progressMemory.
 const maxProgress = 4096
 
-// update records the progress of rows, and completes those without it.
+// update records the progress of rows, and fills it in for rows without it.
 func (t *progressMemory) update(rows []runview.Row) {
 	if *t == nil || len(*t) > maxProgress {
 		*t = progressMemory{}

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	minInterval = 250 * time.Millisecond // between pictures that nobody has asked for
-	maxWait     = time.Second            // after which an unchanged picture is confirmed (rule 5)
+	minInterval = 250 * time.Millisecond // between snapshots that no key needs
+	maxWait     = time.Second            // after which an unchanged snapshot is confirmed (rule 5)
 	retryDelay  = time.Second            // after an error
 	lookLimit   = 6 * time.Second        // a source that has not answered by then is not live
 )
 
-// looked is a picture, or why there is none.
+// looked is a snapshot, or the error of the request for it.
 type looked struct {
 	pic *runview.Picture
 	err error
-	at  time.Time // the picture is of this instant or a later one, by our clock
-	// Nothing has changed since the picture before, and no more was asked for.
+	at  time.Time // the snapshot is of this time or later, by the local clock
+	// Nothing has changed since the previous snapshot, and the request is the same.
 	same bool
 }
 
-// looker asks the source for pictures, one at a time (rule 2). A new request ends the look
-// under way, so that it does not wait for the answer to the one before.
+// looker requests snapshots from the source, one at a time (rule 2). A changed request cancels the
+// one in progress, so that it does not wait for its answer.
 type looker struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -38,12 +38,12 @@ type looker struct {
 
 	mu      sync.Mutex
 	request runview.Ask
-	drop    context.CancelFunc // ends the look under way
+	drop    context.CancelFunc // cancels the request in progress
 
 	// Owned by the one command that runs.
-	version uint64 // of the newest picture
+	version uint64 // of the newest snapshot
 	last    time.Time
-	pause   time.Duration // before the next look that no key needs
+	pause   time.Duration // before the next request that no key needs
 	clocks  clocks
 }
 
@@ -69,7 +69,7 @@ func (l *looker) want(ask runview.Ask) {
 	}
 }
 
-// next returns the next picture. The model always has exactly one such command running.
+// next returns the next snapshot. The model always has exactly one such command running.
 func (l *looker) next() tea.Msg {
 	firm := false
 	for {
@@ -80,7 +80,7 @@ func (l *looker) next() tea.Msg {
 		default:
 		}
 		if !asked && !l.rest(l.pause-time.Since(l.last)) {
-			continue // woken, or over
+			continue // woken, or the screen has closed
 		}
 		asking := time.Now()
 		ctx, drop := context.WithTimeout(l.ctx, lookLimit)
@@ -108,8 +108,8 @@ func (l *looker) next() tea.Msg {
 		case l.ctx.Err() != nil:
 			return nil
 		case err != nil && errors.Is(ended, context.Canceled):
-			firm = true // a key that is held must not end every look
-			continue    // another request came
+			firm = true // a held key must not cancel every request
+			continue    // another request has arrived
 		case err != nil && ended != nil:
 			err = fmt.Errorf("no answer for %s", span(l.last.Sub(asking)))
 		}
@@ -123,15 +123,15 @@ func (l *looker) next() tea.Msg {
 	}
 }
 
-// clocks estimates the age of pictures, which may have been long on their way. They are
-// made by another machine's clock, so only its difference to ours counts: a picture was
-// made after it was asked for.
+// clocks estimates the age of snapshots, which may have been long in transit. Another machine's
+// clock dates them, so the difference to the local clock is needed. Its bounds follow from the fact
+// that a snapshot was made after it was requested.
 type clocks struct {
-	ahead time.Duration // our clock is at least so far ahead of theirs
+	ahead time.Duration // minimum by which the local clock is ahead of the other clock
 	known bool
 }
 
-// born returns a time of our clock that is not after the one at which a picture was made.
+// born returns a local time that is not after the time at which a snapshot was made.
 func (c *clocks) born(asked, got, at time.Time) time.Time {
 	low, high := asked.Sub(at), got.Sub(at)
 	if !c.known || low > c.ahead || c.ahead > high { // above high: a clock was set
@@ -140,7 +140,7 @@ func (c *clocks) born(asked, got, at time.Time) time.Time {
 	return got.Add(c.ahead - high)
 }
 
-// rest waits; false: there is a new request.
+// rest waits. It returns false if the request has changed.
 func (l *looker) rest(d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -154,7 +154,7 @@ func (l *looker) rest(d time.Duration) bool {
 		return true
 	case <-l.wake:
 		select {
-		case l.wake <- struct{}{}: // for next to find
+		case l.wake <- struct{}{}: // wakes next again
 		default:
 		}
 		return false

@@ -24,13 +24,13 @@ type model struct {
 	g    *glyphs
 
 	w, h  int
-	frame string // the rows of the screen; "" when they must be drawn again
-	asked string // key of the request that the looker has
+	frame string // the rows of the screen; "": they must be redrawn
+	asked string // key of the looker's current request
 
-	pic     *runview.Picture // the newest; nil before the first
-	gotAt   time.Time        // when it came
+	pic     *runview.Picture // the newest snapshot; nil before the first
+	gotAt   time.Time        // when it arrived
 	drawnAt time.Time        // when the screen was last drawn
-	lookErr error            // why there is no newer picture; nil: there is none
+	lookErr error            // why there is no newer snapshot; nil: no error
 
 	tab      tab
 	panes    [tabs]pane
@@ -40,26 +40,26 @@ type model struct {
 	result   *resultsPane
 	events   *eventsPane
 	under    pane    // output of the job under the cursor, on tall screens
-	full     bool    // extra has the whole body
-	folded   bool    // the summary of a run that is over is hidden
-	alike    string  // common beginning of the names on the screen
+	full     bool    // extra covers the whole body
+	folded   bool    // the summary of a finished run is hidden
+	alike    string  // common prefix of the visible names
 	searched history // in outputs
 	extra    pane    // the details or the output of a job, under the view; nil: closed
-	onExtra  bool    // the focus is on extra, or on under in its place
-	side     tab     // view with the focus, where several panes are on the screen
+	onExtra  bool    // the focus is on extra or, without extra, on under
+	side     tab     // view with the focus, where several panes are visible
 	whole    bool    // the view has the full width
 	alone    bool    // the view with the focus has the whole screen
-	from     tab     // the view before this one
-	modal    modal   // takes all keys; nil: none
+	from     tab     // the previous view
+	modal    modal   // receives all keys; nil: none
 
 	lent    atomic.Pointer[lent] // the program that has the terminal; nil: the screen has it
-	others  map[string]time.Time // when other users last had all cores of a host
+	others  map[string]time.Time // when other users last occupied all cores of a host
 	causes  []runview.HostGroup  // hosts in trouble, by cause
 	caused  []runview.HostText   // from which causes was computed
 	message message
 	undo    *undo
 	replied int64    // ID of the newest question that was answered here
-	placed  []placed // panes as they were last drawn
+	placed  []placed // panes as last drawn
 }
 
 // message is the line above the footer: the result of the last key.
@@ -70,7 +70,7 @@ type message struct {
 	of   runview.Verb // the action that it answers; "": none
 }
 
-// undo holds the jobs that the last action has ended.
+// undo contains the jobs that the last action has ended.
 type undo struct {
 	jobs jobs.Ranges
 	till time.Time
@@ -102,7 +102,7 @@ func (m *model) crashed() bool {
 	return m.pic != nil && (m.pic.Status == runview.StatusCrashed || m.pic.Status == runview.StatusSilent)
 }
 
-// since returns the age of the picture. Waits in it have become shorter by that.
+// since returns the age of the snapshot. Remaining waits in it are shorter by that time.
 func (m *model) since() time.Duration {
 	if m.pic == nil {
 		return 0
@@ -110,7 +110,7 @@ func (m *model) since() time.Duration {
 	return max(0, m.now().Sub(m.gotAt))
 }
 
-// instant returns the time of the dispatcher's clock, as far as it is known here.
+// instant returns the current time of the dispatcher's clock, as far as it is known.
 func (m *model) instant() time.Time {
 	if m.pic == nil {
 		return m.now()
@@ -118,18 +118,19 @@ func (m *model) instant() time.Time {
 	return m.pic.At.Add(m.now().Sub(m.gotAt))
 }
 
-// say shows a line for a while; complain shows an error.
+// say shows a message for a while; complain shows an error.
 func (m *model) say(text string) { m.message = message{text: text, till: m.now().Add(8 * time.Second)} }
 func (m *model) complain(text string) {
 	m.message = message{text: text, bad: true, till: m.now().Add(15 * time.Second)}
 }
 
-// job returns the job under the cursor of the focused pane, else of the list of jobs.
+// job returns the job under the cursor of the focused pane or, without one there, of the list of
+// jobs.
 func (m *model) job() (runview.Row, bool) {
 	return m.focus().current(m)
 }
 
-// focus returns the pane that gets the keys.
+// focus returns the pane that receives the keys.
 func (m *model) focus() pane {
 	switch {
 	case m.onExtra && (m.extra != nil || m.shown(m.below())):
@@ -140,7 +141,7 @@ func (m *model) focus() pane {
 	return m.panes[m.tab]
 }
 
-// shown reports whether a pane was on the screen when it was last drawn.
+// shown reports whether a pane was visible when the screen was last drawn.
 func (m *model) shown(p pane) bool {
 	for _, x := range m.placed {
 		if x.pane == p {
@@ -150,7 +151,7 @@ func (m *model) shown(p pane) bool {
 	return false
 }
 
-// open shows a view, or moves the focus to it if it is on the screen.
+// open shows a view, or moves the focus to it if it is visible.
 func (m *model) open(t tab) {
 	m.onExtra, m.side = false, t
 	if m.shown(m.panes[t]) {
@@ -185,12 +186,11 @@ func (m *model) openAgain(t tab) {
 // hasSides reports whether the screen is wide enough for panes beside the view.
 func (m *model) hasSides() bool { return m.w >= wideW && m.h >= smallH }
 
-// hasWhole reports whether the view has the full width of a wide screen. The hosts view
-// always has it, because it is the pane that is shown beside the others.
+// hasWhole reports whether the view has the full width of a wide screen. The hosts view always has
+// it, because it is the pane that is shown beside the others.
 func (m *model) hasWhole() bool { return m.whole || m.tab == tabHosts }
 
-// turn moves the focus to the next pane on the screen, or to the next view if there is
-// only one pane.
+// turn moves the focus to the next visible pane, or to the next view if there is only one pane.
 func (m *model) turn(by int) tea.Cmd {
 	if len(m.placed) <= 1 {
 		m.open((m.tab + tab(by) + tabs) % tabs)
@@ -216,7 +216,7 @@ func (m *model) back() tea.Cmd {
 		m.alone = false
 	case m.whole && m.hasSides():
 		m.tab, m.whole = m.from, false
-	case m.focus() != m.panes[m.tab]: // the same keys have another meaning from here on
+	case m.focus() != m.panes[m.tab]: // the same keys have another meaning from now on
 		m.side, m.onExtra = m.tab, false
 		m.say("the keys are about " + tabNames[m.tab] + " now")
 	case m.over() && !m.folded:
@@ -227,7 +227,7 @@ func (m *model) back() tea.Cmd {
 	return nil
 }
 
-// ask collects what the panes on the screen need.
+// ask collects the requests of the visible panes.
 func (m *model) ask() runview.Ask {
 	var ask runview.Ask
 	for _, x := range m.placed {
@@ -240,13 +240,13 @@ func (m *model) ask() runview.Ask {
 		ask.Groups = true // for the summary
 	}
 	if ask.Events == nil {
-		ask.Events = &runview.EventsWindow{Rows: 20} // for the newest bad one, in the footer
+		ask.Events = &runview.EventsWindow{Rows: 20} // for the newest bad event, in the footer
 	}
 	return ask
 }
 
-// selection returns the jobs that an action is about: those selected, else the one under
-// the cursor.
+// selection returns the jobs that an action affects: the selected ones or, without a selection, the
+// one under the cursor.
 func (m *model) selection() jobs.Ranges {
 	if picked := m.focus().picked(); len(picked) > 0 {
 		return picked
@@ -259,7 +259,7 @@ func (m *model) selection() jobs.Ranges {
 
 var _ tea.Model = (*model)(nil)
 
-// jobName returns a job's name in sentences.
+// jobName returns the name of a job for a sentence.
 func jobName(id jobs.ID) string { return "job " + itoa(int(id)) }
 
 // answered is the result of an action.
@@ -269,14 +269,14 @@ type answered struct {
 	err    error
 }
 
-// second is the message that moves the clocks on the screen.
+// second is the message that advances the clocks on the screen.
 type second struct{}
 
-// Init starts looking at the source.
+// Init starts the requests to the source.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.look.next, m.tick()) }
 
-// Clocks move a second after the last frame. After a picture the next one may come in time
-// to move them.
+// Clocks advance one second after the last frame. After a snapshot, the next one may arrive in time
+// to advance them.
 const (
 	clockInterval = time.Second
 	pictureDelay  = 100 * time.Millisecond
@@ -286,7 +286,7 @@ func (m *model) tick() tea.Cmd {
 	return tea.Tick(m.untilSecond(), func(time.Time) tea.Msg { return second{} })
 }
 
-// untilSecond returns how long after a second the next one is due.
+// untilSecond returns the time until the next second message is due.
 func (m *model) untilSecond() time.Duration {
 	if ago := m.now().Sub(m.drawnAt); ago >= 0 && ago < clockInterval {
 		return clockInterval + pictureDelay - ago
@@ -294,7 +294,7 @@ func (m *model) untilSecond() time.Duration {
 	return clockInterval
 }
 
-// Update handles one message. The looker then gets what the screen needs.
+// Update handles one message. Then it passes the screen's request to the looker.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	unchanged := !m.news(msg) && m.calm()
 	cmd := m.handle(msg)
@@ -305,12 +305,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(cmd, m.reading())
 }
 
-// news reports whether a message, which is not handled yet, may change more on the screen
-// than its clocks. Those are drawn again once a second (rule 3).
+// news reports whether a message, before it is handled, may change more on the screen than its
+// clocks. The clocks alone are redrawn once a second (rule 3).
 func (m *model) news(msg tea.Msg) bool {
 	switch msg := msg.(type) {
 	case second:
-		return m.now().Sub(m.drawnAt) >= clockInterval // else all clocks have just been moved
+		return m.now().Sub(m.drawnAt) >= clockInterval // otherwise all clocks were just advanced
 	case looked:
 		return !msg.same
 	case readDue:
@@ -321,7 +321,7 @@ func (m *model) news(msg tea.Msg) bool {
 	return true
 }
 
-// calm reports whether nothing on the screen ends by itself.
+// calm reports whether nothing on the screen expires by itself.
 func (m *model) calm() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
 
 func (m *model) handle(msg tea.Msg) tea.Cmd {
@@ -360,7 +360,7 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// handlePicture shows a picture, or why there is none.
+// handlePicture handles a snapshot, or the error of the request for it.
 func (m *model) handlePicture(l looked) {
 	if l.err != nil {
 		m.lookErr = l.err
@@ -381,8 +381,8 @@ func (m *model) handlePicture(l looked) {
 	}
 }
 
-// request gives the looker what the screen needs, if that has changed. It draws first, to
-// know which panes are on the screen.
+// request passes the screen's request to the looker if it has changed. It draws first, to determine
+// which panes are visible.
 func (m *model) request() {
 	if m.look == nil {
 		return
@@ -399,7 +399,7 @@ func (m *model) request() {
 // actTimeout bounds an action, because the source may hang.
 const actTimeout = 30 * time.Second
 
-// act carries out an action and returns the answer as a message.
+// act executes an action and returns the answer as a message.
 func (m *model) act(a runview.Action) tea.Cmd {
 	src := m.src
 	return func() tea.Msg {
@@ -410,7 +410,7 @@ func (m *model) act(a runview.Action) tea.Cmd {
 	}
 }
 
-// handleAnswer shows the result of an action, and keeps what an undo needs.
+// handleAnswer shows the result of an action, and stores what an undo needs.
 func (m *model) handleAnswer(a answered) {
 	var refused *runview.Refused
 	switch {
