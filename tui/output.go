@@ -14,46 +14,46 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// outputPane follows the output of a job, one of its two streams. It keeps only an excerpt
-// of the file and has at most one read under way (outputread.go).
+// outputPane follows the output of a job, one of its two streams. It keeps only an excerpt of the
+// file and has at most one read in progress (outputread.go).
 type outputPane struct {
 	noPane
-	fixed  bool // opened for one job; else it follows the cursor of the list
+	fixed  bool // opened for one job; otherwise it follows the cursor of the list
 	job    jobs.ID
-	row    runview.Row // the newest known of the job
+	row    runview.Row // newest known row of the job
 	pick   int         // number of the chosen attempt; 0: the newest
 	file   jobs.File
-	chosen bool // a person has chosen the stream
-	mute   bool // the job failed and printed nothing on stdout: its stderr is shown
+	chosen bool // the user has chosen the stream
+	mute   bool // the job failed and printed nothing on stdout, so its stderr is shown
 
 	shown  source // file of the excerpt
 	text   excerpt
 	read   bool // the excerpt has been read
 	err    error
-	fails  int // in a row
-	silent int // reads in a row without new output
+	fails  int // consecutive failed reads
+	silent int // consecutive reads without new output
 
-	busy   bool               // a read is under way
-	drop   context.CancelFunc // ends it
+	busy   bool               // a read is in progress
+	drop   context.CancelFunc // cancels it
 	serial int                // of the newest read that counts
-	due    time.Time          // when the next may begin
-	timer  time.Time          // when a timer for that ends; zero: there is none
+	due    time.Time          // when the next read may begin
+	timer  time.Time          // when a timer for that fires; zero: there is none
 
 	w, h   int
 	wrap   bool
-	left   int // cells of each line to the left of the screen
+	left   int // number of cells of each line to the left of the screen
 	follow bool
-	top    place // first line on the screen, unless it follows
-	owe    int   // rows still to move when the next piece has come: below 0 up, above 0 down
-	target int64 // offset to be shown next; -1: the end
+	top    place // first visible line, unless the pane follows the end
+	owe    int   // rows still to move when the next piece has arrived; below 0: up, above 0: down
+	target int64 // offset to show next; -1: the end
 	chain  int   // pieces read so far for one key
-	lead   int   // rows to be shown before the target
+	lead   int   // number of rows to show before the target
 
-	find   string  // what was searched for; "": nothing
-	up     bool    // upwards
-	hit    int64   // where it was found; -1: nowhere yet
-	missed string  // there is nothing "above" or "below"
-	search *search // the search that is under way
+	find   string  // the text of the last search; "": none
+	up     bool    // search upward
+	hit    int64   // offset of the match; -1: none yet
+	missed string  // no further match "above" or "below"
+	search *search // the search in progress
 }
 
 // source is a file of an attempt.
@@ -62,8 +62,7 @@ type source struct {
 	file jobs.File
 }
 
-// place is a row of the excerpt by its offset in the file, and the part of it if it is
-// wrapped.
+// place is a row of the excerpt: its offset in the file and, if it is wrapped, the part of it.
 type place struct {
 	offset int64
 	sub    int
@@ -180,7 +179,7 @@ func other(f jobs.File) jobs.File {
 	return jobs.FileErr
 }
 
-// nextAttempt shows another attempt; beyond the newest it follows the newest again.
+// nextAttempt shows another attempt. After the newest one, it follows the newest attempt again.
 func (p *outputPane) nextAttempt(by int) {
 	n := p.pick
 	if n == 0 {
@@ -192,8 +191,8 @@ func (p *outputPane) nextAttempt(by int) {
 	p.pick = n
 }
 
-// zoom gives the pane with the focus the whole screen, or takes it back. The list of jobs
-// and the pane that was opened from it are zoomed each for itself.
+// zoom gives the pane with the focus the whole screen, or undoes that. The list of jobs and the
+// pane that was opened from it are zoomed separately.
 func (m *model) zoom() tea.Cmd {
 	if !m.onExtra {
 		m.alone = !m.alone
@@ -208,14 +207,14 @@ func (m *model) zoom() tea.Cmd {
 	return nil
 }
 
-// leap shows the start of the file, or with -1 its end. It ends a search, whose result
-// would lead away again.
+// leap shows the start of the file or, with -1, its end. It ends a search, because its result would
+// move away again.
 func (p *outputPane) leap(offset int64) {
 	p.endSearch()
 	p.show(offset)
 }
 
-// toggle follows the end of the file, or stands still.
+// toggle starts or stops following the end of the file.
 func (p *outputPane) toggle(m *model) {
 	if p.follow {
 		p.stand(m)
@@ -224,7 +223,7 @@ func (p *outputPane) toggle(m *model) {
 	p.show(-1)
 }
 
-// fileSize formats the size of a file; small ones with their unit.
+// fileSize formats the size of a file. Small sizes have a unit.
 func fileSize(n int64) string {
 	if n < 1024 {
 		return plural(int(n), "byte")
@@ -232,7 +231,7 @@ func fileSize(n int64) string {
 	return size(n)
 }
 
-// draw shows the rows at the top place, or the last ones.
+// draw draws the rows from top, or the last ones.
 func (p *outputPane) draw(m *model, w, h int, focused bool) []string {
 	p.w, p.h = w, h
 	if words := p.words(m); words != "" {
@@ -244,7 +243,7 @@ func (p *outputPane) draw(m *model, w, h int, focused bool) []string {
 	return p.from(m, p.top, h)
 }
 
-// words returns what is shown in place of output when there is none.
+// words returns the text that replaces the output if there is none.
 func (p *outputPane) words(m *model) string {
 	name := streamName(p.file)
 	e := &p.text
@@ -278,7 +277,7 @@ func (p *outputPane) parts(m *model, i int) []string {
 		b = b[:most]
 	}
 	l := m.colored(b)
-	if p.find != "" && strings.Contains(l, "\x1b") { // what was found is seen better without colors
+	if p.find != "" && strings.Contains(l, "\x1b") { // matches are more visible without colors
 		if plain := m.line(b); p.mark(plain) != plain {
 			l = plain
 		}
@@ -289,7 +288,7 @@ func (p *outputPane) parts(m *model, i int) []string {
 	return []string{m.fit(shifted(l, p.left), p.w)}
 }
 
-// sideways moves long lines by half the width, as far as the lines on the screen go.
+// sideways scrolls long lines by half the width, at most to the end of the longest visible line.
 func (p *outputPane) sideways(way int) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
 		first, most := p.text.find(p.top.offset), 0
@@ -333,7 +332,7 @@ func (p *outputPane) from(m *model, at place, h int) []string {
 	return limit(out, h)
 }
 
-// mark highlights what was searched for.
+// mark highlights the matches of the search.
 func (p *outputPane) mark(l string) string {
 	if p.find == "" || strings.Contains(l, "\x1b") {
 		return l
@@ -351,7 +350,7 @@ func (p *outputPane) mark(l string) string {
 	}
 }
 
-// move scrolls by lines of the screen. At the end it follows the output again.
+// move scrolls by lines of the screen. At the end, it follows the output again.
 func (p *outputPane) move(m *model, by int) {
 	if !p.read || len(p.text.rows) == 0 {
 		return
@@ -369,18 +368,18 @@ func (p *outputPane) move(m *model, by int) {
 		switch {
 		case sub > 0:
 			sub--
-		case i > 1 || i == 1 && e.from == 0: // the first row may be half a line
+		case i > 1 || i == 1 && e.from == 0: // the first row may be a part of a line
 			i--
 			sub = len(p.parts(m, i)) - 1
 		default:
 			if e.from > 0 {
-				p.owe = by // when the piece before has come
+				p.owe = by // after the previous piece has arrived
 			}
 			by = -1
 		}
 	}
 	if by > 0 {
-		room := len(p.from(m, place{e.at(i), sub}, p.h+by+1)) - p.h // before the end is on the screen
+		room := len(p.from(m, place{e.at(i), sub}, p.h+by+1)) - p.h // number of lines before the end becomes visible
 		if room <= by {
 			if p.end() {
 				p.follow = true
@@ -400,7 +399,7 @@ func (p *outputPane) move(m *model, by int) {
 	p.soon()
 }
 
-// stand stops following, at the lines on the screen.
+// stand stops following and keeps the visible lines.
 func (p *outputPane) stand(m *model) {
 	if !p.follow {
 		return
@@ -416,10 +415,10 @@ func (p *outputPane) stand(m *model) {
 	}
 }
 
-// end reports whether the excerpt reaches to the end of the file, as far as it is known.
+// end reports whether the excerpt reaches the known end of the file.
 func (p *outputPane) end() bool { return p.text.end() >= p.text.size }
 
-// seen returns the offset after the lines on the screen.
+// seen returns the offset after the visible lines.
 func (p *outputPane) seen() int64 {
 	e := &p.text
 	i := e.find(p.top.offset) + p.h
@@ -429,7 +428,7 @@ func (p *outputPane) seen() int64 {
 	return e.at(i)
 }
 
-// show moves to a place in the file; -1 is the end, which it then follows.
+// show moves to an offset in the file. -1 is the end, which it then follows.
 func (p *outputPane) show(offset int64) {
 	e := &p.text
 	p.owe = 0
@@ -449,10 +448,10 @@ func (p *outputPane) show(offset int64) {
 	p.soon()
 }
 
-// anew reads another excerpt. The old one stays on the screen until then.
+// anew starts reading another excerpt. The old one stays on the screen until then.
 func (p *outputPane) anew(offset int64) {
 	p.read, p.target = false, offset
-	p.serial++ // a read under way is of the old one
+	p.serial++ // a read in progress belongs to the old one
 }
 
 func limit(lines []string, n int) []string { return lines[:min(len(lines), max(0, n))] }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	pollEvery   = 500 * time.Millisecond // of an attempt that may still write; up to four times as long when it is silent
-	settle      = 200 * time.Millisecond // for which the cursor must rest before its job's output is read
+	pollEvery   = 500 * time.Millisecond // of an attempt that may still write; up to four times as long if it prints nothing
+	settle      = 200 * time.Millisecond // how long the cursor must rest before the output of its job is read
 	readTimeout = 20 * time.Second
 	maxRetry    = 10 * time.Second // between reads that fail
 )
@@ -29,14 +29,14 @@ type pieceRead struct {
 	err    error
 }
 
-// readDue reports that a read may begin.
+// readDue is the message that a read may begin.
 type readDue struct {
 	pane *outputPane
 	at   time.Time
 }
 
-// reading returns the command that the output on the screen needs now: a read, or a timer
-// for the next. Panes that are not on the screen read nothing.
+// reading returns the command that the visible output needs now: a read, or a timer for the next
+// one. Panes that are not visible read nothing.
 func (m *model) reading() tea.Cmd {
 	for _, x := range m.placed {
 		if p, ok := x.pane.(*outputPane); ok {
@@ -46,7 +46,7 @@ func (m *model) reading() tea.Cmd {
 	return nil
 }
 
-// pump starts the next read if one is needed and none is under way.
+// pump starts the next read if one is needed and none is in progress.
 func (p *outputPane) pump(m *model) tea.Cmd {
 	p.aim(m)
 	if p.busy || p.shown.id.N == 0 {
@@ -75,7 +75,7 @@ func (p *outputPane) pump(m *model) tea.Cmd {
 	}
 }
 
-// aim determines which file to show, and starts again if it is another one.
+// aim determines which file to show, and starts again if it has changed.
 func (p *outputPane) aim(m *model) {
 	if !p.fixed {
 		r, _ := m.panes[m.tab].current(m)
@@ -101,7 +101,7 @@ func (p *outputPane) aim(m *model) {
 	}
 	p.shown = want
 	p.text, p.read, p.err, p.fails = excerpt{}, false, nil, 0
-	p.serial++ // a read under way is of something else
+	p.serial++ // a read in progress belongs to another file
 	if p.drop != nil {
 		p.drop()
 	}
@@ -110,7 +110,7 @@ func (p *outputPane) aim(m *model) {
 	m.frame = ""
 }
 
-// next returns the read that is needed; false: none.
+// next returns the next read. It returns false if none is needed.
 func (p *outputPane) next() (runview.Read, bool) {
 	ask := runview.Read{Attempt: p.shown.id, File: p.shown.file, Limit: pieceSize}
 	e := &p.text
@@ -128,7 +128,7 @@ func (p *outputPane) next() (runview.Read, bool) {
 		ask.Offset = e.end()
 	case !p.follow || e.over && e.end() >= e.size:
 		return ask, false
-	case e.size-e.end() > pieceSize: // it writes faster than anyone can read
+	case e.size-e.end() > pieceSize: // the job writes faster than anyone can read
 		ask.Offset = -pieceSize
 	default:
 		ask.Offset = e.end()
@@ -143,8 +143,8 @@ func (d readDue) apply(*model) tea.Cmd {
 	return nil
 }
 
-// news reports whether the piece changes the pane. It does not if a job that is followed
-// has printed nothing more.
+// news reports whether the piece changes the pane. It does not if the followed job has printed
+// nothing more.
 func (r pieceRead) news() bool {
 	p := r.pane
 	if r.serial != p.serial {
@@ -155,7 +155,7 @@ func (r pieceRead) news() bool {
 	return !silent || !p.read || p.err != nil || p.search != nil || p.owe != 0
 }
 
-// apply handles a piece. The next read is chosen after it, as after every message.
+// apply handles a piece. As after every message, the next read is determined afterwards.
 func (r pieceRead) apply(m *model) tea.Cmd {
 	p := r.pane
 	p.busy, p.drop = false, nil
@@ -176,10 +176,10 @@ func (r pieceRead) apply(m *model) tea.Cmd {
 	return nil
 }
 
-// take adds a piece to the excerpt, and moves as far as was not possible without it.
+// take adds a piece to the excerpt, and completes the moves that waited for it.
 func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 	e := &p.text
-	if p.read && piece.Size < e.end() { // the job has cut its own output off: what was kept is of another file
+	if p.read && piece.Size < e.end() { // the job has truncated its output, so the excerpt is out of date
 		p.text, p.read = excerpt{size: piece.Size}, false
 		p.follow, p.target, p.owe = true, -1, 0
 		p.due = m.now().Add(pollEvery)
@@ -189,7 +189,7 @@ func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 	owed := p.owe < 0 && ask.Offset < e.from || p.owe > 0 && ask.Offset == e.end()
 	e.size, e.over = piece.Size, piece.Over
 	if e.over && e.size == 0 && p.file == jobs.FileOut && !p.chosen && p.row.Cause != "" {
-		p.file, p.mute = jobs.FileErr, true // there it says why it failed
+		p.file, p.mute = jobs.FileErr, true // stderr explains the failure
 		return
 	}
 	if first := !p.read; first || fresh {
@@ -218,11 +218,11 @@ func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 	}
 }
 
-// maxChain bounds how many pieces are read for one key: there may be no line end in
-// any of them.
+// maxChain bounds the number of pieces read for one key, because none of them may contain a line
+// end.
 const maxChain = 16
 
-// at is the offset in the file at which a row begins.
+// at returns the offset in the file at which a row begins.
 func (e *excerpt) at(i int) int64 {
 	if i < 0 || i >= len(e.rows) {
 		return e.from
@@ -237,9 +237,9 @@ const searchPiece = 256 << 10
 type search struct {
 	find  string
 	up    bool
-	at    int64 // everything before it has been searched; going up: everything after it
-	limit int   // of the next read; smaller when a source gives less
-	begun int64 // where it began
+	at    int64 // everything before it has been searched or, upward, everything after it
+	limit int   // of the next read; smaller if the source returns less
+	begun int64 // where the search began
 }
 
 func (h *search) next() (offset int64, limit int) {
@@ -263,8 +263,8 @@ func (h *search) progress(e *excerpt) string {
 	return s + ", esc ends it"
 }
 
-// askSearch asks what to search for. From the end of a file the search goes upwards, from
-// elsewhere downwards; n continues in that direction.
+// askSearch asks for the text to search. The search goes upward from the end of a file, and
+// downward from elsewhere; n continues in that direction.
 func (p *outputPane) askSearch(m *model) tea.Cmd {
 	m.modal = &input{prompt: "/", past: &m.searched, done: func(m *model, text string) (tea.Cmd, error) {
 		if text == "" {
@@ -281,7 +281,7 @@ func (p *outputPane) askSearch(m *model) tea.Cmd {
 	return nil
 }
 
-// again continues the search, or searches back.
+// again continues the search, or searches in the opposite direction.
 func (p *outputPane) again(back bool) {
 	up := p.up != back
 	from := p.hit + 1
@@ -301,7 +301,7 @@ func (p *outputPane) begin(up bool, from int64) {
 		p.missed = "above"
 		return
 	}
-	p.serial++ // a read under way is for something else
+	p.serial++ // a read in progress is for something else
 	p.search = &search{find: p.find, up: up, at: from, begun: from, limit: searchPiece}
 	p.missed = ""
 	p.soon()
@@ -324,7 +324,7 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 	switch {
 	case len(data) == 0: // the end, or the file has shrunk
 		return p.nothing(m)
-	case h.up && end < h.at && int64(len(data)) < int64(ask.Limit): // a source that gives less than was asked for
+	case h.up && end < h.at && int64(len(data)) < int64(ask.Limit): // the source returned less than requested
 		h.limit = len(data)
 		return nil
 	}
@@ -344,7 +344,7 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 		return p.nothing(m)
 	case h.up:
 		h.at = piece.Offset + overlap
-		if h.at >= end { // shorter than what is looked for
+		if h.at >= end { // shorter than the search text
 			return p.nothing(m)
 		}
 	default:
@@ -353,7 +353,7 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 	return nil
 }
 
-// nothing ends a search that has come to the end of the file.
+// nothing ends a search that has reached the end of the file.
 func (p *outputPane) nothing(m *model) tea.Cmd {
 	p.missed = "below"
 	if p.search.up {
@@ -375,11 +375,11 @@ func (p *outputPane) reveal(m *model, offset int64) {
 	p.lead = p.h / 3
 }
 
-// matcher returns a function that finds the first place of a text, and its length. It
+// matcher returns a function that finds the first match of a text, and the length of the match. It
 // ignores case unless the text has a capital letter.
 func matcher(find string) func(string) (int, int) { return searching(find, strings.Index) }
 
-// lastMatcher returns a function that finds the last place.
+// lastMatcher returns a function that finds the last match.
 func lastMatcher(find string) func(string) (int, int) { return searching(find, strings.LastIndex) }
 
 func searching(find string, index func(s, sub string) int) func(string) (int, int) {
@@ -389,7 +389,7 @@ func searching(find string, index func(s, sub string) int) func(string) (int, in
 	return func(s string) (int, int) { return index(lowered(s), find), len(find) }
 }
 
-// lowered makes A to Z lowercase. Every byte keeps its place.
+// lowered converts A to Z to lowercase. Every byte keeps its position.
 func lowered(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -400,7 +400,7 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// soon lets the next read start at once, unless the last one has failed.
+// soon makes the next read start immediately, unless the last one has failed.
 func (p *outputPane) soon() {
 	if p.err == nil {
 		p.due = time.Time{}

@@ -9,30 +9,29 @@ import (
 )
 
 const (
-	pieceSize = 64 << 10  // one read
-	keepSize  = 512 << 10 // of a file, around what is shown
-	rowSize   = 4 << 10   // longer lines are shown as several
+	pieceSize = 64 << 10  // size of one read in bytes
+	keepSize  = 512 << 10 // bytes of a file that are kept around the visible part
+	rowSize   = 4 << 10   // longer lines are split into several rows
 	tabStop   = 8
 )
 
-// excerpt is the piece of a file that is kept, and where its rows are. A row is a
-// line, or a part of a very long one.
+// excerpt is the loaded part of a file, with the positions of its rows. A row is a line, or a part
+// of a very long one.
 type excerpt struct {
 	from int64 // offset of data[0]
 	data []byte
-	size int64 // of the file, when it was last read
-	over bool  // nothing will be added
+	size int64 // size of the file at the last read
+	over bool  // the file is complete
 	rows []row
 }
 
-// row begins at data[at]. The part that is shown begins at data[text]: of a progress bar,
-// which returns to the start of the line, only the last state is shown.
+// row begins at data[at]. Its visible part begins at data[text]: of a progress bar, which returns
+// to the start of the line, only the last state is shown.
 type row struct{ at, text int32 }
 
 func (e *excerpt) end() int64 { return e.from + int64(len(e.data)) }
 
-// add extends the excerpt by a piece next to it, or replaces it. Data far from the piece is
-// dropped.
+// add extends the excerpt by an adjacent piece, or replaces it. It drops data far from the piece.
 func (e *excerpt) add(from int64, data []byte) {
 	switch {
 	case len(e.data) > 0 && from == e.end():
@@ -69,11 +68,11 @@ func (e *excerpt) split() {
 	}
 }
 
-// lastState returns where the last state of a line begins that was overwritten repeatedly.
+// lastState returns the offset of the last state of a line that was overwritten repeatedly.
 func lastState(line []byte) int {
 	rest := bytes.TrimRight(line, "\r\n")
 	last := 0
-	for range 8 { // a bar that was wiped out at the end leaves blanks
+	for range 8 { // a bar that was cleared at the end leaves blanks
 		i := bytes.LastIndexByte(rest, '\r') + 1
 		if last == 0 {
 			last = i
@@ -86,7 +85,7 @@ func lastState(line []byte) int {
 	return last
 }
 
-// runeStart moves a cut back to where a character begins.
+// runeStart moves a cut back to the start of a character.
 func runeStart(b []byte, i int) int {
 	for k := i; k > i-4 && k > 0; k-- {
 		if b[k]&0xc0 != 0x80 {
@@ -109,8 +108,8 @@ func (e *excerpt) bytesOf(i int) []byte {
 	return b
 }
 
-// find returns the row that holds an offset of the file; the first or last when it is
-// outside.
+// find returns the row that contains an offset of the file, or the first or the last row if the
+// offset is outside.
 func (e *excerpt) find(offset int64) int {
 	lo, hi := 0, len(e.rows)
 	for lo+1 < hi {
@@ -123,8 +122,8 @@ func (e *excerpt) find(offset int64) int {
 	return lo
 }
 
-// line makes a row of output safe to show: it expands tabs, drops what only sets colors or
-// moves the cursor, and makes everything else that is not text visible.
+// line makes a row of output safe to show. It expands tabs, drops sequences that only set colors or
+// move the cursor, and makes other control characters visible.
 func (m *model) line(b []byte) string { return expanded(b, m.clean, false) }
 
 // colored is line with the colors of the row, reset at its end.
@@ -166,16 +165,17 @@ func expanded(b []byte, clean func(string) string, colors bool) string {
 	return out.String()
 }
 
-// resetSGR ends all colors.
+// resetSGR resets all colors.
 const resetSGR = "\x1b[m"
 
-// isSGR reports whether a control sequence only sets colors and the like: ESC [ numbers m.
+// isSGR reports whether a control sequence only sets colors and similar attributes: ESC [ numbers
+// m.
 func isSGR(seq []byte) bool {
 	return seq[len(seq)-1] == 'm' && len(bytes.Trim(seq[2:len(seq)-1], "0123456789;:")) == 0
 }
 
-// shifted drops the first n cells of a line and keeps its colors. Half of a wide character
-// is a blank.
+// shifted drops the first n cells of a line and keeps its colors. Half of a wide character becomes
+// a blank.
 func shifted(s string, n int) string {
 	var out strings.Builder
 	for i := 0; i < len(s); {
@@ -189,7 +189,7 @@ func shifted(s string, n int) string {
 		if r >= utf8.RuneSelf {
 			w = width(s[i : i+size])
 		}
-		if n <= 0 && w > 0 { // an accent goes with its letter
+		if n <= 0 && w > 0 { // an accent belongs to its letter
 			out.WriteString(s[i:])
 			break
 		}
@@ -202,8 +202,8 @@ func shifted(s string, n int) string {
 	return out.String()
 }
 
-// dropCSI removes control sequences: ESC [ parameters letter. One that does not end
-// stays, to be made visible.
+// dropCSI removes control sequences: ESC [ parameters letter. An incomplete one stays and is made
+// visible later.
 func dropCSI(b []byte) []byte {
 	if bytes.IndexByte(b, 0x1b) < 0 {
 		return b
@@ -220,7 +220,7 @@ func dropCSI(b []byte) []byte {
 	return out
 }
 
-// csi returns the length of the control sequence at the beginning of b; 0: there is none.
+// csi returns the length of the control sequence at the beginning of b, or 0 if there is none.
 func csi(b []byte) int {
 	if len(b) < 3 || b[0] != 0x1b || b[1] != '[' {
 		return 0
@@ -242,7 +242,7 @@ func wrapped(s string, w int) []string {
 		return []string{s}
 	}
 	parts := strings.Split(ansi.HardwrapWc(s, w, true), "\n")
-	on := "" // the colors at the end of the piece before
+	on := "" // the colors at the end of the previous piece
 	for i, part := range parts {
 		was := on
 		for k := strings.IndexByte(part, 0x1b); k >= 0 && k < len(part); k++ {

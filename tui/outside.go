@@ -17,7 +17,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// maxCopied bounds a text for the clipboard, in bytes; many terminals drop larger ones.
+// maxCopied bounds a text for the clipboard in bytes, because many terminals drop larger ones.
 const maxCopied = 48 << 10
 
 // copyText puts a text into the clipboard of the terminal (OSC 52), and shows its beginning.
@@ -54,7 +54,7 @@ func (m *model) copyHere() tea.Cmd {
 	})
 }
 
-// pathOf returns where an attempt's output is, "" if that is not known.
+// pathOf returns the path of an attempt's output, or "" if it is unknown.
 func pathOf(d *runview.Detail, s source) string {
 	for _, a := range d.Attempts {
 		switch {
@@ -71,7 +71,7 @@ func pathOf(d *runview.Detail, s source) string {
 // lent is a program that has the terminal until it ends.
 type lent struct {
 	*exec.Cmd
-	hello string // printed before it starts
+	hello string // printed before the program starts
 }
 
 func (l *lent) Run() error {
@@ -81,7 +81,7 @@ func (l *lent) Run() error {
 	return l.Cmd.Run()
 }
 
-// The program has the terminal itself, so Bubble Tea's streams are not used.
+// The program uses the terminal itself, so Bubble Tea's streams are not used.
 func (*lent) SetStdin(io.Reader)  {}
 func (*lent) SetStdout(io.Writer) {}
 func (*lent) SetStderr(io.Writer) {}
@@ -89,11 +89,11 @@ func (*lent) SetStderr(io.Writer) {}
 // returned is sent when the terminal is back.
 type returned struct {
 	what string
-	temp string // file to be removed
+	temp string // file to remove
 	err  error
 }
 
-// lend gives the terminal to a program. Signals of keys do not end the screen meanwhile.
+// lend gives the terminal to a program. Meanwhile, signals from keys do not end the screen.
 func (m *model) lend(c *exec.Cmd, what, hello, temp string) tea.Cmd {
 	c.Stdin, c.Stdout, c.Stderr = m.opt.In, m.opt.Out, m.opt.Out
 	l := &lent{c, hello}
@@ -149,7 +149,8 @@ func (m *model) commandShell(arg string) (tea.Cmd, error) {
 	return m.shellOn(arg), nil
 }
 
-// maxPaged bounds the copy of an output that only its host has, in bytes. It has the end.
+// maxPaged bounds the copy of an output that only its host has, in bytes. The copy has the end of
+// the output.
 const maxPaged = 64 << 20
 
 // paged is an output that is ready for the pager.
@@ -159,8 +160,8 @@ type paged struct {
 	err        error
 }
 
-// pageOutput opens an output in the pager: that of the pane with the focus, else that of the
-// job under the cursor.
+// pageOutput opens an output in the pager: that of the focused pane or, without one there, that of
+// the job under the cursor.
 func (m *model) pageOutput() tea.Cmd {
 	r, ok := m.job()
 	want := source{jobs.AttemptID{Job: r.ID, N: r.Attempt}, jobs.FileOut}
@@ -178,7 +179,7 @@ func (m *model) pageOutput() tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*readTimeout)
 		defer cancel()
-		if !shown && r.Cause != "" { // a failed job that printed nothing else
+		if !shown && r.Cause != "" { // a failed job that printed only on stderr
 			if piece, err := src.Read(ctx, runview.Read{Attempt: want.id, File: want.file, Limit: 1}); err == nil && piece.Size == 0 {
 				want.file = jobs.FileErr
 			}
@@ -220,7 +221,7 @@ func download(ctx context.Context, src runview.Source, s source) (path string, e
 }
 
 func (p paged) apply(m *model) tea.Cmd {
-	if m.modal != modal(p.box) { // left with esc
+	if m.modal != modal(p.box) { // closed with esc
 		if p.temp != "" {
 			os.Remove(p.temp)
 		}
@@ -236,7 +237,8 @@ func (p paged) apply(m *model) tea.Cmd {
 	if strings.TrimSpace(pager) == "" {
 		pager = "less -R"
 	}
-	// The path is an argument, so it needs no quoting. ctrl+c goes to the pager: the shell waits on.
+	// The path is an argument, so it needs no quoting. ctrl+c ends only the pager: the trap keeps
+	// the shell waiting.
 	c := exec.Command("/bin/sh", "-c", "trap : INT QUIT; "+pager+` "$1"`, "sh", p.path)
 	if c.Env = os.Environ(); os.Getenv("LESS") == "" {
 		c.Env = append(c.Env, "LESS=-R")
@@ -244,14 +246,14 @@ func (p paged) apply(m *model) tea.Cmd {
 	return m.lend(c, "the pager", "", p.temp)
 }
 
-// outsideKeys copy texts and open the pager.
+// outsideKeys returns the keys that copy texts and open the pager.
 func (m *model) outsideKeys() []binding {
 	return append(
 		grouped("Views", key("y", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyHere)),
 		grouped("Jobs", key("E", "", "its output in $PAGER (less -R)", (*model).pageOutput).when((*model).onJobs))...)
 }
 
-// shellKey opens a shell on the host of a pane's job.
+// shellKey returns the key that opens a shell on the host of a pane's job.
 func shellKey() binding {
 	return key("s", "shell", "a shell on its host", (*model).shellHere).
 		when(func(m *model) bool { r, ok := m.job(); return ok && r.Host != "" && m.opt.Shell != nil })

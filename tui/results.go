@@ -12,33 +12,33 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// resultsPane is the table of results: parameters, metrics, and how each finished job ended
-// and what it used. It can also show groups of jobs and a heat map. Of a run without
-// parameters and metrics it is a list of the jobs that are over.
+// resultsPane is the table of results: parameters, metrics, and how each finished job ended and
+// what it used. It can also show groups of jobs and a heat map. For a run without parameters and
+// metrics, it is a list of the finished jobs.
 type resultsPane struct {
 	list
 	choices choices
 	seen    seen
-	sel     *selection // that of the list of jobs
+	sel     *selection // the selection of the list of jobs
 
-	table   *runview.Table       // the newest that is ready; nil: none yet, or the run has none
-	read    [2]int               // jobs whose metrics are known, of all, as of the newest table
+	table   *runview.Table       // the newest table that is ready; nil: none yet, or the run has none
+	read    [2]int               // number of jobs whose metrics are known, and of all jobs, in the newest table
 	cells   map[jobs.ID][]string // metrics of the rows of the page
-	widths  map[string]int       // of parameters, and with = before the name of metrics; they only grow
+	widths  map[string]int       // by parameter name, or "=" and metric name; they only grow
 	varied  map[string]bool      // parameters that have had several values
 	aside   sideways
 	tabular bool // the run has a table
 
-	// What a person has asked for, until the screen ends.
-	metrics []string // columns, besides the declared ones
+	// Settings of the user, kept until the screen closes.
+	metrics []string // columns in addition to the declared ones
 	best    string
 	bestSet bool   // best was set to the goal of a search
-	by      string // the column that orders rows; list.reverse reverses it
+	by      string // column that orders the rows; list.reverse reverses it
 	groups  groupsView
 	heat    heatView
 }
 
-// resultsFilter matches the jobs that are over.
+// resultsFilter matches the finished jobs.
 const resultsFilter = "state=done"
 
 func newResultsPane() *resultsPane {
@@ -83,8 +83,8 @@ func (p *resultsPane) showsRows() bool { return !p.heat.on && !p.groups.on }
 
 func (p *resultsPane) hasJobs() bool { return p.showsRows() }
 
-// current returns no job while groups or a heat map are shown: no command acts on a job that
-// is not seen.
+// current returns no job while groups or a heat map are shown, so that no command acts on an
+// invisible job.
 func (p *resultsPane) current(m *model) (runview.Row, bool) {
 	if !p.showsRows() {
 		return runview.Row{}, false
@@ -92,7 +92,7 @@ func (p *resultsPane) current(m *model) (runview.Row, bool) {
 	return p.job()
 }
 
-// slipped is only about rows: keys on groups and cells change nothing.
+// slipped reports slips only of rows, because keys for groups and cells change nothing.
 func (p *resultsPane) slipped(m *model) (*slip, string) {
 	if !p.showsRows() {
 		return nil, ""
@@ -107,7 +107,7 @@ func (p *resultsPane) picked() jobs.Ranges {
 	return p.sel.which
 }
 
-// clear goes back to the rows, or empties selection or filter.
+// clear returns to the rows or, if they are shown, clears the selection or the filter.
 func (p *resultsPane) clear() bool {
 	if !p.showsRows() {
 		p.heat.on, p.groups.on = false, p.groups.on && p.heat.on
@@ -128,7 +128,7 @@ func (p *resultsPane) click(m *model, row int) {
 	}
 }
 
-// rowKeys returns the keys of the list of jobs, and of the table if there is one.
+// rowKeys returns the keys of the list of jobs and, if there is a table, of the table.
 func (p *resultsPane) rowKeys() []binding {
 	nextSort := func() {
 		if p.tabular {
@@ -152,8 +152,8 @@ func (p *resultsPane) rowKeys() []binding {
 	return slices.Concat(jobListKeys(), grouped("Results", table...), p.listKeys(selectAll, quietly(nextSort)))
 }
 
-// ask requests the window of rows, and the table as a person has chosen it. Until it is
-// known that there is a table, it requests the list of jobs, too.
+// ask requests the window of rows, and the table with the user's settings. Until it is known
+// whether there is a table, it also requests the list of jobs.
 func (p *resultsPane) ask(m *model, ask *runview.Ask) {
 	w := p.request()
 	if !p.tabular {
@@ -169,8 +169,8 @@ func (p *resultsPane) ask(m *model, ask *runview.Ask) {
 	ask.Table = t
 }
 
-// see takes the newest picture in. While a table is being computed, the one before stays on
-// the screen.
+// see handles a new snapshot. While a table is being computed, the previous one stays on the
+// screen.
 func (p *resultsPane) see(m *model) {
 	t := m.pic.Table
 	if t == nil || t.Plain {
@@ -229,7 +229,7 @@ func (m *model) ascending(reverse bool) string {
 	return m.g.up
 }
 
-// orders returns the columns that `s` goes through.
+// orders returns the columns that `s` cycles through.
 func (p *resultsPane) orders() []string {
 	names := []string{""}
 	if p.table == nil {
@@ -244,7 +244,7 @@ func (p *resultsPane) orders() []string {
 	return names
 }
 
-// nextOf returns the word after another one; the first one after the last or an unknown one.
+// nextOf returns the word after now, or the first word if now is the last or unknown.
 func nextOf(words []string, now string) string {
 	return words[(slices.Index(words, now)+1)%len(words)]
 }
@@ -287,8 +287,8 @@ func (p *resultsPane) annotated(m *model, w, h int, draw func(h int) []string) [
 	return append(out, notes...)
 }
 
-// notes returns what is wrong with the table, how much of it has been read, the best
-// result, and which metrics were not found.
+// notes returns the error of the table, how much of it has been read, the best result, and the
+// metrics that were not found.
 func (p *resultsPane) notes(m *model, w int) []string {
 	t := p.table
 	if t == nil {
@@ -296,7 +296,7 @@ func (p *resultsPane) notes(m *model, w int) []string {
 	}
 	var out []string
 	wrong := t.Wrong
-	if !p.showsRows() && t.Page.Wrong != "" { // the list of rows says it itself
+	if !p.showsRows() && t.Page.Wrong != "" { // the list of rows shows it itself
 		wrong = t.Page.Wrong
 	}
 	if wrong != "" {
@@ -353,7 +353,7 @@ func (p *resultsPane) columns(m *model, w int) []jobColumn {
 	if !p.tabular {
 		return fitted(&p.choices, p.arrange(m, all, w))
 	}
-	fixed := 0 // columns that stay when others are moved to
+	fixed := 0 // columns that stay when the user moves sideways
 	for fixed < len(all) && slices.Contains([]string{"ID", "BEST", "STATE"}, all[fixed].head) {
 		fixed++
 	}
@@ -361,8 +361,8 @@ func (p *resultsPane) columns(m *model, w int) []jobColumn {
 	return fitted(&p.choices, columnsOf(&p.aside, all, fixed, w))
 }
 
-// paramColumns returns the columns of the parameters. The first are kept longest; those
-// with only one value go first.
+// paramColumns returns the columns of the parameters. The first ones are kept longest; those with
+// only one value are dropped first.
 func (p *resultsPane) paramColumns(m *model) []jobColumn {
 	var all []jobColumn
 	if !p.tabular {
@@ -376,10 +376,10 @@ func (p *resultsPane) paramColumns(m *model) []jobColumn {
 		}
 		return all
 	}
-	if p.table == nil { // it is being made
+	if p.table == nil { // the table is being computed
 		return nil
 	}
-	some := 0 // parameters with several values
+	some := 0 // number of parameters with several values
 	for _, c := range p.table.Columns {
 		if c.Role != results.Param {
 			continue
@@ -418,14 +418,14 @@ func endedCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return "-", &styleFaint
 }
 
-// The most cells that a column of a metric takes, one with room to spare, and one of a
-// parameter.
+// The maximum widths, in cells, of a metric's column, of one if there is space, and of a
+// parameter's column.
 const metricWidth, wideMetric, paramWidth = 14, 24, 16
 
-// maxRank is the highest rank of a column that is not a luxury.
+// maxRank is the highest rank of a column that is not optional.
 const maxRank = 4
 
-// measure widens the columns of parameters and metrics for their contents, and notes which
+// measure widens the columns of parameters and metrics for their contents, and records which
 // parameters have several values. Both only grow.
 func (p *resultsPane) measure(m *model, rows []runview.Row) {
 	wider := func(key string, most int, texts ...string) {
@@ -456,8 +456,8 @@ func (p *resultsPane) measure(m *model, rows []runview.Row) {
 	}
 }
 
-// metricColumns returns the columns of the metrics. The first are kept longest, with those
-// that a person has asked for.
+// metricColumns returns the columns of the metrics. The first ones, and those that the user has
+// added, are kept longest.
 func (p *resultsPane) metricColumns(m *model) []jobColumn {
 	var all []jobColumn
 	if !p.tabular {

@@ -15,26 +15,26 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// groupsView are groups of jobs, a row each, with statistics of their metrics. The keys of
-// the rows are what the jobs of a group have in common.
+// groupsView shows groups of jobs, one row each, with statistics of their metrics. The keys of the
+// rows are the values that the jobs of a group have in common.
 type groupsView struct {
 	table[string]
 	on      bool
 	by      []string // columns
-	least   int      // groups with fewer solved jobs are left out
+	least   int      // groups with fewer solved jobs are hidden
 	sort    string
 	reverse bool
 
 	widths []int // of the columns of the newest table
 	aside  sideways
-	held   bool // a person has moved the cursor
+	held   bool // the user has moved the cursor
 }
 
-// seeds are names of parameters that only repeat a job.
+// seeds are names of parameters that only distinguish repetitions of a job.
 var seeds = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
 
-// defaultGroup returns the columns that jobs are grouped by at first: the parameters that
-// vary, without one that repeats a job, or else without the last.
+// defaultGroup returns the initial columns to group by: the parameters that vary, except one that
+// only distinguishes repetitions. If there is no such parameter, it leaves out the last one.
 func (p *resultsPane) defaultGroup() []string {
 	if p.table == nil {
 		return nil
@@ -58,7 +58,7 @@ func (p *resultsPane) defaultGroup() []string {
 	return by
 }
 
-// common returns what each group has in common, as one text.
+// common returns the common values of each group as one text.
 func (g *groupsView) common(t *runview.Table) []string {
 	if t == nil || t.Groups == nil {
 		return nil
@@ -70,7 +70,7 @@ func (g *groupsView) common(t *runview.Table) []string {
 	return keys
 }
 
-// take measures the columns, once for all frames, and keeps the cursor on its group.
+// take measures the columns once for all frames, and keeps the cursor on its group.
 func (g *groupsView) take(m *model, t *runview.Table) {
 	g.widths = make([]int, len(t.Groups.Columns))
 	for _, row := range t.Groups.Rows {
@@ -91,7 +91,7 @@ func (g *groupsView) move(t *runview.Table, by int) {
 	g.held = true
 }
 
-// statRanks are the ranks of the statistics: those of a high rank go first.
+// statRanks are the ranks of the statistics. Those of a high rank are dropped first.
 var statRanks = []struct {
 	suffix string
 	rank   int
@@ -123,7 +123,7 @@ func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 	g, t := &p.groups, p.table.Groups
 	var all []column[int]
-	stay, used := 0, 0 // columns, and their cells, that stay when others are moved to
+	stay, used := 0, 0 // number and width of the columns that stay when the user moves sideways
 	if t.Best >= 0 {
 		all = append(all, column[int]{head: "BEST", w: 4, cell: func(_ *model, row, _ int) (string, *ink) {
 			if row == t.Best {
@@ -160,7 +160,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 			if i >= len(g.by)+2 { // the first metric is kept longest
 				col.rank += (i - len(g.by) - 2) / 6
 			}
-			col.rank = min(col.rank, maxRank) // no room is spared for names, which groups do not have
+			col.rank = min(col.rank, maxRank) // groups have no names that need space
 		}
 		if i < len(g.by) && used+col.w <= w/2 {
 			used += col.w + 1
@@ -221,13 +221,13 @@ func (p *resultsPane) groupJobs(m *model) tea.Cmd {
 	return p.only(m, g.by, t.Groups.Rows[g.at][:min(len(g.by), len(t.Groups.Rows[g.at]))])
 }
 
-// exactly quotes a value so that a filter matches no other: 0.1 would also match 0.10, which
-// is another group.
+// exactly quotes a value so that a filter matches no other: 0.1 would also match 0.10, which is
+// another group.
 func exactly(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// filterableFacts are the facts that a filter can compare with what the table shows.
+// filterableFacts are the facts that a filter can compare with the values in the table.
 var filterableFacts = []string{"state", "host", "queue", "name", "signal", "cause", "exit"}
 
 // only shows the jobs that have these values, if a filter can express that.
@@ -381,8 +381,8 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 	return nil
 }
 
-// known returns an error for a name that is not a column of the table. Before the table is
-// here, it knows no columns and returns nil.
+// known returns an error for a name that is not a column of the table. Before the table has
+// arrived, it returns nil.
 func (p *resultsPane) known(names ...string) error {
 	have := p.columnNames()
 	for _, n := range names {

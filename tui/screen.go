@@ -28,12 +28,12 @@ type Options struct {
 	In, Out *os.File // the terminal; nil: standard input and output
 	ASCII   bool     // the terminal has no UTF-8
 	NoColor bool
-	Mouse   bool   // take the mouse: rows can be clicked, text can no longer be selected
-	Notice  string // a line to begin with
-	Signals bool   // end the screen on SIGTERM, SIGHUP, SIGINT and SIGQUIT
+	Mouse   bool   // enable the mouse: rows can be clicked, but text can no longer be selected
+	Notice  string // a message to show first
+	Signals bool   // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT
 
-	// Suspended is called with true when the terminal is given back for a while (ctrl+z),
-	// and with false when the screen has it again, by the screen's goroutine. It may be nil.
+	// Suspended is called with true when the terminal is returned for a while (ctrl+z), and with
+	// false when the screen has it again. It is called by the screen's goroutine. It may be nil.
 	Suspended func(bool)
 
 	// Shell returns the command that opens a shell on a host of the run; nil: shells cannot
@@ -44,15 +44,15 @@ type Options struct {
 // Left describes how the screen ended.
 type Left struct {
 	Over   bool             // the run had no dispatcher
-	Signal os.Signal        // that ended the screen; nil: a person did
-	Last   *runview.Picture // the newest picture; may be nil
+	Signal os.Signal        // the signal that ended the screen; nil: the user left it
+	Last   *runview.Picture // the newest snapshot; may be nil
 }
 
 // ErrTerminal is returned when the terminal cannot show the screen.
 var ErrTerminal = errors.New("this terminal cannot show the screen")
 
-// Run shows the screen until a person leaves it, ctx ends or a signal comes. The
-// terminal is then as it was.
+// Run shows the screen until the user leaves it, ctx ends, or a signal arrives. It restores the
+// terminal.
 func Run(ctx context.Context, o Options) (Left, error) {
 	if o.In == nil {
 		o.In = os.Stdin
@@ -88,7 +88,7 @@ func show(ctx context.Context, m *model) (Left, error) {
 		go func() {
 			for s := range signals {
 				typed := s == syscall.SIGINT || s == syscall.SIGQUIT
-				if typed && m.lent.Load() != nil { // to the program that has the terminal
+				if typed && m.lent.Load() != nil { // typed for the program that has the terminal
 					continue
 				}
 				cancel(caughtSignal{s})
@@ -106,14 +106,14 @@ func show(ctx context.Context, m *model) (Left, error) {
 	err, stuck := awaitEnd(ctx, ended)
 	m.look.end()
 	switch {
-	case stuck: // the terminal accepts nothing any more; its goroutine still has the model
+	case stuck: // the terminal accepts no output any more; its goroutine still uses the model
 		return Left{Signal: caught()}, nil
 	case w.crash != nil:
 		return Left{Over: m.over(), Last: m.pic}, w.crash
 	}
 	left := Left{Over: m.over(), Last: m.pic}
 	switch {
-	case ctx.Err() != nil && err != nil: // a signal, or whoever called us wants it to end
+	case ctx.Err() != nil && err != nil: // a signal, or the caller has canceled ctx
 		left.Signal = caught()
 		return left, nil
 	case errors.Is(err, errHungUp):
@@ -130,7 +130,7 @@ type caughtSignal struct{ os.Signal }
 
 func (s caughtSignal) Error() string { return s.String() }
 
-// awaitEnd waits for the screen to end; once ctx has ended, for at most patience.
+// awaitEnd waits for the screen to end. Once ctx has ended, it waits for at most patience.
 func awaitEnd(ctx context.Context, ended <-chan error) (err error, stuck bool) {
 	select {
 	case err = <-ended:
@@ -147,14 +147,14 @@ func awaitEnd(ctx context.Context, ended <-chan error) (err error, stuck bool) {
 	}
 }
 
-// patience is the time for giving the terminal back. One that was stopped with ctrl+s, or
-// whose connection hangs, accepts nothing.
+// patience is the limit for restoring the terminal. A terminal that was stopped with ctrl+s, or
+// whose connection hangs, accepts no output.
 const patience = 2 * time.Second
 
 // errHungUp is the error of reading from a terminal that is gone.
 var errHungUp = errors.New("the terminal has gone")
 
-// keyboard reads keys. Bubble Tea ignores the end of its input, and would wait forever at a
+// keyboard reads keys. Bubble Tea ignores the end of its input, and would wait forever for a
 // terminal that is gone.
 type keyboard struct{ *os.File }
 
@@ -168,8 +168,8 @@ func (k keyboard) Read(b []byte) (int, error) {
 
 // program returns the options of Bubble Tea.
 func (o *Options) program(ctx context.Context) []tea.ProgramOption {
-	// Bubble Tea wakes up for each frame, changed or not: 30 a second would be a third of
-	// the cost of an idle screen. At 20 a key is answered 25 ms later on average.
+	// Bubble Tea wakes up for each frame, even if it is unchanged: 30 frames per second would take
+	// a third of the cost of an idle screen. With 20, a key is answered 25 ms later on average.
 	opts := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(20),
 	}
@@ -200,8 +200,8 @@ func (m *model) resumed() {
 	}
 }
 
-// shell reports whether a shell would notice that we stop: some ancestor in our session
-// is outside our process group. Without one nobody would continue us.
+// shell reports whether a shell would notice that the program stops, that is, whether an ancestor
+// in its session is outside its process group. Without one, nobody would continue the program.
 func (o *Options) shell() bool {
 	session, err := unix.Getsid(0)
 	if err != nil {
@@ -219,7 +219,7 @@ func (o *Options) shell() bool {
 	return false
 }
 
-// parent returns the parent of a process; 0: not known.
+// parent returns the parent of a process, or 0 if it is unknown.
 func parent(pid int) (ppid int) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -232,7 +232,7 @@ func parent(pid int) (ppid int) {
 
 // Crash is the error of a screen that has panicked. It does not affect the run.
 type Crash struct {
-	Value string // of the panic, cleaned
+	Value string // value of the panic, cleaned
 	Stack string
 }
 
@@ -240,16 +240,16 @@ func (c *Crash) Error() string {
 	return "the screen has crashed; the run is not touched by that: " + c.Value
 }
 
-// watched catches the panics of a model: in Update, in View, and in commands. The first one
-// ends the screen, which gives the terminal back as usual.
+// watched catches the panics of a model: in Update, in View, and in commands. The first one ends
+// the screen, which restores the terminal as usual.
 type watched struct {
 	model *model
 	end   func(error)
 	once  sync.Once
-	crash *Crash // the one that end was called with
+	crash *Crash // the panic that was passed to end
 }
 
-// caught must be deferred.
+// caught records a panic. It must be deferred.
 func (w *watched) caught() {
 	r := recover()
 	if r == nil {
@@ -274,12 +274,12 @@ func (w *watched) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 }
 
 func (w *watched) View() (v tea.View) {
-	v.AltScreen = true // also when it panics
+	v.AltScreen = true // even if drawing panics
 	defer w.caught()
 	return w.model.View()
 }
 
-// command catches the panics of a command, and of those that it returns.
+// command returns a command that catches the panics of cmd and of the commands that it returns.
 func (w *watched) command(cmd tea.Cmd) tea.Cmd {
 	if cmd == nil {
 		return nil

@@ -9,9 +9,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// The styles: the 16 ANSI colors, bold, faint and reverse on the terminal's own
-// background, so that light and dark themes both work (rule 8). Color is never
-// the only signal.
+// The styles use the 16 ANSI colors, bold, faint, and reverse on the terminal's own background, so
+// that light and dark themes both work (rule 8). Color is never the only signal.
 var (
 	styleBold  = inkOf(lipgloss.NewStyle().Bold(true))
 	styleFaint = inkOf(lipgloss.NewStyle().Faint(true))
@@ -23,8 +22,8 @@ var (
 	stylePick  = inkOf(lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Magenta))
 )
 
-// ink is a style: the control sequences before and after a text. They are computed once,
-// because Lip Gloss took longer for each text than all other work for a frame.
+// ink is a style: the control sequences before and after a text. They are computed once, because
+// Lip Gloss would take longer for each text than everything else in a frame.
 type ink struct{ on, off string }
 
 func inkOf(s lipgloss.Style) ink {
@@ -48,7 +47,7 @@ type glyphs struct {
 	phase                                [runview.Phases]string
 	live, gone, question, warn, cut      string
 	bar                                  []string // empty, then eighths of a cell up to full
-	badBar, othersBar                    string   // a cell of what failed, and of what others use
+	badBar, othersBar                    string   // a cell of failed jobs, and of others' load
 	plusMinus                            string
 	host                                 map[string]string // by state
 	spark                                []string          // lowest to highest
@@ -107,12 +106,12 @@ func hostMarks(up, suspect, lost, connecting, waits, draining, disabled string) 
 		hostBackingOff: waits, hostDraining: draining, hostTerminating: draining, hostDisabled: disabled}
 }
 
-// bar draws a share between 0 and 1 in w cells: full cells, a part of one, and empty ones.
+// bar draws a fraction between 0 and 1 in w cells: full cells, a partial one, and empty ones.
 func (m *model) bar(share float64, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	steps := len(m.g.bar) - 1 // parts of a cell that can be told apart
+	steps := len(m.g.bar) - 1 // distinguishable parts of a cell
 	if math.IsNaN(share) {
 		share = 0
 	}
@@ -126,9 +125,9 @@ func (m *model) bar(share float64, w int) string {
 	return s + strings.Repeat(m.g.bar[0], w-full)
 }
 
-// shares draws the parts of a whole in w cells: what succeeded, what failed, and what was
-// left out, each with its own glyph, then the rest. A part above zero has a cell if there
-// is room, and the bar is full only if the whole is done.
+// shares draws the parts of a whole in w cells: succeeded, failed, and skipped, each with its own
+// glyph, and then the rest. A part above zero has at least one cell if there is space. The bar is
+// full only if the whole is done.
 func (m *model) shares(good, bad, other, whole, w int) string {
 	if w <= 0 {
 		return ""
@@ -147,7 +146,7 @@ func (m *model) shares(good, bad, other, whole, w int) string {
 	}
 	b, o := cells(bad), cells(other)
 	exact := float64(good) / float64(whole) * float64(w)
-	if good+bad+other < whole { // it is not full
+	if good+bad+other < whole { // not complete
 		left = max(0, left-1)
 	} else {
 		exact = float64(left)
@@ -165,8 +164,8 @@ func (m *model) shares(good, bad, other, whole, w int) string {
 		styleFaint.Render(strings.Repeat(m.g.othersBar, o)+rest)
 }
 
-// spark draws the newest w values as a line of small bars, scaled to the highest of
-// them, or to top when that is higher; NaN is a gap. It has w cells.
+// spark draws the newest w values as a sparkline of w cells, scaled to the highest of them, or to
+// top if that is higher. NaN is a gap.
 func (m *model) spark(values []float64, top float64, w int) string {
 	if w <= 0 {
 		return ""
@@ -199,8 +198,8 @@ func (m *model) level(v, top float64) string {
 	return m.g.spark[min(len(m.g.spark)-1, max(0, n))]
 }
 
-// pool reduces values to n, each the mean of its share. NaN counts only if there is nothing
-// else.
+// pool reduces values to n, each the mean of its part. NaN counts only if a part has no other
+// values.
 func pool(values []float64, n int) []float64 {
 	if len(values) <= n || n <= 0 {
 		return values

@@ -9,11 +9,11 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// viewport is the part of a list that is on the screen.
+// viewport is the visible part of a list.
 type viewport struct {
 	at  int // row with the cursor
-	top int // first row on the screen
-	h   int // rows on the screen
+	top int // first visible row
+	h   int // number of visible rows
 }
 
 // settle keeps the cursor within n rows and on the screen.
@@ -22,8 +22,8 @@ func (v *viewport) settle(n int) {
 	v.top = window(v.top, v.at, n, v.h)
 }
 
-// window returns the first of n rows that is shown in h rows, so that row at is among
-// them and as little as possible moves from top, where it was before.
+// window returns the first of n rows to show in h rows, so that row at is visible and the distance
+// to top, the previous first row, is minimal.
 func window(top, at, n, h int) int {
 	h = max(1, h)
 	top = min(top, at)
@@ -31,7 +31,7 @@ func window(top, at, n, h int) int {
 	return max(0, min(top, n-h))
 }
 
-// rows draws those of n rows that are on the screen.
+// rows draws the visible rows of n rows.
 func (v *viewport) rows(n int, draw func(i int) string) []string {
 	var out []string
 	for i := v.top; i < min(n, v.top+v.h); i++ {
@@ -44,7 +44,7 @@ func (v *viewport) rows(n int, draw func(i int) string) []string {
 type table[K comparable] struct {
 	viewport
 	key  K    // of the row with the cursor
-	slip slip // newest move that nobody asked for
+	slip slip // newest move that the user did not request
 }
 
 // find moves the cursor to the row of its key. It returns false if no row has it; the
@@ -67,45 +67,45 @@ func (t *table[K]) put(keys []K, at int) {
 	}
 }
 
-// click moves the cursor to a row of the screen, of which 0 is the heading.
+// click moves the cursor to a row of the screen. Row 0 is the heading.
 func (t *table[K]) click(keys []K, row int) {
 	if row > 0 {
 		t.put(keys, t.top+row-1)
 	}
 }
 
-// column is a column of a list with rows of type R. Columns of a low rank are kept
-// longest when there is little room.
+// column is a column of a list with rows of type R. Columns of a low rank are kept longest if space
+// is short.
 type column[R any] struct {
 	head  string
-	name  string       // in the table of results; "": it has no other
-	sort  runview.Sort // that orders by it; Sorts: none does
-	arrow string       // of the column that orders the rows
-	rank  int          // 0 is always there
-	w     int          // cells it needs
+	name  string       // name in the table of results; "": the same as the heading
+	sort  runview.Sort // order by this column; Sorts: none
+	arrow string       // arrow of the column that orders the rows
+	rank  int          // 0: always shown
+	w     int          // cells that the column needs
 	more  int          // cells beyond w that it can use
-	spare int          // cells that are left for names before columns of rank luxury are kept
+	spare int          // cells that must be left for names to show a column of rank luxury
 	right bool
-	off   bool // nothing is in it, so that it is shown only if a person wants it
-	bar   bool // it may draw one
+	off   bool // the column is empty, so it is shown only if the user chooses it
+	bar   bool // cells may contain a bar
 	cell  func(m *model, r R, w int) (string, *ink)
 }
 
-// Columns from rank luxury on are shown only where at least spare cells are left for names.
+// Columns of at least rank luxury are shown only if at least spare cells are left for names.
 const (
 	luxury = 20
 	spare  = 20
 )
 
-// orders gives the column that orders the rows an arrow, and keeps it on the screen.
+// orders adds the arrow to the column that orders the rows, and keeps the column on the screen.
 func (c *column[R]) orders(arrow string) {
 	c.arrow = arrow
 	c.rank = min(c.rank, 1)
 	c.w = max(c.w, width(c.head)+width(arrow))
 }
 
-// fitColumns chooses the columns that fit into w cells, and widens them. With gaps, a
-// column that does not fit may leave its place to a narrower one of a higher rank.
+// fitColumns chooses the columns that fit into w cells, and widens them. With gaps, a narrower
+// column of a higher rank may replace a column that does not fit.
 func fitColumns[R any](all []column[R], w int, gaps bool) []column[R] {
 	keep, room := fitting(all, w, gaps)
 	var cols []column[R]
@@ -124,7 +124,7 @@ func fitColumns[R any](all []column[R], w int, gaps bool) []column[R] {
 			}
 		}
 	}
-	for i := len(cols) - 1; i >= 0; i-- { // the rest is for texts
+	for i := len(cols) - 1; i >= 0; i-- { // texts get the remaining space
 		if c := &cols[i]; c.more > 0 && !c.right {
 			c.w += max(0, room)
 			break
@@ -133,8 +133,8 @@ func fitColumns[R any](all []column[R], w int, gaps bool) []column[R] {
 	return cols
 }
 
-// fitting returns which columns fit into w cells, and how many cells are left. Between two
-// columns is one cell.
+// fitting reports which columns fit into w cells, and how many cells are left. One cell separates
+// two columns.
 func fitting[R any](all []column[R], w int, gaps bool) (keep []bool, room int) {
 	worst, spare := 0, spare
 	for _, c := range all {
@@ -155,20 +155,21 @@ func fitting[R any](all []column[R], w int, gaps bool) (keep []bool, room int) {
 	return keep, room
 }
 
-// sideways turns the pages of a table that has more columns than the screen has room
-// for. The first page has the most important ones, each further one those that come next.
+// sideways selects the page of a table that has more columns than fit the screen. The first page
+// has the most important columns. Each further page has the next ones.
 type sideways struct {
 	page int
-	more int // columns on the pages that follow
+	more int // number of columns on the following pages
 }
 
-// columnsOf returns the columns of the page for w cells. The first ones stay on each page.
+// columnsOf returns the columns of the current page for w cells. The first stay columns are on
+// every page.
 func columnsOf[R any](s *sideways, all []column[R], stay, w int) []column[R] {
 	first := all[:stay:stay]
 	rest := slices.Clone(all[stay:])
 	for page := 0; ; page++ {
 		if page > 0 {
-			rest[0].rank = 0 // each page has one
+			rest[0].rank = 0 // each page has at least one
 		}
 		keep, _ := fitting(slices.Concat(first, rest), w, false)
 		var here, after []column[R]
@@ -187,7 +188,7 @@ func columnsOf[R any](s *sideways, all []column[R], stay, w int) []column[R] {
 	}
 }
 
-// keys turn the pages.
+// keys returns the keys that turn the pages.
 func (s *sideways) keys(is func(*model) bool) []binding {
 	turn := func(by int) func(*model) tea.Cmd { return quietly(func() { s.page += by }) }
 	return []binding{
@@ -196,7 +197,7 @@ func (s *sideways) keys(is func(*model) bool) []binding {
 	}
 }
 
-// heading returns the line over the rows, behind marks of the given number of cells.
+// heading returns the line over the rows, after marks of the given number of cells.
 func heading[R any](m *model, cols []column[R], marks, w int) string {
 	heads := make([]string, len(cols))
 	for i, c := range cols {
@@ -244,14 +245,14 @@ func (c *column[R]) aligned(m *model, text string) string {
 	return m.fit(text, c.w)
 }
 
-// cursorLine builds a row of a list piece by piece. Under the cursor its texts are reversed,
-// and what is drawn with blocks is not: a full bar would look empty, and an empty one full.
+// cursorLine builds a row of a list piece by piece. Under the cursor, its texts are reversed, but
+// block graphics are not: a full bar would look empty, and an empty one full.
 type cursorLine struct {
-	here bool // it is the row under the cursor
+	here bool // this is the row under the cursor
 	b    strings.Builder
 }
 
-// text adds a text; nil is the terminal's own style.
+// text adds a text; with a nil style, it has the terminal's own style.
 func (l *cursorLine) text(s string, style *ink) {
 	switch {
 	case s == "":
@@ -279,7 +280,7 @@ func mark(is bool, glyph string) string {
 	return " "
 }
 
-// drawn adds a bar or a line of small bars, and rest after it as text.
+// drawn adds a bar or a sparkline, and then rest as text.
 func (l *cursorLine) drawn(s string, style *ink, rest string) {
 	if style != nil {
 		s, rest = style.Render(s), style.Render(rest)
@@ -290,7 +291,7 @@ func (l *cursorLine) drawn(s string, style *ink, rest string) {
 
 func (l *cursorLine) String() string { return l.b.String() }
 
-// underCursor returns a line of text with the cursor, if that is here.
+// underCursor returns a line of text, with the cursor if here is set.
 func (m *model) underCursor(text string, here, focused bool, w int) string {
 	if here && focused {
 		return styleHere.Render(m.fit(m.g.cursor+plainText(text), w))
@@ -303,15 +304,15 @@ func (m *model) isDrawn(s string) bool {
 	return slices.ContainsFunc(m.g.bar, func(glyph string) bool { return strings.HasPrefix(s, glyph) })
 }
 
-// choices are the columns of a list that a person has chosen (true) or hidden (false), by
-// their heads.
+// choices records which columns of a list the user has chosen (true) or hidden (false), by their
+// headings.
 type choices struct {
 	chosen map[string]bool
-	heads  []string        // of all columns, as of the newest frame
-	shown  map[string]bool // on the screen
+	heads  []string        // of all columns, in the newest frame
+	shown  map[string]bool // the visible columns
 }
 
-// chosen applies the choices of a person to the columns of a list.
+// chosen applies the user's choices to the columns of a list.
 func chosen[R any](c *choices, all []column[R]) []column[R] {
 	c.heads = nil
 	var keep []column[R]
@@ -328,7 +329,7 @@ func chosen[R any](c *choices, all []column[R]) []column[R] {
 	return keep
 }
 
-// fitted notes which columns are on the screen.
+// fitted records which columns are visible.
 func fitted[R any](c *choices, cols []column[R]) []column[R] {
 	c.shown = map[string]bool{}
 	for _, col := range cols {
@@ -337,7 +338,7 @@ func fitted[R any](c *choices, cols []column[R]) []column[R] {
 	return cols
 }
 
-// has reports whether a column is shown, as far as there is room.
+// has reports whether a column is shown if there is space.
 func (c *choices) has(head string) bool {
 	if chosen, is := c.chosen[head]; is {
 		return chosen

@@ -35,8 +35,8 @@ func (m *model) cleanWhole(s string) string {
 	}, s)
 }
 
-// apart keeps characters from joining into one. Only some terminals join them, so columns
-// would be misaligned on the others.
+// apart prevents characters from joining into one. Only some terminals join them, so columns would
+// be misaligned on the others.
 func apart(r rune) rune {
 	switch {
 	case r < 0x1100:
@@ -54,28 +54,29 @@ func apart(r rune) rune {
 	return r
 }
 
-// maxShown bounds the bytes of a text that are used to draw it.
+// maxShown bounds the number of bytes of a text that are drawn.
 const maxShown = 4096
 
-// width returns the cells of a text without its escape sequences, counted by character as
+// width returns the width of a text in cells without its escape sequences, counted by character as
 // most terminals and Bubble Tea do.
 func width(s string) int { return ansi.StringWidthWc(s) }
 
-// fit cuts or pads a text, which may hold styles, to exactly w cells.
+// fit cuts or pads a text, which may contain styles, to exactly w cells.
 func (m *model) fit(s string, w int) string {
 	switch n := width(s); {
 	case w <= 0:
 		return ""
 	case n > w:
-		// The blanks are never seen. TruncateWc cuts nothing when joined characters would fit.
+		// The added blanks are never visible. Without them, TruncateWc does not cut a text that
+		// fits if its characters join.
 		s = ansi.TruncateWc(s+strings.Repeat(" ", n), w, m.g.cut)
-		return s + strings.Repeat(" ", max(0, w-width(s))) // half of a wide character may be left
+		return s + strings.Repeat(" ", max(0, w-width(s))) // half of a wide character may be missing
 	default:
 		return s + strings.Repeat(" ", w-n)
 	}
 }
 
-// right pads on the left.
+// right pads a text on the left to w cells.
 func (m *model) right(s string, w int) string {
 	if n := width(s); n < w {
 		return strings.Repeat(" ", w-n) + s
@@ -83,8 +84,8 @@ func (m *model) right(s string, w int) string {
 	return m.fit(s, w)
 }
 
-// sides puts one text at the left and one at the right of w cells. The left one is cut if
-// there is no room.
+// sides puts one text at the left and one at the right of w cells. The left one is cut if space is
+// short.
 func (m *model) sides(left, right string, w int) string {
 	r := width(right)
 	if r+2 > w {
@@ -93,12 +94,12 @@ func (m *model) sides(left, right string, w int) string {
 	return m.fit(left, w-r) + right
 }
 
-// wrap breaks a text into lines of at most w cells, between words where there are any.
+// wrap breaks a text into lines of at most w cells, between words if possible.
 func (m *model) wrap(s string, w int) []string {
 	return strings.Split(ansi.WrapWc(s, max(1, w), ""), "\n")
 }
 
-// wrong returns the lines of an error that stands in place of a result.
+// wrong returns the lines of an error that replaces a result.
 func (m *model) wrong(text string, w int) []string {
 	lines := m.wrap(m.g.phase[runview.Failed]+" "+m.clean(text), w-2)
 	for i, l := range lines {
@@ -107,10 +108,10 @@ func (m *model) wrong(text string, w int) []string {
 	return lines
 }
 
-// cellText makes a text from outside safe for a cell of w cells. It uses no more than can be
-// seen: a name may have megabytes.
+// cellText makes a text from outside safe for a cell of w cells. It processes only what can be
+// visible, because a name may have megabytes.
 func (m *model) cellText(s string, w int) string {
-	if most := 16*w + 16; len(s) > most { // a letter with its accents has at most so many bytes
+	if most := 16*w + 16; len(s) > most { // maximum length of a letter with its accents in bytes
 		s = s[:most]
 	}
 	return m.clean(s)
@@ -155,7 +156,7 @@ func short(n int) string {
 	return strconv.Itoa(min(n/1_000_000_000, 9999)) + "G"
 }
 
-// took formats a duration that is over: 0.4s, from one second on as clock.
+// took formats the duration of something finished: 0.4s; from one second on, as clock does.
 func took(d time.Duration) string {
 	switch {
 	case d <= 0 || d >= time.Second:
@@ -166,7 +167,7 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("0.%ds", d/(100*time.Millisecond))
 }
 
-// clock formats a duration that runs: 0:42, 1:12:04, 3d 04:10. At most nine cells below 1000 days.
+// clock formats a running duration in at most nine cells below 1000 days: 0:42, 1:12:04, 3d 04:10.
 func clock(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)
 	switch h := s / 3600; {
@@ -232,7 +233,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.0f", v) + "BKMGTPE"[unit:unit+1]
 }
 
-// peak formats the peak memory of a job: <16M up to the smallest measurable amount.
+// peak formats the peak memory of a job: <16M if it is not above the smallest measurable amount.
 func peak(n int64) string {
 	if n > 0 && n <= jobs.MemoryFloor {
 		return "<" + size(jobs.MemoryFloor)
@@ -240,7 +241,7 @@ func peak(n int64) string {
 	return size(n)
 }
 
-// pace formats a rate in a fitting unit: 12/s, 41/min, 3.5/h.
+// pace formats a rate in a suitable unit: 12/s, 41/min, 3.5/h.
 func pace(perSecond float64) string {
 	number := func(v float64) string {
 		if v < 9.95 {
@@ -259,7 +260,7 @@ func pace(perSecond float64) string {
 	return number(perSecond*3600) + "/h"
 }
 
-// percent formats a share. It is 100% only for the whole, and 0.0% only for nothing.
+// percent formats a fraction. It is 100% only for the whole, and 0.0% only for zero.
 func percent(part, whole int) string {
 	if whole <= 0 {
 		return "-"
@@ -279,7 +280,8 @@ func plural(n int, thing string) string {
 	return thousands(n) + " " + thing + "s"
 }
 
-// waitingWord describes what an empty pane waits for; none: it has nothing to show.
+// waitingWord describes what an empty pane waits for. It returns none if the pane has nothing to
+// show.
 func (m *model) waitingWord(none string) string {
 	switch {
 	case m.pic == nil && m.lookErr != nil:

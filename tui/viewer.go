@@ -6,29 +6,29 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// viewer is a text that can be scrolled: the help, the details of a job or a host, an
-// answer. Its lines follow the width.
+// viewer is a scrollable text: the help, the details of a job or a host, or an answer. Its lines
+// adapt to the width.
 type viewer struct {
 	title  string
 	text   func(m *model, w int) []string // lines of at most w cells
-	events *runview.EventsWindow          // that the text needs; nil: none
+	events *runview.EventsWindow          // events that the text needs; nil: none
 
-	lines  []string // as they were last drawn
-	top, h int      // first line on the screen, and how many have room
+	lines  []string // lines as last drawn
+	top, h int      // first visible line, and number of visible lines
 }
 
 func (v *viewer) rows() int { return v.h }
 
 func (v *viewer) scroll(_ *model, by int) { v.top = max(0, min(v.top+by, len(v.lines)-v.h)) }
 
-// draw returns the lines on the screen.
+// draw returns the visible lines.
 func (v *viewer) draw(m *model, w, h int) []string {
 	v.lines, v.h = v.text(m, w), h
 	v.scroll(m, 0)
 	return limit(v.lines[v.top:], h)
 }
 
-// key scrolls; any key that does not closes the text.
+// key scrolls. Any key that does not scroll closes the text.
 func (v *viewer) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	cmd, is := m.pressIn(moving(v.rows, v.scroll), k.String())
 	if !is {
@@ -46,7 +46,7 @@ func (p *wholeText) ask(_ *model, ask *runview.Ask) {
 	}
 }
 
-// draw returns nothing: screen draws instead.
+// draw returns nothing, because screen draws the text.
 func (p *wholeText) draw(*model, int, int) []string { return nil }
 
 func (p *wholeText) screen(m *model, w, h int) []string {
