@@ -61,7 +61,8 @@ func (p *eventsPane) older(m *model) []string {
 
 // ask requests the events on the screen and some more on both sides.
 func (p *eventsPane) ask(m *model, ask *runview.Ask) {
-	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))} // one page more than visible
+	// One page more than visible.
+	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))}
 	if p.cursor != 0 {
 		w.Rows = min(runview.MaxRows, max(1, p.h)+2*spareEvents)
 		// In steps, so that not every move is a new request.

@@ -125,7 +125,8 @@ func (m *model) summary() []string {
 	}
 	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
 	trouble := m.hostTrouble(max(1, m.h/3-6))
-	room := max(1, min(3, m.h/3-5-len(trouble))) // rows for causes; the summary takes at most a third of the screen
+	// room is the number of rows for causes. The summary takes at most a third of the screen.
+	room := max(1, min(3, m.h/3-5-len(trouble)))
 	for i := range m.pic.Groups {
 		if i == room {
 			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.pic.Groups)-i, "other cause")+": 3")))

@@ -30,7 +30,8 @@ func (m *model) slotsRow() string {
 	each, few := m.eachHost(), m.oddHosts()
 	numbers, _, _ := strings.Cut(few, "  ")
 	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long}, {numbers, short}, {"", long}} {
-		for _, left := range []string{left + where, left} { // the marks of the hosts contain the same information
+		// The marks of the hosts contain the same information.
+		for _, left := range []string{left + where, left} {
 			if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
 				return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
 			}
@@ -61,7 +62,8 @@ func (m *model) groupTrouble() {
 	var texts []runview.HostText
 	for i := range m.pic.Hosts {
 		if h := &m.pic.Hosts[i]; worry(h) > 1 && h.Reason != "" {
-			texts = append(texts, runview.HostText{Host: clip(h.Name, 200), Text: clip(h.Reason, 1000)}) // bounded, because they are searched
+			// Bounded, because they are searched.
+			texts = append(texts, runview.HostText{Host: clip(h.Name, 200), Text: clip(h.Reason, 1000)})
 		}
 	}
 	if !slices.Equal(texts, m.caused) {

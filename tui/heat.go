@@ -102,7 +102,8 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 				}
 				b.WriteString(text)
 			}
-			b.WriteString(style.Render(m.shade(x.Levels[i][k]))) // not reversed: a full shade would look like an empty one
+			// Not reversed: a full shade would look like an empty one.
+			b.WriteString(style.Render(m.shade(x.Levels[i][k])))
 			if edge = " "; here {
 				edge = styleHere.Render("]")
 			}

@@ -414,7 +414,8 @@ func asOne(filter string) string {
 // filterNote returns the error of a filter, or the number of jobs it matches.
 func (m *model) filterNote(l *list, text string, w int) []string {
 	page, fits := l.page, l.page != nil && l.fits(l.page)
-	if p := m.result; l == &p.list && !p.showsRows() && p.table != nil { // groups and cells contain the matching jobs
+	// Groups and cells contain the matching jobs.
+	if p := m.result; l == &p.list && !p.showsRows() && p.table != nil {
 		page, fits = &p.table.Page, p.table.Page.Filter == l.query()
 	}
 	wrong := ""

@@ -225,13 +225,15 @@ type pane interface {
 	// keys returns the pane's own keys. They take precedence over the general keys.
 	keys() []binding
 
-	see(m *model)                               // handles a new snapshot
-	state(m *model) string                      // filter and order of the view
-	click(m *model, row int)                    // moves the cursor; row 0 is the first row of the content
-	clear() bool                                // clears the selection or the filter; false: there was none
-	choose() *choices                           // of columns; nil: the pane has none
-	slipped(m *model) (newest *slip, on string) // on describes the item under the cursor; nil: the cursor cannot slip
-	copied(m *model) (what, text string)        // what `y` copies; "": the command of the job
+	see(m *model)            // handles a new snapshot
+	state(m *model) string   // filter and order of the view
+	click(m *model, row int) // moves the cursor; row 0 is the first row of the content
+	clear() bool             // clears the selection or the filter; false: there was none
+	choose() *choices        // of columns; nil: the pane has none
+	// slipped returns the newest slip (nil: the cursor cannot slip); on describes the item under
+	// the cursor.
+	slipped(m *model) (newest *slip, on string)
+	copied(m *model) (what, text string) // what `y` copies; "": the command of the job
 
 	// Methods of panes with a job under the cursor:
 	hasJobs() bool                        // keys for jobs work here

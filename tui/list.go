@@ -24,9 +24,10 @@ type list struct {
 	sort    runview.Sort
 	reverse bool
 
-	page   *runview.Page // the newest page that fits the request; until it arrives, a page of an older filter or order
-	cursor jobs.ID       // 0: the job at position at, once it is known
-	held   bool          // the user has moved the cursor
+	// The newest page that fits the request; until it arrives, a page of an older filter or order.
+	page   *runview.Page
+	cursor jobs.ID // 0: the job at position at, once it is known
+	held   bool    // the user has moved the cursor
 
 	win      runview.JobsWindow // the newest request
 	first    int                // its first position, as far as it is known before the answer
@@ -390,7 +391,8 @@ type slip struct {
 
 // watch replaces the page and records whether that moves the cursor.
 func (l *list) watch(m *model, p *runview.Page) {
-	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil { // the user is typing the filter: keep the previous one
+	// The user is typing the filter: keep the previous one.
+	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil {
 		l.wrong, l.wrongOf, l.waits, l.outdated = p.Wrong, p.Filter, false, false
 		return
 	}

@@ -379,7 +379,8 @@ func (p *outputPane) move(m *model, by int) {
 		}
 	}
 	if by > 0 {
-		room := len(p.from(m, place{e.at(i), sub}, p.h+by+1)) - p.h // number of lines before the end becomes visible
+		// room is the number of lines before the end becomes visible.
+		room := len(p.from(m, place{e.at(i), sub}, p.h+by+1)) - p.h
 		if room <= by {
 			if p.end() {
 				p.follow = true

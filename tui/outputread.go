@@ -14,7 +14,9 @@ import (
 )
 
 const (
-	pollEvery   = 500 * time.Millisecond // of an attempt that may still write; up to four times as long if it prints nothing
+	// pollEvery applies to an attempt that may still write. The interval is up to four times as
+	// long if the attempt prints nothing.
+	pollEvery   = 500 * time.Millisecond
 	settle      = 200 * time.Millisecond // how long the cursor must rest before the output of its job is read
 	readTimeout = 20 * time.Second
 	maxRetry    = 10 * time.Second // between reads that fail

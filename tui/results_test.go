@@ -219,7 +219,8 @@ func TestFilterOfGroups(t *testing.T) {
 	typing("1")
 	shows(t, m, "/acc_mean>0.51", wrong)
 	wrong = ""
-	do(t, m, "enter", "enter")                                             // the filter of groups does not apply to their jobs
+	// The filter of groups does not apply to their jobs.
+	do(t, m, "enter", "enter")
 	if a := m.ask().Table; a.Filter != `state=done C="0.01" gamma="0.5"` { // the first group has less
 		t.Errorf("%+v", a)
 	}
