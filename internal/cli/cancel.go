@@ -158,7 +158,7 @@ func openText(t *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
 // TERM and KILL.
 const cancelTimeout = 60 * time.Second
 
-// forceDelay is the delay before --force is suggested to a person who waits.
+// forceDelay is the delay before --force is suggested to a waiting user.
 const forceDelay = 15 * time.Second
 
 // forceText describes how to end a run whose dispatcher hangs.

@@ -59,7 +59,7 @@ type dispatching struct {
 	opts  run.Options
 
 	opening string // the first line, without the name of the run
-	typed   bool   // a person types the jobs on the terminal
+	typed   bool   // the user types the jobs on the terminal
 	brief   bool   // print no summary, because the caller reports the result
 
 	run        *run.Run // set by start

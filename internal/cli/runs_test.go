@@ -42,7 +42,8 @@ func withProgram(base string) string {
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err == nil {
-		_ = os.Link(own, fmt.Sprintf("%s/dcs-tui-%x", bin, h.Sum(nil))) // if this fails (another file system), the program is sent
+		// If this fails (another file system), the program is sent.
+		_ = os.Link(own, fmt.Sprintf("%s/dcs-tui-%x", bin, h.Sum(nil)))
 	}
 	return base
 }

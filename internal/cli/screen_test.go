@@ -21,7 +21,8 @@ import (
 // onScreen runs the program on a terminal of 100 x 30.
 func onScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
 	t.Helper()
-	t.Cleanup(func() { endRuns(t, dir) }) // registered before the program starts, so that it runs after the screen has ended
+	// Registered before the program starts, so that it runs after the screen has ended.
+	t.Cleanup(func() { endRuns(t, dir) })
 	cmd, person = onTerminal(t, dir, args...)
 	ptytest.Size(t, person, 100, 30)
 	return cmd, person

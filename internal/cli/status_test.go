@@ -138,7 +138,8 @@ func TestHostTrouble(t *testing.T) {
 	words := map[string]runview.HostWord{
 		"ws01": {Text: "ws01: it is slow"}, // it has run jobs
 		"ws03": {Text: "ws03: cannot be reached: connection refused\x1b[2J"},
-		"ws06": runview.HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"), // there were no jobs left for it
+		// There were no jobs left for it.
+		"ws06": runview.HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"),
 		"ws07": runview.HostWord{}.After("ws06", 1, ""),
 	}
 	want := []string{
@@ -183,7 +184,8 @@ func TestHear(t *testing.T) {
 		{Kind: jobs.KindEpoch},
 		{Kind: jobs.KindHost, Host: "ws02", Reason: "ws02: connection refused"},
 		{Kind: jobs.KindLaunching, Host: "ws03", Job: 1},
-		{Kind: jobs.KindHost, Host: "ws02", Count: 1}, // a user's request about a host is not a message of the host
+		// A user's request about a host is not a message of the host.
+		{Kind: jobs.KindHost, Host: "ws02", Count: 1},
 	} {
 		runview.Hear(words, &r)
 	}
