@@ -119,7 +119,8 @@ work_dir = %q
 	told := func(part string) func() bool { return func() bool { return strings.Contains(p.err.String(), part) } }
 	l.until("both nodes to be busy", func() bool { return on(".lab1") == 2 && on(".lab2") == 2 })
 	s.run("../../scripts/slurm-lab", "kill", s.dir, "lab2")
-	lost, ends := told(".lab2 is lost"), told("is being terminated: its allocation ends") // either comes first on a slow machine
+	// Either comes first on a slow machine.
+	lost, ends := told(".lab2 is lost"), told("is being terminated: its allocation ends")
 	l.until("the node to be lost", func() bool { return lost() || ends() })
 	s.run("../../scripts/slurm-lab", "revive", s.dir, "lab2")
 	l.until("the allocation to end", ends)

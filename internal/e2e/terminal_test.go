@@ -79,7 +79,8 @@ func TestTerminalHangsUp(t *testing.T) {
 			}
 			hangUp()
 			if when.stopped {
-				syscall.Kill(pid, syscall.SIGCONT) // in a shell, the kernel does that for the foreground, and a user for other jobs
+				// In a shell, the kernel does that for the foreground, and a user for other jobs.
+				syscall.Kill(pid, syscall.SIGCONT)
 			}
 			l.until("it says that the terminal is gone", func() bool { return strings.Contains(l.log(), "the terminal is gone") })
 			shell.wait()

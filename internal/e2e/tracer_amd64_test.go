@@ -158,7 +158,8 @@ func (t *tracer) stop(tid int) {
 	}
 	switch {
 	case t.errno > 0:
-		t.set(tid, func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) }) // an invalid call number, so the call does nothing
+		// An invalid call number, so the call does nothing.
+		t.set(tid, func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
 		t.pending[tid] = "error"
 	case t.what == "torn" && name == "pwrite64":
 		t.set(tid, func(r *unix.PtraceRegs) { r.Rdx /= 2 })
