@@ -246,7 +246,9 @@ func (d *director) nothingLeft() {
 		filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if rel, _ := filepath.Rel(root, path); err == nil && rel != "." {
 				if unused && bareSpool.MatchString(rel) {
-					return nil // a helper was there and never got a job; the end of the run does not wait for such a host
+					// A helper was there and never got a job; the end of the run does not wait for
+					// such a host.
+					return nil
 				}
 				if !allowed.MatchString(rel) {
 					d.t.Errorf("left behind on %s: the file %s", m.name, rel)

@@ -39,7 +39,9 @@ type director struct {
 	preempted []string // instances that were taken away
 	spans     []span   // times during which the shared directory refused writes
 
-	overlaps int // number of attempts that ran at the same time as another attempt of the job, because a host was given up
+	// Number of attempts that ran at the same time as another attempt of the job, because a host
+	// was given up.
+	overlaps int
 	died     int // number of jobs that failed without an exit code because three hosts died while they ran (B2)
 	notEnded int // number of run ends that had to be repeated because a host could not be asked
 	events   []string

@@ -25,13 +25,14 @@ const (
 // shared directory.
 type lab struct {
 	t     *testing.T
-	hub   *space        // contains the bridge and the shared directory, and shows the machines' processes
-	hosts []*machine    // ws1 … ws4; ws4 is reached through ws3
-	desks []*machine    // desk1 and desk2
-	vms   []*machine    // vm1 and vm2: without power, for a provider
-	runs  []string      // their names
-	nfs   *labfs.Server // the shared directory's server; nil: all machines share one memory file system directly
-	dir   string        // on this machine: the output of the dispatchers
+	hub   *space     // contains the bridge and the shared directory, and shows the machines' processes
+	hosts []*machine // ws1 … ws4; ws4 is reached through ws3
+	desks []*machine // desk1 and desk2
+	vms   []*machine // vm1 and vm2: without power, for a provider
+	runs  []string   // their names
+	// The shared directory's server; nil: all machines share one memory file system directly.
+	nfs *labfs.Server
+	dir string // on this machine: the output of the dispatchers
 }
 
 // The directories of the lab, the same on each of its machines. A real user has only shared. Jobs

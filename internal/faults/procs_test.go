@@ -119,7 +119,8 @@ func children(pid int) []int {
 func signal(list []proc, sig syscall.Signal) {
 	for _, p := range list {
 		if fd, err := unix.Open(p.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
-			unix.PidfdSendSignal(fd, sig, nil, 0) // a /proc/PID directory identifies the process in any pid namespace
+			// A /proc/PID directory identifies the process in any pid namespace.
+			unix.PidfdSendSignal(fd, sig, nil, 0)
 			unix.Close(fd)
 		}
 	}

@@ -127,7 +127,8 @@ func counted(counts map[string]int) string {
 // faults.
 func (d *director) chaos(budget int) int {
 	made := 0
-	most, pause := 3+d.rnd.IntN(5), 500+d.rnd.IntN(3000) // maximum number of faults at a time; ms between two faults
+	// most is the maximum number of faults at a time, pause the time between two faults in ms.
+	most, pause := 3+d.rnd.IntN(5), 500+d.rnd.IntN(3000)
 	d.start()
 	next := time.Now().Add(3 * time.Second)
 	d.until("the end of the run under faults", 15*time.Minute, func() bool {
