@@ -77,7 +77,8 @@ func (x *terminal) command(text string) {
 func (x *terminal) sameRows(args ...string) {
 	x.t.Helper()
 	x.when("the numbers of dcs-tui results "+strings.Join(args, " "), func(shown string) bool {
-		cmd := exec.Command(program, append([]string{"results", "r"}, args...)...) // run again each time: it may have read fewer results than the screen
+		// Run again each time: it may have read fewer results than the screen.
+		cmd := exec.Command(program, append([]string{"results", "r"}, args...)...)
 		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
 		out, err := cmd.Output()
 		if err != nil {
