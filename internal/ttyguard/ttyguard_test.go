@@ -178,7 +178,8 @@ func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal,
 			syscall.Kill(pid, sig)
 		}
 		var gone *fs.PathError
-		if errors.As(err, &gone) && errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) { // all descriptors of the terminal are closed
+		// All descriptors of the terminal are closed.
+		if errors.As(err, &gone) && errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
