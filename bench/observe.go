@@ -172,9 +172,9 @@ func (l *lab) delays() ([]time.Duration, error) {
 	defer v.Close()
 	var delays []time.Duration
 	seen := map[jobs.ID]bool{}
-	ask := runview.Ask{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: n, Sort: runview.SortID}}
+	ask := runview.Query{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: n, Sort: runview.SortID}}
 	for end := time.Now().Add(2 * time.Minute); len(seen) < n && time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
-		p, err := v.Look(context.Background(), ask)
+		p, err := v.Snapshot(context.Background(), ask)
 		if err != nil {
 			return nil, err
 		}

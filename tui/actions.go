@@ -91,7 +91,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), stands(r.Phase)))
 		return nil
 	}
-	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
+	return m.withCost(which, func(m *model, w runview.Cost) tea.Cmd {
 		n := w.Queued + w.Handed + w.Running
 		// If the question states that no running job is lost, jobs that start meanwhile continue.
 		do := func(m *model) tea.Cmd {
@@ -145,7 +145,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	if which.Count() <= manyJobs {
 		return do(m)
 	}
-	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
+	return m.withCost(which, func(m *model, w runview.Cost) tea.Cmd {
 		if w.Over == 0 {
 			m.complain("nothing to requeue: none of these jobs is over")
 			return nil

@@ -92,15 +92,15 @@ func TestKeysOnAJob(t *testing.T) {
 	prio := func(n int, id jobs.ID) []runview.Action {
 		return []runview.Action{{Do: runview.Priority, Jobs: jobs.One(id), Number: n, Relative: true}}
 	}
-	running := runview.Weight{Running: 1, Lost: 72 * time.Minute}
-	queued := runview.Weight{Queued: 1}
+	running := runview.Cost{Running: 1, Lost: 72 * time.Minute}
+	queued := runview.Cost{Queued: 1}
 	for _, c := range []struct {
-		name   string
-		on     jobs.ID
-		weight runview.Weight
-		keys   string
-		want   []runview.Action
-		shows  string
+		name  string
+		on    jobs.ID
+		cost  runview.Cost
+		keys  string
+		want  []runview.Action
+		shows string
 	}{
 		{"cancel queued: at once", aQueued, queued, "c", one(runview.Cancel, aQueued), "undo 10s"},
 		{"cancel queued by its row, running by now: asks", aQueued, running, "c", nil, "Cancel job 50137?"},
@@ -112,8 +112,8 @@ func TestKeysOnAJob(t *testing.T) {
 		{"cancel running, esc", aRunning, running, "c esc", nil, "nothing was done"},
 		{"cancel running, Y is not y", aRunning, running, "c Y", nil, "nothing was done"},
 		{"cancel running twice is no yes", aRunning, running, "c c", nil, "nothing was done"},
-		{"cancel failed", aFailed, runview.Weight{Over: 1}, "c", nil, "nothing to cancel: job 50120 has failed"},
-		{"cancel, over by now", aQueued, runview.Weight{Over: 1}, "c", nil, "nothing to cancel: job 50137 is over already"},
+		{"cancel failed", aFailed, runview.Cost{Over: 1}, "c", nil, "nothing to cancel: job 50120 has failed"},
+		{"cancel, over by now", aQueued, runview.Cost{Over: 1}, "c", nil, "nothing to cancel: job 50137 is over already"},
 		{"requeue failed", aFailed, queued, "r", one(runview.Requeue, aFailed), ""},
 		{"requeue running", aRunning, queued, "r", nil, "nothing to requeue: job 50117 runs"},
 		{"requeue queued", aQueued, queued, "r", nil, "nothing to requeue: job 50137 is queued"},
@@ -139,7 +139,7 @@ func TestKeysOnAJob(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 				src := sample()
-				src.weight = c.weight
+				src.cost = c.cost
 				m, _ := screenOn(t, src, c.on, size[0], size[1])
 				do(t, m, strings.Fields(c.keys)...)
 				same(t, src, c.want...)
@@ -158,30 +158,30 @@ func TestCancelOfASelection(t *testing.T) {
 	which := jobs.Ranges{{First: 50117, Last: 50118}}
 	many := jobs.Ranges{{First: 1, Last: 1234}}
 	for _, c := range []struct {
-		name   string
-		which  jobs.Ranges
-		weight runview.Weight
-		keys   string
-		did    bool
-		shows  []string
+		name  string
+		which jobs.Ranges
+		cost  runview.Cost
+		keys  string
+		did   bool
+		shows []string
 	}{
-		{"loss", which, runview.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14h32 of run time lost", "2 queued", "1 over already"}},
-		{"handed over", which, runview.Weight{Handed: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 sent, not known to have started"}},
-		{"nothing running", which, runview.Weight{Queued: 2}, "c", false, []string{"nothing running is touched"}},
-		{"y", which, runview.Weight{Queued: 2}, "c y", true, nil},
-		{"n", which, runview.Weight{Queued: 2}, "c n", false, nil},
-		{"enter", which, runview.Weight{Queued: 2}, "c enter", false, nil},
-		{"a hundred: y", which, runview.Weight{Queued: 100}, "c y", true, nil},
-		{"many", many, runview.Weight{Queued: 1234}, "c", false, []string{"type 1,234"}},
-		{"many: y is no answer", many, runview.Weight{Queued: 1234}, "c y", false, []string{"nothing was done"}},
-		{"many: a wrong number", many, runview.Weight{Queued: 1234}, "c 1 2 3 enter", false, []string{"nothing was done"}},
-		{"many: the number", many, runview.Weight{Queued: 1234}, "c 1 2 3 5 backspace 4 enter", true, nil},
-		{"many: the number as it is shown", many, runview.Weight{Queued: 1234}, "c 1 , 2 3 4 enter", true, nil},
-		{"all over", which, runview.Weight{Over: 2}, "c", false, []string{"these 2 jobs are over already"}},
+		{"loss", which, runview.Cost{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14h32 of run time lost", "2 queued", "1 over already"}},
+		{"handed over", which, runview.Cost{Handed: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 sent, not known to have started"}},
+		{"nothing running", which, runview.Cost{Queued: 2}, "c", false, []string{"nothing running is touched"}},
+		{"y", which, runview.Cost{Queued: 2}, "c y", true, nil},
+		{"n", which, runview.Cost{Queued: 2}, "c n", false, nil},
+		{"enter", which, runview.Cost{Queued: 2}, "c enter", false, nil},
+		{"a hundred: y", which, runview.Cost{Queued: 100}, "c y", true, nil},
+		{"many", many, runview.Cost{Queued: 1234}, "c", false, []string{"type 1,234"}},
+		{"many: y is no answer", many, runview.Cost{Queued: 1234}, "c y", false, []string{"nothing was done"}},
+		{"many: a wrong number", many, runview.Cost{Queued: 1234}, "c 1 2 3 enter", false, []string{"nothing was done"}},
+		{"many: the number", many, runview.Cost{Queued: 1234}, "c 1 2 3 5 backspace 4 enter", true, nil},
+		{"many: the number as it is shown", many, runview.Cost{Queued: 1234}, "c 1 , 2 3 4 enter", true, nil},
+		{"all over", which, runview.Cost{Over: 2}, "c", false, []string{"these 2 jobs are over already"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			src := sample()
-			src.weight = c.weight
+			src.cost = c.cost
 			m, _ := screenOn(t, src, aRunning, 80, 24)
 			m.jobs.sel.set(c.which)
 			do(t, m, strings.Fields(c.keys)...)
@@ -201,7 +201,7 @@ func TestCancelOfASelection(t *testing.T) {
 // TestRequeueOfMany checks that requeueing many jobs needs a confirmation.
 func TestRequeueOfMany(t *testing.T) {
 	src := sample()
-	src.weight = runview.Weight{Over: 120, Queued: 3}
+	src.cost = runview.Cost{Over: 120, Queued: 3}
 	m, _ := screenOn(t, src, aFailed, 80, 24)
 	which := jobs.Ranges{{First: 1, Last: 123}}
 	m.jobs.sel.set(which)
@@ -216,23 +216,23 @@ func TestRequeueOfMany(t *testing.T) {
 // and that two quick keys open only one question.
 func TestKeysBeforeTheQuestion(t *testing.T) {
 	src := sample()
-	src.weight = runview.Weight{Running: 1}
+	src.cost = runview.Cost{Running: 1}
 	m, _ := screenOn(t, src, aRunning, 80, 24)
-	_, weigh := m.Update(keyMsg("c"))
+	_, costCmd := m.Update(keyMsg("c"))
 	for _, k := range []string{"y", "c", "r", "enter"} {
 		if _, cmd := m.Update(keyMsg(k)); cmd != nil {
 			t.Errorf("%s did something", k)
 		}
 	}
-	finish(t, m, weigh)
+	finish(t, m, costCmd)
 	same(t, src)
 	shows(t, m, "Cancel job 50117?")
 
 	do(t, m, "esc")
-	_, weigh = m.Update(keyMsg("c"))
+	_, costCmd = m.Update(keyMsg("c"))
 	m.Update(keyMsg("esc")) // closes the question before the answer arrives
 	m.Update(keyMsg("j"))
-	finish(t, m, weigh)
+	finish(t, m, costCmd)
 	if m.modal != nil {
 		t.Error("the question came after it was left")
 	}
@@ -242,7 +242,7 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 // TestUndoTime checks that `u` works for ten seconds and shows how many are left (rule 9).
 func TestUndoTime(t *testing.T) {
 	src := sample()
-	src.weight = runview.Weight{Queued: 1}
+	src.cost = runview.Cost{Queued: 1}
 	m, now := screenOn(t, src, aQueued, 80, 24)
 	do(t, m, "c")
 	for _, s := range []struct {
@@ -266,7 +266,7 @@ func TestUndoTime(t *testing.T) {
 // now.
 func TestRefusals(t *testing.T) {
 	src := sample()
-	src.weight = runview.Weight{Queued: 1}
+	src.cost = runview.Cost{Queued: 1}
 	for err, want := range map[error]string{
 		&runview.Refused{Why: "job 50137 has just started"}: "job 50137 has just started",
 		errors.New("connection reset"):                      "connection reset",
@@ -289,7 +289,7 @@ func TestRefusals(t *testing.T) {
 // and the other keys report that they need a dispatcher.
 func TestKeysWhenNobodyDispatches(t *testing.T) {
 	for _, life := range []runview.RunStatus{runview.StatusStopped, runview.StatusCrashed} {
-		src := change(func(p *runview.Picture) {
+		src := change(func(p *runview.Snapshot) {
 			p.Status, p.Over = life, "stopped"
 		})
 		m, _ := screenOn(t, src, aQueued, 100, 40)
@@ -318,7 +318,7 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 // TestTheEditOfAJobThatIsOverSaysWhatEnterDoes checks that the screen does not claim that a
 // finished job is queued while the user edits it.
 func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Row.Phase, p.Detail.Spec = runview.Failed, &jobs.Spec{Command: "false"}
 			if p.Jobs != nil {
@@ -339,19 +339,19 @@ func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 // (rule 9).
 func TestACancelEndsNoMoreThanWasSaid(t *testing.T) {
 	for _, c := range []struct {
-		weight runview.Weight
-		keys   string
-		want   bool
+		cost runview.Cost
+		keys string
+		want bool
 	}{
-		{runview.Weight{Queued: 1}, "c", true},
-		{runview.Weight{Running: 1}, "c y", false},
+		{runview.Cost{Queued: 1}, "c", true},
+		{runview.Cost{Running: 1}, "c y", false},
 	} {
 		src := sample()
-		src.weight = c.weight
+		src.cost = c.cost
 		m, _ := screenOn(t, src, aQueued, 80, 24)
 		do(t, m, strings.Fields(c.keys)...)
 		if did := src.done(); len(did) != 1 || did[0].Do != runview.Cancel || did[0].Waiting != c.want {
-			t.Errorf("%+v: %+v", c.weight, did)
+			t.Errorf("%+v: %+v", c.cost, did)
 		}
 	}
 }

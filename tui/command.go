@@ -405,7 +405,7 @@ func (m *model) cancelRun() tea.Cmd {
 		return nil
 	}
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
-	return m.weigh(all, func(m *model, w runview.Weight) tea.Cmd {
+	return m.withCost(all, func(m *model, w runview.Cost) tea.Cmd {
 		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Running+w.Handed+w.Queued, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
 		return nil
 	})

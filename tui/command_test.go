@@ -111,10 +111,10 @@ func TestCommands(t *testing.T) {
 		t.Run(c.line+" "+c.then, func(t *testing.T) {
 			src := sample()
 			src.matches = jobs.Ranges{{First: 1, Last: 17}}
-			src.weight = runview.Weight{Queued: 1}
+			src.cost = runview.Cost{Queued: 1}
 			switch {
 			case strings.HasPrefix(c.line, "cancel-run"):
-				src.weight = runview.Weight{Queued: 84_513, Running: 126, Lost: time.Hour}
+				src.cost = runview.Cost{Queued: 84_513, Running: 126, Lost: time.Hour}
 			}
 			m, _ := screenOn(t, src, aQueued, 100, 30)
 			enter(t, m, c.line)
@@ -202,7 +202,7 @@ func FuzzCommand(f *testing.F) {
 	f.Add("filter \"\\")
 	f.Add(": :\t cancel\x00")
 	src := sample()
-	src.weight = runview.Weight{Running: 3, Queued: 2}
+	src.cost = runview.Cost{Running: 3, Queued: 2}
 	m := newModel(Options{Source: src}, func() time.Time { return noon })
 	m.w, m.h = 80, 24
 	f.Fuzz(func(t *testing.T, line string) {
@@ -260,7 +260,7 @@ func TestHistoryAndErrors(t *testing.T) {
 // Newlines, tabs, and control characters are displayed as symbols.
 func TestEditKeepsEveryCharacter(t *testing.T) {
 	const command = "for i in 1 2\ndo\techo \"$i \x1b[31m\" 日本\ndone"
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Command = command
 		}

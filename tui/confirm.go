@@ -340,11 +340,11 @@ func (f fetched) apply(m *model) tea.Cmd {
 	return tea.Batch(cmd, f.box.retype(m))
 }
 
-// weigh requests the cost of ending jobs, and then calls then with it.
-func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.Cmd) tea.Cmd {
+// withCost requests the cost of ending jobs, and then calls then with it.
+func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.Cmd) tea.Cmd {
 	src := m.src
 	return m.await(&waiting{}, func(ctx context.Context) func(*model) tea.Cmd {
-		w, err := src.Weigh(ctx, which)
+		w, err := src.Cost(ctx, which)
 		return func(m *model) tea.Cmd {
 			if err != nil {
 				m.complain("nothing was done: " + err.Error())
@@ -356,7 +356,7 @@ func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.C
 }
 
 // loss describes the cost of ending jobs: "3 running, 14h32 of run time lost; 5 queued".
-func loss(w runview.Weight) string {
+func loss(w runview.Cost) string {
 	s := "nothing running is touched"
 	if w.Running > 0 {
 		s = fmt.Sprintf("%s running, %s of run time lost", thousands(w.Running), span(w.Lost))
@@ -381,7 +381,7 @@ func (m *model) detail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) t
 func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	src := m.src
 	return m.await(box, func(ctx context.Context) func(*model) tea.Cmd {
-		pic, err := src.Look(ctx, runview.Ask{Focus: id})
+		pic, err := src.Snapshot(ctx, runview.Query{Focus: id})
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			err = errors.New("no answer for " + span(lookTimeout))

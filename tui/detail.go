@@ -51,7 +51,7 @@ func (p *detailPane) title(m *model) string {
 	return s + m.beside(p.job)
 }
 
-func (p *detailPane) ask(m *model, ask *runview.Ask) { ask.Focus = p.job }
+func (p *detailPane) ask(m *model, ask *runview.Query) { ask.Focus = p.job }
 
 func (p *detailPane) hasJobs() bool { return true }
 

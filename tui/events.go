@@ -60,7 +60,7 @@ func (p *eventsPane) older(m *model) []string {
 }
 
 // ask requests the events on the screen and some more on both sides.
-func (p *eventsPane) ask(m *model, ask *runview.Ask) {
+func (p *eventsPane) ask(m *model, ask *runview.Query) {
 	// One page more than visible.
 	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))}
 	if p.cursor != 0 {

@@ -56,7 +56,7 @@ func (p *failedPane) state(m *model) string {
 	return thousands(runview.MaxGroups-1) + " causes and others"
 }
 
-func (p *failedPane) ask(_ *model, ask *runview.Ask) { ask.Groups = true }
+func (p *failedPane) ask(_ *model, ask *runview.Query) { ask.Groups = true }
 
 // lines returns the rows of the view and their keys.
 func (p *failedPane) lines(m *model) (lines []failedLine, keys []failedKey) {

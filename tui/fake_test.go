@@ -25,21 +25,21 @@ var update = flag.Bool("update", false, "write the golden screens anew")
 
 // fakeSource returns the snapshots that a test sets and records the actions that it receives.
 type fakeSource struct {
-	mu      sync.Mutex
-	picture func(runview.Ask) (*runview.Picture, error)
-	weight  runview.Weight
-	matches jobs.Ranges
-	read    func(runview.Read) (*runview.Piece, error)
-	answer  func(runview.Action) (*runview.Answer, error)
-	asks    []runview.Ask
-	did     []runview.Action
+	mu       sync.Mutex
+	snapshot func(runview.Query) (*runview.Snapshot, error)
+	cost     runview.Cost
+	matches  jobs.Ranges
+	read     func(runview.Read) (*runview.Piece, error)
+	answer   func(runview.Action) (*runview.Answer, error)
+	asks     []runview.Query
+	did      []runview.Action
 }
 
-func (f *fakeSource) Look(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
+func (f *fakeSource) Snapshot(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 	f.mu.Lock()
 	f.asks = append(f.asks, ask)
 	f.mu.Unlock()
-	pic, err := f.picture(ask)
+	pic, err := f.snapshot(ask)
 	if err == nil && pic.Version == ask.After {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -47,11 +47,11 @@ func (f *fakeSource) Look(ctx context.Context, ask runview.Ask) (*runview.Pictur
 	return pic, err
 }
 
-func (f *fakeSource) Match(context.Context, string) (jobs.Ranges, runview.Weight, error) {
-	return f.matches, f.weight, nil
+func (f *fakeSource) Match(context.Context, string) (jobs.Ranges, runview.Cost, error) {
+	return f.matches, f.cost, nil
 }
-func (f *fakeSource) Weigh(context.Context, jobs.Ranges) (runview.Weight, error) {
-	return f.weight, nil
+func (f *fakeSource) Cost(context.Context, jobs.Ranges) (runview.Cost, error) {
+	return f.cost, nil
 }
 func (f *fakeSource) Read(_ context.Context, r runview.Read) (*runview.Piece, error) {
 	if f.read == nil {
@@ -97,7 +97,7 @@ func refresh(t *testing.T, m *model) {
 	for range 3 { // the request depends on what is shown
 		m.frame = ""
 		m.draw()
-		pic, err := m.src.(*fakeSource).picture(m.ask())
+		pic, err := m.src.(*fakeSource).snapshot(m.ask())
 		m.frame = ""
 		m.handle(looked{pic: pic, err: err, at: m.now()})
 		m.draw()
@@ -244,11 +244,11 @@ func checkSize(t *testing.T, m *model, name string) {
 
 // sample returns a source with the snapshot of a run of a hundred thousand jobs on twelve hosts.
 func sample() *fakeSource {
-	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) { return samplePicture(ask), nil }}
+	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) { return sampleSnapshot(ask), nil }}
 }
 
-func samplePicture(ask runview.Ask) *runview.Picture {
-	p := &runview.Picture{
+func sampleSnapshot(ask runview.Query) *runview.Snapshot {
+	p := &runview.Snapshot{
 		Version: 7, At: noon, Total: 96_859, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
 		Run:  runview.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314", Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
 		Rate: 41.0 / 60, Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8}, ETA: 34*time.Hour + 10*time.Minute, Spread: 2 * time.Hour,

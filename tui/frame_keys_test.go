@@ -17,14 +17,14 @@ import (
 // TestKeysAskFor checks which actions each key requests in the hosts and failures views, on
 // leaving, in the dispatcher's question, and in a finished run.
 func TestKeysAskFor(t *testing.T) {
-	asks := func(id int64, secret bool) func(*runview.Picture) {
-		return func(p *runview.Picture) { p.Question = &live.Question{ID: id, Text: "Passphrase?", Secret: secret} }
+	asks := func(id int64, secret bool) func(*runview.Snapshot) {
+		return func(p *runview.Snapshot) { p.Question = &live.Question{ID: id, Text: "Passphrase?", Secret: secret} }
 	}
-	heavy := runview.Weight{Queued: 84_513, Running: 126, Lost: 90 * time.Hour}
+	heavy := runview.Cost{Queued: 84_513, Running: 126, Lost: 90 * time.Hour}
 	for _, c := range []struct {
 		what   string
-		change func(*runview.Picture)
-		weight runview.Weight
+		change func(*runview.Snapshot)
+		cost   runview.Cost
 		keys   string // after the number of the view
 		want   []runview.Action
 	}{
@@ -36,23 +36,23 @@ func TestKeysAskFor(t *testing.T) {
 		{"stop one: esc", nil, heavy, "2 x esc", nil},
 		{"a slot more", nil, heavy, "2 +", []runview.Action{{Do: runview.Slots, Host: "ws01", Number: 1, Relative: true}}},
 		{"a slot less", nil, heavy, "2 j j -", []runview.Action{{Do: runview.Slots, Host: "ws03", Number: -1, Relative: true}}},
-		{"no slot below none", func(p *runview.Picture) { p.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
+		{"no slot below none", func(p *runview.Snapshot) { p.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
 		{"trouble first, then its first", nil, heavy, "2 S g d", []runview.Action{{Do: runview.DrainHost, Host: "ws05"}}},
-		{"a group again", nil, runview.Weight{Over: 14}, "3 r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
-		{"the second group", nil, runview.Weight{Over: 3}, "3 j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
-		{"one job of a group", nil, runview.Weight{Over: 1}, "3 enter j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.One(50120)}}},
-		{"a large group: y is not enough", func(p *runview.Picture) {
+		{"a group again", nil, runview.Cost{Over: 14}, "3 r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
+		{"the second group", nil, runview.Cost{Over: 3}, "3 j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
+		{"one job of a group", nil, runview.Cost{Over: 1}, "3 enter j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.One(50120)}}},
+		{"a large group: y is not enough", func(p *runview.Snapshot) {
 			p.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
-		}, runview.Weight{Over: 500}, "3 r y y", nil},
-		{"a large group: its number", func(p *runview.Picture) {
+		}, runview.Cost{Over: 500}, "3 r y y", nil},
+		{"a large group: its number", func(p *runview.Snapshot) {
 			p.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
-		}, runview.Weight{Over: 500}, "3 r 5 0 0 enter", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
+		}, runview.Cost{Over: 500}, "3 r 5 0 0 enter", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
 		{"drain the run", nil, heavy, "q r", []runview.Action{{Do: runview.DrainRun}}},
 		{"stay", nil, heavy, "q esc", nil},
 		{"cancel the run: y is not enough", nil, heavy, "q c y y", nil},
 		{"cancel the run: another number", nil, heavy, "q c 1 2 6 enter", nil},
 		{"cancel the run: its number", nil, heavy, "q c 8 4 6 3 9 enter", []runview.Action{{Do: runview.CancelRun}}},
-		{"cancel a small run", nil, runview.Weight{Running: 2}, "q c y", []runview.Action{{Do: runview.CancelRun}}},
+		{"cancel a small run", nil, runview.Cost{Running: 2}, "q c y", []runview.Action{{Do: runview.CancelRun}}},
 		{"answer", asks(3, true), heavy, "h u n t e r enter", []runview.Action{{Do: runview.Reply, Number: 3, Text: "hunter"}}},
 		{"answer: corrected", asks(4, false), heavy, "h i backspace o enter", []runview.Action{{Do: runview.Reply, Number: 4, Text: "ho"}}},
 		{"refuse", asks(5, true), heavy, "h u esc", []runview.Action{{Do: runview.Reply, Number: 5}}},
@@ -60,15 +60,15 @@ func TestKeysAskFor(t *testing.T) {
 		{"answered once", asks(7, true), heavy, "a enter q esc", []runview.Action{{Do: runview.Reply, Number: 7, Text: "a"}}},
 		{"resume a dead run", states["dead"], heavy, "R", []runview.Action{{Do: runview.Resume}}},
 		{"resume a stopped run", states["stopped"], heavy, "5 R", []runview.Action{{Do: runview.Resume}}},
-		{"again what has failed", states["ended"], runview.Weight{Over: 17}, "2 R", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
+		{"again what has failed", states["ended"], runview.Cost{Over: 17}, "2 R", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
 		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
 		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
 	} {
 		if c.change == nil {
-			c.change = func(*runview.Picture) {}
+			c.change = func(*runview.Snapshot) {}
 		}
 		src := change(c.change)
-		src.weight = c.weight
+		src.cost = c.cost
 		m := newScreen(t, src, 80, 24)
 		run(t, m, m.question())
 		press(t, m, strings.Fields(c.keys)...)
@@ -90,7 +90,7 @@ func quits(m *model, key string) bool {
 func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
 		what   string
-		change func(*runview.Picture)
+		change func(*runview.Snapshot)
 		keys   []string // all but the last keep the screen open
 		ends   bool
 	}{
@@ -107,7 +107,7 @@ func TestLeaving(t *testing.T) {
 		{"dead", states["dead"], []string{"q"}, true},
 	} {
 		if c.change == nil {
-			c.change = func(*runview.Picture) {}
+			c.change = func(*runview.Snapshot) {}
 		}
 		src := change(c.change)
 		m := newScreen(t, src, 80, 24)
@@ -124,7 +124,7 @@ func TestLeaving(t *testing.T) {
 	}
 	m := newModel(Options{Source: sample()}, func() time.Time { return noon })
 	if !quits(m, "q") {
-		t.Error("a screen without a picture cannot be left")
+		t.Error("a screen without a snapshot cannot be left")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestLeavingSaysHowToComeBack(t *testing.T) {
 // how to leave it.
 func TestRunEndsDuringTheQuestion(t *testing.T) {
 	over := false
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		if over {
 			p.Status = runview.StatusFinished
 		}
@@ -185,7 +185,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 // and that an answer from another screen closes the question here.
 func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	asked := true
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if asked {
 			states["question"](p)
 		}
@@ -304,7 +304,7 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 // (rule 4).
 func TestCursorsStick(t *testing.T) {
 	turned := false
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		if turned {
 			slices.Reverse(p.Hosts)
 			slices.Reverse(p.Groups)
@@ -329,7 +329,7 @@ func TestCursorsStick(t *testing.T) {
 // even if the cursor was never moved or the job has left the list (rule 4).
 func TestKeysAreAboutWhatWasSeen(t *testing.T) {
 	turned := false
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if turned && len(p.Groups) > 0 {
 			p.Groups[0].Jobs = []runview.Row{sampleRow(50121), sampleRow(50122)}
 			slices.Reverse(p.Groups)

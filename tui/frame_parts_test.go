@@ -118,7 +118,7 @@ func TestShortNamesOfHosts(t *testing.T) {
 		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02", "w01 g01 w02 g02"},
 		{"melon pear fig apple", "melon pear fig apple"}, {"desk laptop", "desk  laptop "}, {"a1 b1 aa1 bb1", "a1 b1 aa1 bb1"},
 	} {
-		m := &model{g: &utf8Glyphs, pic: &runview.Picture{}}
+		m := &model{g: &utf8Glyphs, pic: &runview.Snapshot{}}
 		for _, n := range strings.Fields(c[0]) {
 			m.pic.Hosts = append(m.pic.Hosts, live.Host{Name: n})
 		}
@@ -160,7 +160,7 @@ func TestETA(t *testing.T) {
 		{34*time.Hour + 10*time.Minute, 2 * time.Hour, false, "ETA 34h10 ±2h"}, {time.Minute, 0, false, "ETA 1m"},
 		{time.Minute, 0, true, "ETA 1m, more may come"}, {0, 0, true, "more may come"}, {0, 0, false, "ETA not known yet"},
 	} {
-		m := &model{g: &utf8Glyphs, pic: &runview.Picture{ETA: c.eta, Spread: c.spread, More: c.more}}
+		m := &model{g: &utf8Glyphs, pic: &runview.Snapshot{ETA: c.eta, Spread: c.spread, More: c.more}}
 		if got := m.eta(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
@@ -171,7 +171,7 @@ func TestETA(t *testing.T) {
 // is too narrow for the list of hosts.
 func TestConnectingIsTold(t *testing.T) {
 	for _, s := range sizes {
-		m := newFrame(t, change(func(p *runview.Picture) {
+		m := newFrame(t, change(func(p *runview.Snapshot) {
 			for i := range p.Hosts {
 				p.Hosts[i].State = hostConnecting
 			}
@@ -183,7 +183,7 @@ func TestConnectingIsTold(t *testing.T) {
 }
 
 // log returns a source of events that grows.
-func log(n *int, p *runview.Picture, w *runview.EventsWindow) {
+func log(n *int, p *runview.Snapshot, w *runview.EventsWindow) {
 	if w == nil {
 		return
 	}
@@ -202,8 +202,8 @@ func log(n *int, p *runview.Picture, w *runview.EventsWindow) {
 func TestEventsKeepTheirPlace(t *testing.T) {
 	n := 1000
 	src := &fakeSource{}
-	src.picture = func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(ask)
+	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
+		p := sampleSnapshot(ask)
 		log(&n, p, ask.Events)
 		return p, nil
 	}

@@ -29,9 +29,9 @@ func (p *blankPane) draw(m *model, w, h int, focused bool) []string {
 func (p *blankPane) keys() []binding { return nil }
 
 // change returns a source like sample whose snapshots are modified by f.
-func change(f func(*runview.Picture)) *fakeSource {
-	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(ask)
+func change(f func(*runview.Snapshot)) *fakeSource {
+	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
+		p := sampleSnapshot(ask)
 		f(p)
 		return p, nil
 	}}
@@ -60,52 +60,52 @@ func TestViewsAtEachSize(t *testing.T) {
 }
 
 // states are the states that a run may be in (rule 5). The screen describes in words what is wrong.
-var states = map[string]func(*runview.Picture){
-	"dead": func(p *runview.Picture) { p.Status, p.Over = runview.StatusCrashed, "its dispatcher on desk has died" },
-	"ended": func(p *runview.Picture) {
+var states = map[string]func(*runview.Snapshot){
+	"dead": func(p *runview.Snapshot) { p.Status, p.Over = runview.StatusCrashed, "its dispatcher on desk has died" },
+	"ended": func(p *runview.Snapshot) {
 		p.Status, p.Over, p.Total = runview.StatusFinished, "All jobs are over; 17 have failed.", 12_221
 		p.Phases[runview.Queued], p.Phases[runview.Running], p.Phases[runview.Retry] = 0, 0, 0
 		p.Run.Created = noon.Add(-3 * time.Hour)
 	},
-	"stopped":  func(p *runview.Picture) { p.Status, p.Over = runview.StatusFinished, "It was stopped." },
-	"paused":   func(p *runview.Picture) { p.Paused = true },
-	"draining": func(p *runview.Picture) { p.Draining = "asked for by ada" },
-	"problem":  func(p *runview.Picture) { p.Problem = "the journal cannot be written: no space left on device" },
-	"question": func(p *runview.Picture) {
+	"stopped":  func(p *runview.Snapshot) { p.Status, p.Over = runview.StatusFinished, "It was stopped." },
+	"paused":   func(p *runview.Snapshot) { p.Paused = true },
+	"draining": func(p *runview.Snapshot) { p.Draining = "asked for by ada" },
+	"problem":  func(p *runview.Snapshot) { p.Problem = "the journal cannot be written: no space left on device" },
+	"question": func(p *runview.Snapshot) {
 		p.Question = &live.Question{ID: 3, Text: "Passphrase of ~/.ssh/id_ed25519:", Secret: true}
 	},
-	"nohost": func(p *runview.Picture) {
+	"nohost": func(p *runview.Snapshot) {
 		for i := range p.Hosts {
 			h := &p.Hosts[i]
 			h.State, h.Reason, h.Running, h.RetryIn, h.Down = "backing_off", "connection refused", 0, 12*time.Second, time.Minute
 		}
 	},
-	"connecting": func(p *runview.Picture) {
+	"connecting": func(p *runview.Snapshot) {
 		for i := range p.Hosts {
 			if p.Hosts[i].State = "up"; i > 2 {
 				p.Hosts[i] = live.Host{Name: p.Hosts[i].Name, State: "connecting", Slots: 12, DiskFree: -1}
 			}
 		}
 	},
-	"onehost": func(p *runview.Picture) {
+	"onehost": func(p *runview.Snapshot) {
 		p.Run.Lab, p.Hosts = "this machine", p.Hosts[:1]
 		p.Hosts[0].Name, p.Hosts[0].Delay, p.SlotsBusy, p.Slots = "localhost", 0, 11, 12
 	},
-	"hosts200": func(p *runview.Picture) {
+	"hosts200": func(p *runview.Snapshot) {
 		for i := len(p.Hosts); i < 200; i++ {
 			h := p.Hosts[0]
 			h.Name = fmt.Sprintf("ws%03d", i+1)
 			p.Hosts = append(p.Hosts, h)
 		}
 	},
-	"huge": func(p *runview.Picture) {
+	"huge": func(p *runview.Snapshot) {
 		p.Total, p.Phases[runview.Queued], p.Phases[runview.Succeeded], p.Phases[runview.Failed] = 987_654_321, 900_000_000, 87_000_000, 654_195
 		p.Rate, p.ETA, p.Spread, p.SlotsBusy, p.Slots = 12_345, 400*24*time.Hour, 100*24*time.Hour, 123_456, 234_567
 		h := &p.Hosts[0]
 		h.Done, h.Failed, h.Slots, h.Running, h.Buffered, h.Load, h.Busy = 123_456_789, 98_765, 4096, 4095, 9999, [3]float64{99999.5}, 4096
 		h.MemBytes, h.MemFree, h.DiskFree, h.Delay, h.FSDelay = 24<<40, 1<<40, 1<<60, 90*time.Second, time.Hour
 	},
-	"hostile": func(p *runview.Picture) {
+	"hostile": func(p *runview.Snapshot) {
 		evil := "\x1b]52;c;cHduZWQ=\x07\x1b[2J\r\nd\u202eesrever\xff 世界世界世界 \x1b]0;title\x07"
 		p.Run.Name, p.Run.Lab, p.Problem = evil, evil, evil
 		for i := range p.Hosts {
@@ -121,8 +121,8 @@ var states = map[string]func(*runview.Picture){
 			}
 		}
 	},
-	"empty":   func(p *runview.Picture) { *p = runview.Picture{Version: 7, At: noon, More: true} },
-	"notlive": func(*runview.Picture) {},
+	"empty":   func(p *runview.Snapshot) { *p = runview.Snapshot{Version: 7, At: noon, More: true} },
+	"notlive": func(*runview.Snapshot) {},
 }
 
 // TestStatesOfARun compares each state at three sizes on the hosts view, which has all parts of the
@@ -154,7 +154,7 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 			if ascii {
 				m.opt.ASCII, m.g = true, &asciiGlyphs
 			}
-			m.handlePicture(looked{pic: samplePicture(runview.Ask{Groups: true, Events: &runview.EventsWindow{Rows: 9}}), at: noon})
+			m.handlePicture(looked{pic: sampleSnapshot(runview.Query{Groups: true, Events: &runview.EventsWindow{Rows: 9}}), at: noon})
 			f(m.pic)
 			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60}, [2]int{119, 12}, [2]int{300, 10})
 			if ascii {
@@ -216,7 +216,7 @@ func TestWaitingIsTold(t *testing.T) {
 	m := newModel(Options{Source: sample()}, func() time.Time { return noon })
 	for _, s := range sizes {
 		m.w, m.h = s[0], s[1]
-		checkSize(t, m, "before the first picture")
+		checkSize(t, m, "before the first snapshot")
 		if text := plain(m); !strings.Contains(text, "reading the run") {
 			t.Errorf("%v: nothing says what is waited for:\n%s", s, text)
 		}
@@ -230,7 +230,7 @@ func TestWaitingIsTold(t *testing.T) {
 
 // detailed returns a source whose job 50120 has all properties that a job can have.
 func detailed() *fakeSource {
-	return change(func(p *runview.Picture) {
+	return change(func(p *runview.Snapshot) {
 		d := p.Detail
 		if d == nil {
 			return
@@ -301,7 +301,7 @@ func TestKeysInDetails(t *testing.T) {
 // TestBigDetails checks that a command of a megabyte and a hundred attempts cost no more than the
 // visible rows.
 func TestBigDetails(t *testing.T) {
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Command = strings.Repeat("x", 1<<20)
 			for len(p.Detail.Attempts) < 100 {
@@ -333,7 +333,7 @@ func TestMemoryThatCannotBeToldApart(t *testing.T) {
 // the command that shows them, even if no kept event matches the filter (E8).
 func TestEventsThatAreCutSaySo(t *testing.T) {
 	cut, none := true, false
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		if p.Events != nil {
 			if p.Events.Cut = cut; none {
 				p.Events.Total, p.Events.Lines = 0, nil
@@ -359,7 +359,7 @@ func TestEventsThatAreCutSaySo(t *testing.T) {
 func TestEventsAfterTheDispatcherHasGone(t *testing.T) {
 	const live = 1 << 32
 	own := uint64(live)
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		if p.Events != nil {
 			for i := range p.Events.Lines {
 				p.Events.Lines[i].Seq += own

@@ -26,7 +26,7 @@ func (m *model) header() []string {
 // tally counts the jobs of a snapshot.
 type tally struct{ running, handed, queued, retry, done, failed, over, other int }
 
-func counts(p *runview.Picture) tally {
+func counts(p *runview.Snapshot) tally {
 	n := p.Phases
 	t := tally{
 		running: n[runview.Running] + n[runview.Ending] + n[runview.Away],

@@ -64,7 +64,7 @@ func TestHostileTexts(t *testing.T) {
 				continue // these texts are slow to draw: one size for each text is enough
 			}
 			ascii := (i+k)%2 == 1
-			src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) { return poison(samplePicture(ask), evil), nil }}
+			src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) { return poison(sampleSnapshot(ask), evil), nil }}
 			src.read = func(runview.Read) (*runview.Piece, error) {
 				return &runview.Piece{Data: []byte(evil + "\n" + evil), Size: int64(2*len(evil) + 1), Over: true}, nil
 			}
@@ -103,7 +103,7 @@ func TestHostileTexts(t *testing.T) {
 }
 
 // poison puts a text into every field that comes from outside.
-func poison(p *runview.Picture, evil string) *runview.Picture {
+func poison(p *runview.Snapshot, evil string) *runview.Snapshot {
 	for _, s := range []*string{&p.Over, &p.Run.Name, &p.Run.Dir, &p.Run.Lab, &p.Run.Owner, &p.Run.Machine, &p.Draining, &p.Problem} {
 		*s = evil
 	}
@@ -179,7 +179,7 @@ func harmless(t *testing.T, m *model, what string) {
 // break questions, boxes, and input lines (rule 10).
 func TestHostileQuestionsAndLines(t *testing.T) {
 	for i, text := range append(hostile, strings.Repeat("日本語 \x1b[2J", hugeText)) {
-		src := change(func(p *runview.Picture) {
+		src := change(func(p *runview.Snapshot) {
 			if p.Jobs != nil {
 				for k := range p.Jobs.Rows {
 					r := &p.Jobs.Rows[k]
@@ -192,7 +192,7 @@ func TestHostileQuestionsAndLines(t *testing.T) {
 				p.Detail.Why, p.Detail.Command, p.Detail.Row.Phase = text, text, runview.Failed
 			}
 		})
-		src.weight = runview.Weight{Running: 1}
+		src.cost = runview.Cost{Running: 1}
 		src.answer = func(runview.Action) (*runview.Answer, error) { return nil, &runview.Refused{Why: text} }
 		size := [][2]int{{40, 10}, {80, 24}}[i%2]
 		m, _ := screenOn(t, src, aRunning+6, size[0], size[1])
@@ -209,7 +209,7 @@ func TestHostileQuestionsAndLines(t *testing.T) {
 // TestJoinedEmoji checks that the parts of a joined emoji are shown beside each other. All
 // terminals agree on the width of the parts, so every row has the width of the screen.
 func TestJoinedEmoji(t *testing.T) {
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if p.Jobs != nil {
 			for i := range p.Jobs.Rows {
 				p.Jobs.Rows[i].Title = "👩🏽‍🚀 lands 🏳️‍🌈 ❤️‍🔥 1️⃣ ok"

@@ -35,7 +35,7 @@ func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
 	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
 }
 
-func (p *jobsPane) ask(m *model, ask *runview.Ask) { ask.Jobs = p.request() }
+func (p *jobsPane) ask(m *model, ask *runview.Query) { ask.Jobs = p.request() }
 
 func (p *jobsPane) keys() []binding {
 	return append(jobListKeys(), p.listKeys(p.selectAll, quietly(p.nextSort))...)

@@ -20,9 +20,9 @@ func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 	var b strings.Builder
 	for range 3 { // the request depends on the size
 		p.draw(m, w, h, true)
-		var ask runview.Ask
+		var ask runview.Query
 		p.ask(m, &ask)
-		pic, err := m.src.(*fakeSource).picture(ask)
+		pic, err := m.src.(*fakeSource).snapshot(ask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,8 +40,8 @@ func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 
 // allPhases returns a source whose list has a job in each phase, with all optional parts of rows.
 func allPhases() *fakeSource {
-	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(ask)
+	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
+		p := sampleSnapshot(ask)
 		if p.Jobs == nil {
 			return p, nil
 		}
@@ -115,8 +115,8 @@ func TestCopies(t *testing.T) {
 // TestEmptyLists checks the text that replaces an empty list.
 func TestEmptyLists(t *testing.T) {
 	page := &runview.Page{Cursor: -1}
-	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(runview.Ask{})
+	src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
+		p := sampleSnapshot(runview.Query{})
 		if ask.Jobs != nil {
 			q := *page
 			q.Filter, q.Sort, q.Reverse = ask.Jobs.Filter, ask.Jobs.Sort, ask.Jobs.Reverse
@@ -173,8 +173,8 @@ func BenchmarkKeyToFrame(b *testing.B) {
 	c := newCrowd(1_000_000)
 	for _, size := range [][2]int{{80, 24}, {160, 48}, {300, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
-			src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-				p := samplePicture(runview.Ask{})
+			src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
+				p := sampleSnapshot(runview.Query{})
 				p.Total = len(c.order)
 				if ask.Jobs != nil {
 					p.Jobs = c.page(ask.Jobs)
@@ -195,7 +195,7 @@ func BenchmarkKeyToFrame(b *testing.B) {
 			}
 			m.jobs.sel.set(which)
 			look := func() {
-				pic, err := src.picture(m.ask())
+				pic, err := src.snapshot(m.ask())
 				m.Update(looked{pic: pic, err: err, at: m.now()})
 			}
 			for range 3 {
@@ -251,7 +251,7 @@ func reversed(line string) (text, marks string) {
 // and in ASCII (rule 8).
 func TestTheCursorTurnsNoBarRound(t *testing.T) {
 	for _, o := range []Options{{}, {NoColor: true}, {ASCII: true}} {
-		o.Source = change(func(p *runview.Picture) {
+		o.Source = change(func(p *runview.Snapshot) {
 			if p.Jobs != nil {
 				for i := range p.Jobs.Rows {
 					p.Jobs.Rows[i].Phase, p.Jobs.Rows[i].Progress = runview.Running, []float64{0, 0.5, 1}[i%3]

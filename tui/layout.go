@@ -221,7 +221,7 @@ type pane interface {
 	// have passed clean or fit.
 	draw(m *model, w, h int, focused bool) []string
 	// ask adds what the pane needs from the source, for the size at which it was last drawn.
-	ask(m *model, ask *runview.Ask)
+	ask(m *model, ask *runview.Query)
 	// keys returns the pane's own keys. They take precedence over the general keys.
 	keys() []binding
 
@@ -245,7 +245,7 @@ type pane interface {
 // noPane has nothing under its cursor.
 type noPane struct{}
 
-func (noPane) ask(*model, *runview.Ask)       {}
+func (noPane) ask(*model, *runview.Query)     {}
 func (noPane) see(*model)                     {}
 func (noPane) state(*model) string            { return "" }
 func (noPane) click(*model, int)              {}

@@ -21,7 +21,7 @@ const (
 
 // looked is a snapshot, or the error of the request for it.
 type looked struct {
-	pic *runview.Picture
+	pic *runview.Snapshot
 	err error
 	at  time.Time // the snapshot is of this time or later, by the local clock
 	// Nothing has changed since the previous snapshot, and the request is the same.
@@ -37,7 +37,7 @@ type looker struct {
 	wake   chan struct{} // capacity 1: the request has changed
 
 	mu      sync.Mutex
-	request runview.Ask
+	request runview.Query
 	drop    context.CancelFunc // cancels the request in progress
 
 	// Owned by the one command that runs.
@@ -55,7 +55,7 @@ func newLooker(ctx context.Context, src runview.Source) *looker {
 func (l *looker) end() { l.cancel() }
 
 // want changes the request. The model calls it after each update.
-func (l *looker) want(ask runview.Ask) {
+func (l *looker) want(ask runview.Query) {
 	l.mu.Lock()
 	l.request = ask
 	drop := l.drop
@@ -94,7 +94,7 @@ func (l *looker) next() tea.Msg {
 			ask.After = 0
 		}
 		ask.Wait = maxWait
-		pic, err := l.src.Look(ctx, ask)
+		pic, err := l.src.Snapshot(ctx, ask)
 		l.mu.Lock()
 		l.drop = nil
 		l.mu.Unlock()

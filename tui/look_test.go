@@ -16,14 +16,14 @@ import (
 // slowSource answers queries as a test specifies, and counts the queries in progress.
 type slowSource struct {
 	fakeSource
-	look func(ctx context.Context, ask runview.Ask) (*runview.Picture, error)
+	look func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error)
 
 	count sync.Mutex
 	now   int
 	most  int
 }
 
-func (s *slowSource) Look(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
+func (s *slowSource) Snapshot(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 	s.count.Lock()
 	s.now++
 	s.most = max(s.most, s.now)
@@ -62,9 +62,9 @@ func looking(t *testing.T, src runview.Source, seen func(looked)) (l *looker, en
 func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := uint64(0)
-		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
+		src := &slowSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			version++ // a busy run changes all the time
-			return &runview.Picture{Version: version, At: time.Now()}, nil
+			return &runview.Snapshot{Version: version, At: time.Now()}, nil
 		}}
 		l, end := looking(t, src, func(looked) {})
 		time.Sleep(10 * time.Second)
@@ -73,7 +73,7 @@ func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 			t.Errorf("%d looks in 10 s", n)
 		}
 		before := len(src.asks)
-		l.want(runview.Ask{Focus: 7})
+		l.want(runview.Query{Focus: 7})
 		synctest.Wait()
 		if n := len(src.asks); n != before+1 || src.asks[n-1].Focus != 7 || src.asks[n-1].After != 0 {
 			t.Errorf("a new wish waits: %+v", src.asks[before:])
@@ -92,17 +92,17 @@ func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 // that its answer is the next one shown.
 func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
+		src := &slowSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			if ask.Focus == 0 {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return &runview.Picture{Version: 1, At: time.Now()}, nil
+			return &runview.Snapshot{Version: 1, At: time.Now()}, nil
 		}}
 		var seen []looked
 		l, end := looking(t, src, func(s looked) { seen = append(seen, s) })
 		time.Sleep(time.Second)
-		l.want(runview.Ask{Focus: 7})
+		l.want(runview.Query{Focus: 7})
 		synctest.Wait()
 		if len(seen) != 1 || seen[0].err != nil {
 			t.Errorf("seen %+v", seen)
@@ -115,10 +115,10 @@ func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 // faster than a distant source answers.
 func TestAHeldKeyStillGetsPictures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
+		src := &slowSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			select {
 			case <-time.After(100 * time.Millisecond):
-				return &runview.Picture{Version: 1}, nil
+				return &runview.Snapshot{Version: 1}, nil
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
@@ -128,13 +128,13 @@ func TestAHeldKeyStillGetsPictures(t *testing.T) {
 		l, end := looking(t, src, func(looked) { mu.Lock(); n++; mu.Unlock() })
 		defer end()
 		for i := range 60 {
-			l.want(runview.Ask{Focus: jobs.ID(i + 1)})
+			l.want(runview.Query{Focus: jobs.ID(i + 1)})
 			time.Sleep(33 * time.Millisecond)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		if n < 8 {
-			t.Errorf("%d pictures in two seconds", n)
+			t.Errorf("%d snapshots in two seconds", n)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestAHeldKeyStillGetsPictures(t *testing.T) {
 // failing source is asked again every second, and that no goroutine remains.
 func TestASourceThatHangsOrFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
+		src := &slowSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}
@@ -156,7 +156,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		}
 		end()
 
-		failing := &slowSource{look: func(context.Context, runview.Ask) (*runview.Picture, error) { return nil, errors.New("no") }}
+		failing := &slowSource{look: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, errors.New("no") }}
 		_, end = looking(t, failing, func(looked) {})
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
@@ -165,12 +165,12 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		}
 		end()
 
-		empty := &slowSource{look: func(context.Context, runview.Ask) (*runview.Picture, error) { return nil, nil }}
+		empty := &slowSource{look: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, nil }}
 		seen = nil
 		_, end = looking(t, empty, func(s looked) { seen = append(seen, s) })
 		synctest.Wait()
 		if len(seen) != 1 || seen[0].err == nil {
-			t.Errorf("no picture and no error: %+v", seen)
+			t.Errorf("no snapshot and no error: %+v", seen)
 		}
 		end()
 	})
@@ -200,7 +200,7 @@ func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
 		asked := now
 		made := asked.Add(time.Second)
 		if born := c.born(asked, made, made.Add(skew)); made.Sub(born) > time.Millisecond {
-			t.Errorf("skew %v: a picture of now is taken for %v old", skew, made.Sub(born))
+			t.Errorf("skew %v: a snapshot of now is taken for %v old", skew, made.Sub(born))
 		}
 		skew += time.Hour // the other clock is set
 		asked = now.Add(2 * time.Second)

@@ -27,10 +27,10 @@ type model struct {
 	frame string // the rows of the screen; "": they must be redrawn
 	asked string // key of the looker's current request
 
-	pic     *runview.Picture // the newest snapshot; nil before the first
-	gotAt   time.Time        // when it arrived
-	drawnAt time.Time        // when the screen was last drawn
-	lookErr error            // why there is no newer snapshot; nil: no error
+	pic     *runview.Snapshot // the newest snapshot; nil before the first
+	gotAt   time.Time         // when it arrived
+	drawnAt time.Time         // when the screen was last drawn
+	lookErr error             // why there is no newer snapshot; nil: no error
 
 	tab      tab
 	panes    [tabs]pane
@@ -228,12 +228,12 @@ func (m *model) back() tea.Cmd {
 }
 
 // ask collects the requests of the visible panes.
-func (m *model) ask() runview.Ask {
-	var ask runview.Ask
+func (m *model) ask() runview.Query {
+	var ask runview.Query
 	for _, x := range m.placed {
 		x.pane.ask(m, &ask)
 	}
-	if p, ok := m.modal.(interface{ ask(*model, *runview.Ask) }); ok {
+	if p, ok := m.modal.(interface{ ask(*model, *runview.Query) }); ok {
 		p.ask(m, &ask)
 	}
 	if m.over() {
@@ -279,7 +279,7 @@ func (m *model) Init() tea.Cmd { return tea.Batch(m.look.next, m.tick()) }
 // to advance them.
 const (
 	clockInterval = time.Second
-	pictureDelay  = 100 * time.Millisecond
+	snapshotDelay = 100 * time.Millisecond
 )
 
 func (m *model) tick() tea.Cmd {
@@ -289,7 +289,7 @@ func (m *model) tick() tea.Cmd {
 // untilSecond returns the time until the next second message is due.
 func (m *model) untilSecond() time.Duration {
 	if ago := m.now().Sub(m.drawnAt); ago >= 0 && ago < clockInterval {
-		return clockInterval + pictureDelay - ago
+		return clockInterval + snapshotDelay - ago
 	}
 	return clockInterval
 }

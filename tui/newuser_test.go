@@ -59,7 +59,7 @@ func TestKeysThatMeanNothingSaySo(t *testing.T) {
 }
 
 // inTrouble is a run of three hosts, none of which can start a job.
-func inTrouble(p *runview.Picture) {
+func inTrouble(p *runview.Snapshot) {
 	p.Hosts = p.Hosts[:3]
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
@@ -78,9 +78,9 @@ func TestNothingCanStartIsSaid(t *testing.T) {
 	m := newScreen(t, change(inTrouble), 160, 24)
 	shows(t, m, "slots 0/0 on 0 of 3 hosts", "2 Hosts 0/3", "NOTHING CAN START", "box2 its host key has changed")
 	hides(t, m, "box2 box2")
-	m = newScreen(t, change(func(p *runview.Picture) { inTrouble(p); p.Stuck = "box2 is disabled" }), 80, 24)
+	m = newScreen(t, change(func(p *runview.Snapshot) { inTrouble(p); p.Stuck = "box2 is disabled" }), 80, 24)
 	shows(t, m, "NOTHING CAN START  box2 is disabled")
-	m = newScreen(t, change(func(p *runview.Picture) {
+	m = newScreen(t, change(func(p *runview.Snapshot) {
 		inTrouble(p)
 		p.Hosts[2].State, p.Hosts[2].Reason, p.Hosts[2].Running, p.SlotsBusy = hostUp, "", 2, 2
 	}), 160, 24)
@@ -91,14 +91,14 @@ func TestNothingCanStartIsSaid(t *testing.T) {
 // TestOnlyWhatRunsIsCountedSo checks that jobs sent to a host do not count as running, and that the
 // number of running jobs is unknown if the run has no dispatcher.
 func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
-	handed := func(p *runview.Picture) { p.Phases[runview.Running], p.Phases[runview.Handed] = 6, 5 }
+	handed := func(p *runview.Snapshot) { p.Phases[runview.Running], p.Phases[runview.Handed] = 6, 5 }
 	m := newScreen(t, change(handed), 120, 24)
 	shows(t, m, "run 6 +5 handed")
 	press(t, m, "q")
 	shows(t, m, "6 running, 5 sent to hosts, 84,513 queued")
-	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Status = runview.StatusCrashed }), 120, 24)
+	m = newScreen(t, change(func(p *runview.Snapshot) { handed(p); p.Status = runview.StatusCrashed }), 120, 24)
 	shows(t, m, "may run 11")
-	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Status = runview.StatusStopped }), 120, 24)
+	m = newScreen(t, change(func(p *runview.Snapshot) { handed(p); p.Status = runview.StatusStopped }), 120, 24)
 	shows(t, m, "○ stopped", "may run 11")
 	hides(t, m, "○ ended")
 }
@@ -106,7 +106,7 @@ func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
 // TestTheSummaryMakesWay checks that the summary of a finished run takes at most a third of the
 // screen, hides when a pane is opened on the whole screen, and closes on esc.
 func TestTheSummaryMakesWay(t *testing.T) {
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		states["ended"](p)
 		for i := range 5 {
 			p.Groups = append(p.Groups, runview.Group{Cause: fmt.Sprintf("exit %d", i+2), Count: 1})
@@ -128,7 +128,7 @@ func TestTheSummaryMakesWay(t *testing.T) {
 // hostile texts.
 func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
 	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them", "ws09 ran nothing: \x1b[2Jno route to host"}
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		states["ended"](p)
 		p.Trouble = trouble
 	}), 100, 30)
@@ -137,7 +137,7 @@ func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
 	for i := range 20 {
 		trouble = append(trouble, fmt.Sprintf("ws%d ran nothing: no route to host", 10+i))
 	}
-	m = newScreen(t, change(func(p *runview.Picture) {
+	m = newScreen(t, change(func(p *runview.Snapshot) {
 		states["ended"](p)
 		p.Trouble = trouble
 	}), 80, 24)
@@ -150,7 +150,7 @@ func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
 // TestTheCountOfJobsIsThatOfTheirList checks that the number of jobs beside the view's name does
 // not depend on the view.
 func TestTheCountOfJobsIsThatOfTheirList(t *testing.T) {
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		if p.Jobs != nil && p.Jobs.Filter != "" {
 			p.Jobs.Matched = 11
 		}
@@ -183,7 +183,7 @@ func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 // TestNoStaleMessageOfPausing checks that a message disappears when another screen makes it untrue.
 func TestNoStaleMessageOfPausing(t *testing.T) {
 	paused := false
-	m := newScreen(t, change(func(p *runview.Picture) { p.Paused = paused }), 80, 24)
+	m := newScreen(t, change(func(p *runview.Snapshot) { p.Paused = paused }), 80, 24)
 	m.src.(*fakeSource).answer = func(runview.Action) (*runview.Answer, error) {
 		paused = true
 		return &runview.Answer{Text: "launching is paused"}, nil
@@ -198,7 +198,7 @@ func TestNoStaleMessageOfPausing(t *testing.T) {
 // TestWhatFailedPointsToStderr checks that a failed job without output on stdout points to stderr,
 // in the output pane and in why.
 func TestWhatFailedPointsToStderr(t *testing.T) {
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Why = "Job 50120 is over (failed): exit 137."
 		}
@@ -224,7 +224,7 @@ func TestWhatFailedPointsToStderr(t *testing.T) {
 // The key shows a message, and the next key works. A message about one job names the job (rule 4).
 func TestTheCursorSlides(t *testing.T) {
 	gone := false
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if gone && p.Jobs != nil {
 			for i := range p.Jobs.Rows {
 				p.Jobs.Rows[i].ID++
@@ -289,7 +289,7 @@ func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
 // reports arrive any more, and that its time is marked.
 func TestAwayJobsKeepTheirProgress(t *testing.T) {
 	away := false
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		if away {
 			p.Status = runview.StatusCrashed
 			if p.Jobs != nil {
@@ -350,7 +350,7 @@ func TestCompletionShowsWhatIsChosen(t *testing.T) {
 // TestHeadingsAndNamesAreTold checks that the heading of the sort column is not cut, and that names
 // with a common beginning are cut in that beginning.
 func TestHeadingsAndNamesAreTold(t *testing.T) {
-	m := newScreen(t, change(func(p *runview.Picture) {
+	m := newScreen(t, change(func(p *runview.Snapshot) {
 		if p.Jobs != nil {
 			for i := range p.Jobs.Rows {
 				p.Jobs.Rows[i].Title = fmt.Sprintf("n=12; for i in $(seq 1 $n); do sleep 1; echo $i; done; result %do", p.Jobs.Rows[i].ID)
@@ -404,7 +404,7 @@ func TestAListAlone(t *testing.T) {
 // TestHandedIsExplained checks that "handed" is explained where it appears: in the header if there
 // is space, and in the footer for the job under the cursor.
 func TestHandedIsExplained(t *testing.T) {
-	handed := change(func(p *runview.Picture) {
+	handed := change(func(p *runview.Snapshot) {
 		p.Phases[runview.Running], p.Phases[runview.Handed] = 6, 5
 		if p.Jobs != nil && len(p.Jobs.Rows) > 0 {
 			p.Jobs.Rows[0].Phase = runview.Handed
@@ -417,7 +417,7 @@ func TestHandedIsExplained(t *testing.T) {
 // TestOthersUseAllCores checks that the first lines of the screen report, at every size, that
 // others use all cores of a host.
 func TestOthersUseAllCores(t *testing.T) {
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		for _, i := range []int{1, 3} {
 			h := &p.Hosts[i]
 			h.Busy, h.Ours, h.Usable, h.Running, h.Reason = 11.8, 0, 0.2, 0, "reduces its slots: others use 11.8 of its 12 cores"
@@ -477,7 +477,7 @@ func TestColumnsAreChosen(t *testing.T) {
 // TestHostsByCause checks that hosts that are unreachable for the same cause are grouped, in the
 // header and under the list of hosts.
 func TestHostsByCause(t *testing.T) {
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		for i := range 9 {
 			h := &p.Hosts[i]
 			h.State, h.Reason, h.Running = "backing_off", h.Name+": 10.0.0."+itoa(i+1)+":22 refuses connections", 0

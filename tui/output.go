@@ -123,7 +123,7 @@ func (p *outputPane) position() string {
 	return "following"
 }
 
-func (p *outputPane) ask(m *model, ask *runview.Ask) { ask.Focus = p.job }
+func (p *outputPane) ask(m *model, ask *runview.Query) { ask.Focus = p.job }
 
 func (p *outputPane) hasJobs() bool { return true }
 

@@ -184,7 +184,7 @@ func (m *model) pageOutput() tea.Cmd {
 				want.file = jobs.FileErr
 			}
 		}
-		if pic, err := src.Look(ctx, runview.Ask{Focus: want.id.Job}); err == nil && pic.Detail != nil {
+		if pic, err := src.Snapshot(ctx, runview.Query{Focus: want.id.Job}); err == nil && pic.Detail != nil {
 			path := pathOf(pic.Detail, want)
 			if f, err := os.Stat(path); err == nil && f.Mode().IsRegular() && filepath.IsAbs(path) {
 				return paged{box: box, path: path}

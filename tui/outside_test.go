@@ -42,7 +42,7 @@ func copies(t *testing.T, m *model) string {
 // TestCopy checks that y copies the item under the cursor without control characters, and shows a
 // message that says what was copied.
 func TestCopy(t *testing.T) {
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Command = "train\x1b]0;x\x07 1\nsecond"
 		}
@@ -87,7 +87,7 @@ func TestOutputInThePager(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := file
-	src := change(func(p *runview.Picture) {
+	src := change(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Attempts[0].Out = out
 		}

@@ -48,8 +48,8 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		drawn bool
 		msg   func(m *model, p *outputPane) tea.Msg
 	}{
-		{"an unchanged picture", false, func(m *model, p *outputPane) tea.Msg { return looked{pic: m.pic, at: m.now(), same: true} }},
-		{"a picture", true, func(m *model, p *outputPane) tea.Msg { return looked{pic: m.pic, at: m.now()} }},
+		{"an unchanged snapshot", false, func(m *model, p *outputPane) tea.Msg { return looked{pic: m.pic, at: m.now(), same: true} }},
+		{"a snapshot", true, func(m *model, p *outputPane) tea.Msg { return looked{pic: m.pic, at: m.now()} }},
 		{"no answer", true, func(m *model, p *outputPane) tea.Msg { return looked{err: errors.New("no"), at: m.now()} }},
 		{"a question that had to wait", true, func(m *model, p *outputPane) tea.Msg {
 			m.pic.Question = &live.Question{ID: 1, Text: "passphrase"}
@@ -166,14 +166,14 @@ func TestPicturesMoveTheClocks(t *testing.T) {
 	start := *now
 	due := start.Add(m.untilSecond())
 	for n := range 60 {
-		picture := start.Add(time.Duration(n)*time.Second + time.Duration(n%5)*20*time.Millisecond)
-		for due.Before(picture) {
+		snapshot := start.Add(time.Duration(n)*time.Second + time.Duration(n%5)*20*time.Millisecond)
+		for due.Before(snapshot) {
 			*now = due
 			wait := m.untilSecond() // as the model computes it before the frame
 			send(second{})
 			due = now.Add(wait)
 		}
-		*now = picture
+		*now = snapshot
 		send(looked{pic: m.pic, at: *now})
 	}
 	if draws > 61 {
@@ -192,8 +192,8 @@ func TestPicturesMoveTheClocks(t *testing.T) {
 // answer to a new request, which may have the same version (rule 3).
 func TestAnUnchangedPictureIsKnown(t *testing.T) {
 	version := uint64(1)
-	src := &slowSource{look: func(_ context.Context, _ runview.Ask) (*runview.Picture, error) {
-		return &runview.Picture{Version: version}, nil
+	src := &slowSource{look: func(_ context.Context, _ runview.Query) (*runview.Snapshot, error) {
+		return &runview.Snapshot{Version: version}, nil
 	}}
 	l := newLooker(t.Context(), src)
 	defer l.end()
@@ -205,7 +205,7 @@ func TestAnUnchangedPictureIsKnown(t *testing.T) {
 	}
 	next()
 	next()
-	l.want(runview.Ask{Focus: jobs.ID(7)})
+	l.want(runview.Query{Focus: jobs.ID(7)})
 	next()
 	next()
 	version++

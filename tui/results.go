@@ -154,12 +154,12 @@ func (p *resultsPane) rowKeys() []binding {
 
 // ask requests the window of rows, and the table with the user's settings. Until it is known
 // whether there is a table, it also requests the list of jobs.
-func (p *resultsPane) ask(m *model, ask *runview.Ask) {
+func (p *resultsPane) ask(m *model, ask *runview.Query) {
 	w := p.request()
 	if !p.tabular {
 		ask.Jobs = w
 	}
-	t := &runview.TableAsk{JobsWindow: *w, Figures: p.metrics, Best: p.best, By: p.by}
+	t := &runview.TableQuery{JobsWindow: *w, Figures: p.metrics, Best: p.best, By: p.by}
 	switch {
 	case p.heat.on:
 		t.Heat, t.Pivot, t.By, t.Best, t.Reverse = true, p.pivot(), "", "", false

@@ -56,42 +56,42 @@ func TestGoldenResults(t *testing.T) {
 	}
 }
 
-// TestResultsAsk checks which query each key and command sends to the source.
-func TestResultsAsk(t *testing.T) {
+// TestResultsQuery checks which query each key and command sends to the source.
+func TestResultsQuery(t *testing.T) {
 	src := sweep(t)
 	m := newResults(t, src, 100, 30, false)
-	asked := func() *runview.TableAsk { a := m.ask(); return a.Table }
+	asked := func() *runview.TableQuery { a := m.ask(); return a.Table }
 	if a := asked(); a == nil || a.Filter != "state=done" || a.Rows == 0 || a.By != "" || m.ask().Jobs != nil {
 		t.Errorf("%+v", a)
 	}
 	for _, c := range []struct {
 		keys string // a command begins with :
-		want func(*runview.TableAsk) bool
+		want func(*runview.TableQuery) bool
 	}{
-		{"s", func(a *runview.TableAsk) bool { return a.By == "C" && !a.Reverse }},
-		{"S", func(a *runview.TableAsk) bool { return a.By == "C" && a.Reverse }},
-		{":sort acc desc", func(a *runview.TableAsk) bool { return a.By == "acc" && a.Reverse }},
-		{":best acc:max", func(a *runview.TableAsk) bool { return a.Best == "acc:max" }},
-		{":result l=key:loss", func(a *runview.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=key:loss"}) }},
-		{":result l=re:loss=(.)", func(a *runview.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=re:loss=(.)"}) }},
-		{":result -l", func(a *runview.TableAsk) bool { return len(a.Figures) == 0 }},
-		{":filter C=1 acc>0.5", func(a *runview.TableAsk) bool { return a.Filter == "state=done C=1 acc>0.5" }},
-		{"esc", func(a *runview.TableAsk) bool { return a.Filter == "state=done" }},
-		{"m", func(a *runview.TableAsk) bool { return slices.Equal(a.Group, []string{"C", "gamma"}) && a.By == "" }},
-		{"s", func(a *runview.TableAsk) bool { return a.By == "C" }},
-		{":sort acc_mean desc", func(a *runview.TableAsk) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
-		{":group gamma min 3", func(a *runview.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3 }},
-		{"h", func(a *runview.TableAsk) bool { return a.Heat && a.Pivot == nil && a.Group == nil }},
-		{"h", func(a *runview.TableAsk) bool { return !a.Heat && len(a.Group) == 1 }},
-		{":group gamma C", func(a *runview.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma", "C"}) }},
-		{"h", func(a *runview.TableAsk) bool { return a.Heat && slices.Equal(a.Pivot, []string{"gamma", "C"}) }},
-		{":pivot C,gamma acc:median", func(a *runview.TableAsk) bool {
+		{"s", func(a *runview.TableQuery) bool { return a.By == "C" && !a.Reverse }},
+		{"S", func(a *runview.TableQuery) bool { return a.By == "C" && a.Reverse }},
+		{":sort acc desc", func(a *runview.TableQuery) bool { return a.By == "acc" && a.Reverse }},
+		{":best acc:max", func(a *runview.TableQuery) bool { return a.Best == "acc:max" }},
+		{":result l=key:loss", func(a *runview.TableQuery) bool { return slices.Equal(a.Figures, []string{"l=key:loss"}) }},
+		{":result l=re:loss=(.)", func(a *runview.TableQuery) bool { return slices.Equal(a.Figures, []string{"l=re:loss=(.)"}) }},
+		{":result -l", func(a *runview.TableQuery) bool { return len(a.Figures) == 0 }},
+		{":filter C=1 acc>0.5", func(a *runview.TableQuery) bool { return a.Filter == "state=done C=1 acc>0.5" }},
+		{"esc", func(a *runview.TableQuery) bool { return a.Filter == "state=done" }},
+		{"m", func(a *runview.TableQuery) bool { return slices.Equal(a.Group, []string{"C", "gamma"}) && a.By == "" }},
+		{"s", func(a *runview.TableQuery) bool { return a.By == "C" }},
+		{":sort acc_mean desc", func(a *runview.TableQuery) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
+		{":group gamma min 3", func(a *runview.TableQuery) bool { return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3 }},
+		{"h", func(a *runview.TableQuery) bool { return a.Heat && a.Pivot == nil && a.Group == nil }},
+		{"h", func(a *runview.TableQuery) bool { return !a.Heat && len(a.Group) == 1 }},
+		{":group gamma C", func(a *runview.TableQuery) bool { return slices.Equal(a.Group, []string{"gamma", "C"}) }},
+		{"h", func(a *runview.TableQuery) bool { return a.Heat && slices.Equal(a.Pivot, []string{"gamma", "C"}) }},
+		{":pivot C,gamma acc:median", func(a *runview.TableQuery) bool {
 			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma", "acc:median"})
 		}},
-		{":best loss:min", func(a *runview.TableAsk) bool { return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min" }}, // where it is marked
-		{"esc", func(a *runview.TableAsk) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
-		{":group", func(a *runview.TableAsk) bool { return a.Group == nil }},
-		{":best", func(a *runview.TableAsk) bool { return a.Best == "" }},
+		{":best loss:min", func(a *runview.TableQuery) bool { return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min" }}, // where it is marked
+		{"esc", func(a *runview.TableQuery) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
+		{":group", func(a *runview.TableQuery) bool { return a.Group == nil }},
+		{":best", func(a *runview.TableQuery) bool { return a.Best == "" }},
 	} {
 		if line, is := strings.CutPrefix(c.keys, ":"); is {
 			if err := typed(t, m, line); err != nil {
@@ -194,9 +194,9 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 // the errors of the filter (rule 5).
 func TestFilterOfGroups(t *testing.T) {
 	src := sweep(t)
-	whole := src.picture
+	whole := src.snapshot
 	wrong := ""
-	src.picture = func(ask runview.Ask) (*runview.Picture, error) {
+	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
 		p, err := whole(ask)
 		if p.Table != nil && p.Table.Groups != nil {
 			copied := *p.Table
@@ -238,9 +238,9 @@ func TestExactValues(t *testing.T) {
 // the previous table until the new one is ready.
 func TestResultsBeingRead(t *testing.T) {
 	src := sweep(t)
-	whole := src.picture
+	whole := src.snapshot
 	pending := false
-	src.picture = func(ask runview.Ask) (*runview.Picture, error) {
+	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
 		p, err := whole(ask)
 		if p.Table != nil {
 			copied := *p.Table
@@ -322,7 +322,7 @@ func BenchmarkResults(b *testing.B) {
 	m.open(tabResults)
 	p := m.result
 	p.groups.by = []string{"f0_mean"}
-	m.pic = samplePicture(runview.Ask{})
+	m.pic = sampleSnapshot(runview.Query{})
 	m.pic.Table = t
 	for _, heat := range []bool{false, true} {
 		b.Run(map[bool]string{false: "groups", true: "heat"}[heat], func(b *testing.B) {
@@ -374,13 +374,13 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 	}
 	b := runview.FromTable(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, table, o)
 	t.Cleanup(b.Close)
-	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(ask)
+	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
+		p := sampleSnapshot(ask)
 		if ask.Table == nil {
 			return p, nil
 		}
-		for a := (runview.Ask{Table: ask.Table}); ; {
-			q, err := b.Look(context.Background(), a)
+		for a := (runview.Query{Table: ask.Table}); ; {
+			q, err := b.Snapshot(context.Background(), a)
 			if err != nil {
 				return nil, err
 			}

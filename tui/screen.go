@@ -43,9 +43,9 @@ type Options struct {
 
 // Left describes how the screen ended.
 type Left struct {
-	Over   bool             // the run had no dispatcher
-	Signal os.Signal        // the signal that ended the screen; nil: the user left it
-	Last   *runview.Picture // the newest snapshot; may be nil
+	Over   bool              // the run had no dispatcher
+	Signal os.Signal         // the signal that ended the screen; nil: the user left it
+	Last   *runview.Snapshot // the newest snapshot; may be nil
 }
 
 // ErrTerminal is returned when the terminal cannot show the screen.

@@ -230,8 +230,8 @@ func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 func TestNamesAreShownWhole(t *testing.T) {
 	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b" // 48 cells with its number
 	command := "python3 calibrate.py " + strings.Repeat("--verbose ", 900) + "--last"
-	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
-		p := samplePicture(runview.Ask{})
+	src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
+		p := sampleSnapshot(runview.Query{})
 		if w := ask.Jobs; w != nil {
 			p.Jobs = &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: 20, Cursor: -1}
 			for i := range 20 {

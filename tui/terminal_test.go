@@ -37,9 +37,9 @@ func TestMain(m *testing.M) {
 // It returns the exit code.
 func onTerminal(how string) int {
 	src := sample()
-	good := src.picture
+	good := src.snapshot
 	looks := 0
-	src.picture = func(ask runview.Ask) (*runview.Picture, error) {
+	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
 		pic, err := good(ask)
 		if looks++; looks > 1 {
 			switch how {

@@ -40,7 +40,7 @@ func (v *viewer) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 // wholeText shows a text over the whole screen.
 type wholeText struct{ viewer }
 
-func (p *wholeText) ask(_ *model, ask *runview.Ask) {
+func (p *wholeText) ask(_ *model, ask *runview.Query) {
 	if p.events != nil {
 		ask.Events = p.events
 	}

@@ -74,14 +74,14 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *run.Backgroun
 }
 
 // until polls the run until is returns true.
-func (f *runScreen) until(t *testing.T, what string, is func(*runview.Picture) bool) *runview.Picture {
+func (f *runScreen) until(t *testing.T, what string, is func(*runview.Snapshot) bool) *runview.Snapshot {
 	t.Helper()
-	var pic *runview.Picture
+	var pic *runview.Snapshot
 	var err error
-	ask := runview.Ask{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: 10}}
+	ask := runview.Query{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: 10}}
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		var next *runview.Picture
-		if next, err = f.Look(t.Context(), ask); err == nil {
+		var next *runview.Snapshot
+		if next, err = f.Snapshot(t.Context(), ask); err == nil {
 			if ask.After != 0 && next.Version < ask.After {
 				t.Fatalf("the version fell from %x to %x", ask.After, next.Version)
 			}
@@ -104,14 +104,14 @@ const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DC
 // is over (X1).
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated)
-	pic := f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	pic := f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	if pic.Status != runview.StatusRunning || pic.Run.Name != "r" || pic.Run.Owner == "" || len(pic.Jobs.Rows) != 2 {
 		t.Errorf("%+v", pic)
 	}
 	first := f.process.Load()
 	syscall.Kill(first.Process.Pid, syscall.SIGKILL)
 	killed := time.Now()
-	pic = f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
+	pic = f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
 	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(pic.Over, "has died") || pic.Total != 2 || pic.Run.Owner != "" {
 		t.Errorf("after %v: %+v", d, pic)
 	}
@@ -122,14 +122,14 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	f.until(t, "it is live again", func(p *runview.Picture) bool {
+	f.until(t, "it is live again", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Running] > 0
 	})
 	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 	writeFile(t, ".", "gate", "")
-	pic = f.until(t, "it is over", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
+	pic = f.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
 	if pic.Phases[runview.Succeeded] != 2 || pic.Over != "all jobs succeeded" {
 		t.Errorf("%+v", pic)
 	}
@@ -158,30 +158,30 @@ func (f *runScreen) address(t *testing.T) string {
 // a dispatcher for that. It checks that another screen of the run becomes live, too.
 func TestRunAgainFromTheScreen(t *testing.T) {
 	f := inBackground(t, "exit 3\ntrue\n")
-	f.until(t, "it is over", func(p *runview.Picture) bool {
+	f.until(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Failed] == 1
 	})
 	other := newApp().openScreen(f.run)
 	defer other.Close()
-	other.until(t, "the other sees it", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished })
+	other.until(t, "the other sees it", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 	a, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}})
 	if err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
 	for _, s := range []*runScreen{f, other} {
-		s.until(t, "it is live", func(p *runview.Picture) bool {
+		s.until(t, "it is live", func(p *runview.Snapshot) bool {
 			return p.Status == runview.StatusRunning && p.Phases[runview.Running] == 1
 		})
 	}
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it has succeeded", func(p *runview.Picture) bool {
+	f.until(t, "it has succeeded", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	f.until(t, "again", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished })
+	f.until(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 	polltest.Until(t, patience, "the new round and its requests are published", func() bool {
 		table, _, err := journal.Replay(f.run)
 		names, _, _ := f.run.RequestNames()
@@ -198,19 +198,19 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 // them, also those that still run, and does not start the rest of the run (K9).
 func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	f := inBackground(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
-	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
+	f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
 	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
-	f.until(t, "job 2 is canceled", func(p *runview.Picture) bool {
+	f.until(t, "job 2 is canceled", func(p *runview.Snapshot) bool {
 		return p.Status != runview.StatusRunning && p.Phases[runview.Canceled] == 1
 	})
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs canceled" {
 		t.Fatal(a, err)
 	}
-	pic := f.until(t, "all is over", func(p *runview.Picture) bool {
+	pic := f.until(t, "all is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Canceled] >= 2
 	})
 	if !f.canceled.Load() || pic.Phases[runview.Running]+pic.Phases[runview.Queued] != 0 {
@@ -225,15 +225,15 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 // ends as after Ctrl-C.
 func TestStopFromTheScreen(t *testing.T) {
 	f := inBackground(t, gated+gated+gated)
-	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	if _, err := f.Do(t.Context(), runview.Action{Do: runview.DrainRun}); err != nil {
 		t.Fatal(err)
 	}
-	f.until(t, "it drains", func(p *runview.Picture) bool { return p.Draining != "" })
+	f.until(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
 	if _, err := f.Do(t.Context(), runview.Action{Do: runview.StopRun}); err != nil {
 		t.Fatal(err)
 	}
-	pic := f.until(t, "it has stopped", func(p *runview.Picture) bool { return p.Status != runview.StatusRunning && p.Run.Owner == "" })
+	pic := f.until(t, "it has stopped", func(p *runview.Snapshot) bool { return p.Status != runview.StatusRunning && p.Run.Owner == "" })
 	if pic.Status != runview.StatusStopped || !strings.Contains(pic.Over, "left") {
 		t.Errorf("%+v", pic)
 	}
@@ -248,15 +248,15 @@ func TestStopFromTheScreen(t *testing.T) {
 // waiting for it, and that the run is live again once the dispatcher continues.
 func TestStoppedDispatcher(t *testing.T) {
 	f := inBackground(t, gated)
-	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	pid := f.process.Load().Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
-	f.until(t, "it is named as stopped", func(p *runview.Picture) bool { return strings.Contains(p.Problem, "kill -CONT") })
+	f.until(t, "it is named as stopped", func(p *runview.Snapshot) bool { return strings.Contains(p.Problem, "kill -CONT") })
 	syscall.Kill(pid, syscall.SIGCONT)
-	f.until(t, "it is live again", func(p *runview.Picture) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
+	f.until(t, "it is live again", func(p *runview.Snapshot) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished })
+	f.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 }
 
 // TestNoSocket checks a run without a control socket. With a screen it does not start, and the
@@ -297,7 +297,7 @@ func TestNoSocket(t *testing.T) {
 // not end the pause (D7).
 func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated+gated)
-	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Pause}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
@@ -306,21 +306,21 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		return err == nil && table.Paused
 	})
 	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
+	f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
 	if _, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	f.until(t, "the request is carried out, and it is paused", func(p *runview.Picture) bool {
+	f.until(t, "the request is carried out, and it is paused", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Canceled] == 1 && p.Paused
 	})
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Continue}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it is over", func(p *runview.Picture) bool {
+	f.until(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 }

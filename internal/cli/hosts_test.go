@@ -185,7 +185,7 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := inBackground(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
-	wrong := f.until(t, "it is asked for", func(p *runview.Picture) bool { return p.Question != nil }).Question
+	wrong := f.until(t, "it is asked for", func(p *runview.Snapshot) bool { return p.Question != nil }).Question
 	if !wrong.Secret || !strings.Contains(wrong.Text, sshd.Identity) {
 		t.Errorf("%+v", wrong)
 	}
@@ -196,13 +196,13 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 		}
 	}
 	reply(wrong, "no")
-	q := f.until(t, "it is asked for again", func(p *runview.Picture) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
+	q := f.until(t, "it is asked for again", func(p *runview.Snapshot) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
 	var refused *runview.Refused
 	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 	reply(q, secret)
-	f.until(t, "the host works", func(p *runview.Picture) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
+	f.until(t, "the host works", func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
 	filepath.WalkDir(f.run.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if b, _ := os.ReadFile(path); bytes.Contains(b, []byte(secret)) {

@@ -222,9 +222,9 @@ func (v *pivotValue) split(args []string) (names, rest []string, err error) {
 	return append(v.names[:1:1], args[v.at:v.at+2]...), slices.Concat(args[:v.at], args[v.at+2:]), nil
 }
 
-// tableAsk has the parsed flags of the table. They are parsed before the run is read, so that an error
+// tableQuery has the parsed flags of the table. They are parsed before the run is read, so that an error
 // is reported at once.
-type tableAsk struct {
+type tableQuery struct {
 	*tableFlags
 	columns  []*metrics.Metric
 	filters  []*query.Query // all must hold
@@ -234,8 +234,8 @@ type tableAsk struct {
 	pivot    results.PivotNames
 }
 
-func (f *tableFlags) ask() (*tableAsk, error) {
-	q := &tableAsk{tableFlags: f}
+func (f *tableFlags) ask() (*tableQuery, error) {
+	q := &tableQuery{tableFlags: f}
 	var errs [6]error
 	q.columns, errs[0] = parseEach("result", f.results, metrics.Parse)
 	q.filters, errs[1] = parseEach("where", f.where, query.Parse)
@@ -294,7 +294,7 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 }
 
 // runTable prints the table. Notes about it go to standard error.
-func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric, q *tableAsk) error {
+func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric, q *tableQuery) error {
 	whole, notes, err := resultTable(ctx, l.Run, l.Table, list, columns, nil)
 	if err != nil {
 		return err
@@ -360,7 +360,7 @@ func (a *app) note(lines ...string) {
 }
 
 // printRows prints jobs or groups.
-func (a *app) printRows(s *results.Table, q *tableAsk, having []*query.Query, notes []string) error {
+func (a *app) printRows(s *results.Table, q *tableQuery, having []*query.Query, notes []string) error {
 	var odd []string
 	var err error
 	switch {
@@ -397,7 +397,7 @@ func (a *app) printRows(s *results.Table, q *tableAsk, having []*query.Query, no
 	return a.writeTable(s, q, append(notes, odd...))
 }
 
-func (a *app) printPivot(s *results.Table, q *tableAsk, notes []string) error {
+func (a *app) printPivot(s *results.Table, q *tableQuery, notes []string) error {
 	p, odd, err := s.PivotBy(q.pivot, q.minSize)
 	if err != nil {
 		return text.Errorf("--pivot: %w", err)
@@ -407,7 +407,7 @@ func (a *app) printPivot(s *results.Table, q *tableAsk, notes []string) error {
 }
 
 // writeTable prints a table, and then notes about it.
-func (a *app) writeTable(s *results.Table, q *tableAsk, notes []string) error {
+func (a *app) writeTable(s *results.Table, q *tableQuery, notes []string) error {
 	out := newConsole(a.stdout)
 	format := results.Format(q.format)
 	if format == results.CSVFormat || format == results.TSVFormat {

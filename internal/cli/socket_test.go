@@ -20,7 +20,7 @@ import (
 // on it.
 func TestSocketOfADispatcher(t *testing.T) {
 	f := inBackground(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
-	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	owner, err := journal.ReadOwner(f.run)
 	if err != nil {
 		t.Fatal(err)

@@ -256,7 +256,7 @@ const endTimeout = 5 * time.Second
 
 // farewell reports the status of a run whose screen was left, where its logs are, and what to type
 // next. It sets the exit code.
-func (a *app) farewell(f *runScreen, last *runview.Picture) error {
+func (a *app) farewell(f *runScreen, last *runview.Snapshot) error {
 	f.Close()
 	l, err := a.read(f.run)
 	if err != nil {
@@ -297,7 +297,7 @@ func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 
 // goesOn reports how to return to a run that is dispatched. another means that its dispatcher was not
 // started here.
-func (a *app) goesOn(f *runScreen, l *look, last *runview.Picture, another bool) {
+func (a *app) goesOn(f *runScreen, l *look, last *runview.Snapshot, another bool) {
 	ref, what := refTo(f.run), a.con.Paint(bold, text.Line(f.run.Name()))
 	a.code = exitLeft
 	switch {

@@ -257,14 +257,14 @@ func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 // screen is left, and ends the jobs that it announced.
 func TestACancelOutlivesItsScreen(t *testing.T) {
 	f := inBackground(t, gated+gated)
-	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
+	f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := f.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	f.until(t, "all are canceled", func(p *runview.Picture) bool { return p.Phases[runview.Canceled] == 2 })
+	f.until(t, "all are canceled", func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
 	gone(t, f.run, false) // the helper still ends on its host, in a directory that is about to be removed
 }

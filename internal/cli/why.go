@@ -93,10 +93,10 @@ func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, e
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	began := time.Now()
-	pic, err := src.Look(ctx, runview.Ask{Focus: id})
+	pic, err := src.Snapshot(ctx, runview.Query{Focus: id})
 	for err == nil && pic.Detail == nil && time.Since(began) < publishedAfter {
 		time.Sleep(publishedAfter / 20)
-		pic, err = src.Look(ctx, runview.Ask{Focus: id})
+		pic, err = src.Snapshot(ctx, runview.Query{Focus: id})
 	}
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func standIn(t *testing.T, script string) {
 // runs the program there.
 func TestWhyOnAnotherMachine(t *testing.T) {
 	f := inBackground(t, gated)
-	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestActions(t *testing.T) {
 		if ans.Done != 2 || ans.Left != 1 || len(ans.Changed) != 1 || ans.Changed[0] != (jobs.Range{First: 4, Last: 6}) {
 			t.Errorf("%+v: job 6, which comes after 5, is skipped with it", ans)
 		}
-		if got := phasesOf(l.look(Ask{Jobs: &JobsWindow{Rows: 9, Sort: SortID}})); got != "run run queue cancel cancel skip" {
+		if got := phasesOf(l.look(Query{Jobs: &JobsWindow{Rows: 9, Sort: SortID}})); got != "run run queue cancel cancel skip" {
 			t.Error(got)
 		}
 		if ans = l.do(Action{Do: Requeue, Jobs: ans.Changed}); ans.Done != 3 {
@@ -35,7 +35,7 @@ func TestActions(t *testing.T) {
 		if ans = l.do(Action{Do: Priority, Jobs: jobs.One(5), Number: -2, Relative: true}); ans.Done != 1 {
 			t.Errorf("%+v", ans)
 		}
-		p := l.look(Ask{Jobs: page(9)})
+		p := l.look(Query{Jobs: page(9)})
 		if r := p.Jobs.Rows[2]; r.ID != 5 || r.Priority != -2 || r.Place != 0 {
 			t.Errorf("%+v: it is the next to start", r)
 		}
@@ -46,19 +46,19 @@ func TestActions(t *testing.T) {
 		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
 			t.Errorf("%+v", ans)
 		}
-		if r := l.look(Ask{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 || r.Rows[0].Title != "other" {
+		if r := l.look(Query{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 || r.Rows[0].Title != "other" {
 			t.Errorf("%+v", r)
 		}
 		if ans = l.do(Cancel.Jobs(1)); ans.Done != 1 || ans.Changed.Count() != 1 {
 			t.Errorf("%+v", ans)
 		}
 		l.do(Action{Do: Pause})
-		if p := l.look(Ask{Focus: 3}); !p.Paused || !strings.Contains(p.Detail.Why, "paused") {
+		if p := l.look(Query{Focus: 3}); !p.Paused || !strings.Contains(p.Detail.Why, "paused") {
 			t.Errorf("%v %q", p.Paused, p.Detail.Why)
 		}
 		l.do(Action{Do: Continue})
 		l.do(Action{Do: DrainHost, Host: "a"})
-		if h := l.look(Ask{}).Hosts[0]; h.State != "draining" {
+		if h := l.look(Query{}).Hosts[0]; h.State != "draining" {
 			t.Error(h.State)
 		}
 		l.do(Action{Do: UseHost, Host: "a"})
@@ -69,12 +69,12 @@ func TestActions(t *testing.T) {
 				t.Errorf("%+v: %v", a, err)
 			}
 		}
-		w, err := l.v.Weigh(t.Context(), jobs.Ranges{{First: 1, Last: 6}})
+		w, err := l.v.Cost(t.Context(), jobs.Ranges{{First: 1, Last: 6}})
 		if err != nil || w.Running+w.Handed+w.Queued+w.Over != 6 || w.Lost <= 0 {
 			t.Errorf("%+v %v", w, err)
 		}
 		l.do(Action{Do: StopRun})
-		if p := l.look(Ask{}); p.Status != StatusStopped || len(l.acts) != 0 {
+		if p := l.look(Query{}); p.Status != StatusStopped || len(l.acts) != 0 {
 			t.Errorf("status %v, and %v was asked of nobody", p.Status, l.acts)
 		}
 		l.end()
@@ -98,14 +98,14 @@ func TestContinueEndsADrain(t *testing.T) {
 			if ans := l.do(Action{Do: Continue}); ans.Text != "launching continues" {
 				t.Errorf("%+v", ans)
 			}
-			if p := l.look(Ask{}); p.Draining != "" || p.Paused {
+			if p := l.look(Query{}); p.Draining != "" || p.Paused {
 				t.Errorf("draining %q, paused %v", p.Draining, p.Paused)
 			}
 			if _, err := l.v.Do(t.Context(), Action{Do: Continue}); !errors.As(err, new(*Refused)) {
 				t.Errorf("nothing to continue: %v", err)
 			}
 			time.Sleep(time.Minute)
-			if p := l.look(Ask{}); p.Phases[Succeeded] != 6 {
+			if p := l.look(Query{}); p.Phases[Succeeded] != 6 {
 				t.Errorf("%d of 6 jobs have succeeded", p.Phases[Succeeded])
 			}
 			l.end()
@@ -123,8 +123,8 @@ func TestEvents(t *testing.T) {
 		}
 		l.submit(plain(2)...)
 		time.Sleep(20 * time.Second)
-		all := l.look(Ask{Events: &EventsWindow{All: true, Rows: 100}}).Events
-		some := l.look(Ask{Events: &EventsWindow{Rows: 100}}).Events
+		all := l.look(Query{Events: &EventsWindow{All: true, Rows: 100}}).Events
+		some := l.look(Query{Events: &EventsWindow{Rows: 100}}).Events
 		if !strings.HasSuffix(all.Lines[0].Text, "dispatches the run (epoch 1)") || some.Lines[0].Text != all.Lines[0].Text || len(all.Lines) <= len(some.Lines) || all.Total != len(all.Lines) {
 			t.Errorf("%d of %d", len(some.Lines), len(all.Lines))
 		}
@@ -138,20 +138,20 @@ func TestEvents(t *testing.T) {
 		if !strings.Contains(texts, "2.1 has ended") || !strings.Contains(texts, "2.2 has ended") || strings.Contains(texts, "1.1 has started") {
 			t.Errorf("%s", texts)
 		}
-		last := l.look(Ask{Events: &EventsWindow{All: true, Rows: 2, Back: 1}}).Events
+		last := l.look(Query{Events: &EventsWindow{All: true, Rows: 2, Back: 1}}).Events
 		if n := all.Total; len(last.Lines) != 2 || last.Back != 1 || last.Lines[1].Seq != all.Lines[n-2].Seq {
 			t.Errorf("%+v", last)
 		}
-		one := l.look(Ask{Events: &EventsWindow{All: true, Rows: 50, Filter: "job=2 host=a not started"}}).Events
+		one := l.look(Query{Events: &EventsWindow{All: true, Rows: 50, Filter: "job=2 host=a not started"}}).Events
 		for _, e := range one.Lines {
 			if e.Job != 2 || e.Host != "a" || strings.Contains(e.Text, "started") {
 				t.Errorf("%+v", e)
 			}
 		}
-		if e := l.look(Ask{Events: &EventsWindow{Filter: "job:x", Rows: 5}}).Events; len(one.Lines) == 0 || e.Wrong == "" {
+		if e := l.look(Query{Events: &EventsWindow{Filter: "job:x", Rows: 5}}).Events; len(one.Lines) == 0 || e.Wrong == "" {
 			t.Errorf("%d lines; %+v", len(one.Lines), e)
 		}
-		if e := l.look(Ask{Events: &EventsWindow{All: true, Rows: 3, Back: 1000}}).Events; e.Lines[0].Seq != 1 {
+		if e := l.look(Query{Events: &EventsWindow{All: true, Rows: 3, Back: 1000}}).Events; e.Lines[0].Seq != 1 {
 			t.Errorf("%+v", e.Lines)
 		}
 		l.end()
@@ -166,7 +166,7 @@ func TestOneEventAnAction(t *testing.T) {
 		l.submit(plain(6)...)
 		time.Sleep(5 * time.Second)
 		lines := func(all bool) (texts []string) {
-			for _, e := range l.look(Ask{Events: &EventsWindow{All: all, Rows: 100}}).Events.Lines {
+			for _, e := range l.look(Query{Events: &EventsWindow{All: all, Rows: 100}}).Events.Lines {
 				texts = append(texts, e.Text)
 			}
 			return texts
@@ -207,7 +207,7 @@ func TestProgressAndOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		p := l.look(Ask{Jobs: &JobsWindow{Rows: 5, Sort: SortProgress}})
+		p := l.look(Query{Jobs: &JobsWindow{Rows: 5, Sort: SortProgress}})
 		if r := p.Jobs.Rows[0]; r.ID != 1 || r.Progress != 0.42 || p.Jobs.Rows[1].Said != "warming up" {
 			t.Errorf("%+v", p.Jobs.Rows)
 		}

@@ -46,8 +46,8 @@ func million() tab {
 	return t
 }
 
-func look(b *testing.B, x *View, a Ask) *Picture {
-	p, err := x.Look(context.Background(), a)
+func look(b *testing.B, x *View, a Query) *Snapshot {
+	p, err := x.Snapshot(context.Background(), a)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -77,30 +77,30 @@ func BenchmarkMillion(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
 			y := FromTable(runAt(b.TempDir()), t.Table, Options{})
-			look(b, y, Ask{})
+			look(b, y, Query{})
 			y.Close()
 		}
 	})
 	b.Run("cached", func(b *testing.B) {
 		w := window
 		i := 0
-		look(b, x, Ask{Jobs: &w, Groups: true})
+		look(b, x, Query{Jobs: &w, Groups: true})
 		defer cpu(b)()
 		for b.Loop() {
 			w.Cursor = jobs.ID(500_001 + i%40)
 			i++
-			look(b, x, Ask{Jobs: &w, Focus: w.Cursor, Groups: true})
+			look(b, x, Query{Jobs: &w, Focus: w.Cursor, Groups: true})
 		}
 	})
 	b.Run("jump", func(b *testing.B) { // the cursor moves elsewhere in the list
 		w := window
 		i := 0
-		look(b, x, Ask{Jobs: &w})
+		look(b, x, Query{Jobs: &w})
 		defer cpu(b)()
 		for b.Loop() {
 			w.Cursor = jobs.ID(1 + i*7919%1_000_000)
 			i++
-			look(b, x, Ask{Jobs: &w})
+			look(b, x, Query{Jobs: &w})
 		}
 	})
 	for by := range Sorts {
@@ -110,7 +110,7 @@ func BenchmarkMillion(b *testing.B) {
 			defer cpu(b)()
 			for b.Loop() {
 				x.page = nil
-				look(b, x, Ask{Jobs: &w})
+				look(b, x, Query{Jobs: &w})
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func BenchmarkMillion(b *testing.B) {
 			defer cpu(b)()
 			for b.Loop() {
 				x.page = nil
-				look(b, x, Ask{Jobs: &w})
+				look(b, x, Query{Jobs: &w})
 			}
 		})
 	}

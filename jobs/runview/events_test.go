@@ -14,7 +14,7 @@ func TestEventsOfThePast(t *testing.T) {
 	look := func(e *eventLog, filter string, all bool) *Events {
 		b := boardOf(t, small())
 		b.events = *e
-		return lookAt(t, b, Ask{Events: &EventsWindow{All: all, Filter: filter, Rows: 10}}).Events
+		return lookAt(t, b, Query{Events: &EventsWindow{All: all, Filter: filter, Rows: 10}}).Events
 	}
 	journal := func(e *eventLog, n int) {
 		e.add(&jobs.Record{Kind: jobs.KindEpoch, Epoch: 1, Owner: "x"})

@@ -293,12 +293,12 @@ func (l *lab) sync() {
 }
 
 // look requests a snapshot of the current run and fails the test on an error.
-func (l *lab) look(ask Ask) *Picture {
+func (l *lab) look(ask Query) *Snapshot {
 	l.t.Helper()
 	if ask.After == 0 {
 		l.sync()
 	}
-	p, err := l.v.Look(l.t.Context(), ask)
+	p, err := l.v.Snapshot(l.t.Context(), ask)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 		}
 	}
 	path := jobs.AttemptFile(b.run.Dir, id, jobs.FileOut)
-	shown := func() string { return lookAt(t, b, Ask{Focus: 2}).Detail.Attempts[1].Out }
+	shown := func() string { return lookAt(t, b, Query{Focus: 2}).Detail.Attempts[1].Out }
 	read("there")
 	if _, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileErr}); err == nil || err.Error() != "the output of 2.2 is only on its host: no route" {
 		t.Errorf("%v", err)

@@ -114,7 +114,7 @@ func TestFilters(t *testing.T) {
 		{"--train=1 id=1", ""}, // an option of a command is a text
 		{"a:b", ""},
 	} {
-		p := lookAt(t, b, Ask{Jobs: &JobsWindow{Filter: c.filter, Sort: SortID, Rows: 50}})
+		p := lookAt(t, b, Query{Jobs: &JobsWindow{Filter: c.filter, Sort: SortID, Rows: 50}})
 		if got := idsOf(p); got != c.want || p.Jobs.Wrong != "" {
 			t.Errorf("%s: %s, want %s %s", c.filter, got, c.want, p.Jobs.Wrong)
 		}
@@ -143,7 +143,7 @@ func TestFilters(t *testing.T) {
 		`"open`:                   "quote is not closed",
 		strings.Repeat("x ", 4e3): "at most",
 	} {
-		p := lookAt(t, b, Ask{Jobs: &JobsWindow{Filter: filter, Rows: 50}})
+		p := lookAt(t, b, Query{Jobs: &JobsWindow{Filter: filter, Rows: 50}})
 		if !strings.Contains(p.Jobs.Wrong, want) || p.Jobs.Matched != 0 || len(p.Jobs.Rows) != 0 {
 			t.Errorf("%s: %q, want %q", filter, p.Jobs.Wrong, want)
 		}

@@ -22,7 +22,7 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	b := boardOf(t, x)
-	g := lookAt(t, b, Ask{Groups: true}).Groups
+	g := lookAt(t, b, Query{Groups: true}).Groups
 	if len(g) != 2 || g[0].Cause != "exit 1" || g[0].Last != "no file" || g[0].Count != 30 || len(g[0].Hosts) != 5 ||
 		len(g[0].Jobs) != MaxGroupRows || g[0].Which.Count() != 30 || g[0].Jobs[0].ID != 59 || g[1].Count != 10 || g[1].Tries != 20 {
 		t.Errorf("%+v", g)
@@ -64,7 +64,7 @@ func TestManyCauses(t *testing.T) {
 		x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran("h", jobs.Outcome{Exit: 1, LastLine: fmt.Sprint("at ", i)}, time.Second))
 	}
 	b := boardOf(t, x)
-	g := lookAt(t, b, Ask{Groups: true}).Groups
+	g := lookAt(t, b, Query{Groups: true}).Groups
 	sum := 0
 	for _, x := range g {
 		sum += x.Count

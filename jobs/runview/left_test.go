@@ -16,14 +16,14 @@ func TestOverSaysWhatIsLeft(t *testing.T) {
 	x.add(jobs.Spec{Command: "b"}, jobs.Succeeded, func(j *jobs.Job) {
 		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "ws02", State: jobs.AttemptLost, Round: 1})
 	}, ran("ws01", jobs.Outcome{}, time.Minute))
-	if p := lookAt(t, boardOf(t, x), Ask{}); !strings.HasPrefix(p.Over, "all jobs succeeded; ") || !strings.Contains(p.Over, "alive on ws02: resume") {
+	if p := lookAt(t, boardOf(t, x), Query{}); !strings.HasPrefix(p.Over, "all jobs succeeded; ") || !strings.Contains(p.Over, "alive on ws02: resume") {
 		t.Error(p.Over)
 	}
 	x.Ended = true // nothing was left on any host
-	if p := lookAt(t, boardOf(t, x), Ask{}); p.Trouble != nil {
+	if p := lookAt(t, boardOf(t, x), Query{}); p.Trouble != nil {
 		t.Errorf("%q", p.Trouble)
 	}
-	if p := lookAt(t, boardOf(t, x), Ask{}); p.Over != "all jobs succeeded" {
+	if p := lookAt(t, boardOf(t, x), Query{}); p.Over != "all jobs succeeded" {
 		t.Error(p.Over)
 	}
 	if got := LeftBehind(small().Table); got != "" {

@@ -13,7 +13,7 @@ import (
 
 func page(n int) *JobsWindow { return &JobsWindow{Rows: n} }
 
-func phasesOf(p *Picture) (s string) {
+func phasesOf(p *Snapshot) (s string) {
 	var words []string
 	for _, r := range p.Jobs.Rows {
 		words = append(words, r.Phase.String())
@@ -28,7 +28,7 @@ func TestAPictureOfARun(t *testing.T) {
 		l := newLab(t, "a", "b")
 		l.submit(plain(7)...)
 		time.Sleep(10 * time.Second)
-		p := l.look(Ask{Jobs: page(10), Focus: 6})
+		p := l.look(Query{Jobs: page(10), Focus: 6})
 		if got, want := phasesOf(p), "run run run run queue queue queue"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -57,7 +57,7 @@ func TestAPictureOfARun(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 		time.Sleep(2 * time.Minute)
-		p = l.look(Ask{Jobs: page(10)})
+		p = l.look(Query{Jobs: page(10)})
 		if p.Phases[Succeeded] != 7 || p.Status != StatusFinished || p.Over == "" {
 			t.Errorf("%v, %v %q", p.Phases, p.Status, p.Over)
 		}
@@ -71,29 +71,29 @@ func TestAPictureOfARun(t *testing.T) {
 	})
 }
 
-// TestALookWaits checks that a Look waits for changes and is woken at most every 100 ms. An idle
+// TestALookWaits checks that a Snapshot waits for changes and is woken at most every 100 ms. An idle
 // run wakes it only for values that age.
 func TestALookWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(plain(2)...)
 		time.Sleep(5 * time.Second)
-		p := l.look(Ask{})
+		p := l.look(Query{})
 		was, woken := time.Now(), 0
 		for time.Since(was) < 30*time.Second {
-			p = l.look(Ask{After: p.Version, Wait: 30*time.Second - time.Since(was)})
+			p = l.look(Query{After: p.Version, Wait: 30*time.Second - time.Since(was)})
 			woken++
 		}
 		if woken > 13 { // ten heartbeats of the only host, and the wait
 			t.Errorf("a run that stands still woke %d times in 30 s", woken)
 		}
-		p = l.look(Ask{}) // everything seen
+		p = l.look(Query{}) // everything seen
 		start := time.Now()
 		go func() {
 			time.Sleep(300 * time.Millisecond)
 			l.v.Do(context.Background(), Cancel.Jobs(1))
 		}()
-		q := l.look(Ask{After: p.Version, Wait: time.Minute})
+		q := l.look(Query{After: p.Version, Wait: time.Minute})
 		if d := time.Since(start); d < 300*time.Millisecond && q.Version == p.Version || d > 3*time.Second {
 			t.Errorf("woken after %v", d)
 		}
@@ -102,23 +102,23 @@ func TestALookWaits(t *testing.T) {
 	})
 }
 
-// TestALookEnds checks that Look, Match, and Do return when ctx ends. When the dispatcher ends,
+// TestALookEnds checks that Snapshot, Match, and Do return when ctx ends. When the dispatcher ends,
 // they report that.
 func TestALookEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(plain(1)...)
 		time.Sleep(3100 * time.Millisecond)
-		p := l.look(Ask{})
+		p := l.look(Query{})
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		if _, err := l.v.Look(ctx, Ask{After: p.Version + 100, Wait: time.Hour}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 500*time.Millisecond {
+		if _, err := l.v.Snapshot(ctx, Query{After: p.Version + 100, Wait: time.Hour}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 500*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		gone := make(chan error, 1)
 		go func() {
-			_, err := l.v.Look(context.Background(), Ask{After: 1 << 60, Wait: time.Hour})
+			_, err := l.v.Snapshot(context.Background(), Query{After: 1 << 60, Wait: time.Hour})
 			gone <- err
 		}()
 		synctest.Wait()
@@ -126,7 +126,7 @@ func TestALookEnds(t *testing.T) {
 		if err := <-gone; !errors.Is(err, ErrGone) {
 			t.Error(err)
 		}
-		if _, err := l.v.Look(context.Background(), Ask{}); !errors.Is(err, ErrGone) {
+		if _, err := l.v.Snapshot(context.Background(), Query{}); !errors.Is(err, ErrGone) {
 			t.Error(err)
 		}
 	})
@@ -137,12 +137,12 @@ func TestTwoLooksAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a", "b")
 		l.submit(plain(40)...)
-		got := make(chan *Picture, 2)
+		got := make(chan *Snapshot, 2)
 		version := uint64(0)
 		for range 30 {
 			for range 2 {
 				go func() {
-					p, err := l.v.Look(t.Context(), Ask{After: version, Wait: time.Minute, Jobs: page(50)})
+					p, err := l.v.Snapshot(t.Context(), Query{After: version, Wait: time.Minute, Jobs: page(50)})
 					if err != nil {
 						t.Error(err)
 					}
@@ -151,7 +151,7 @@ func TestTwoLooksAgree(t *testing.T) {
 			}
 			a, b := <-got, <-got
 			if a.Version == b.Version && (phasesOf(a) != phasesOf(b) || a.Phases != b.Phases) {
-				t.Errorf("two pictures:\n%d %s\n%d %s", a.Version, phasesOf(a), b.Version, phasesOf(b))
+				t.Errorf("two snapshots:\n%d %s\n%d %s", a.Version, phasesOf(a), b.Version, phasesOf(b))
 			}
 			sum := [Phases]int{}
 			for _, r := range a.Jobs.Rows {
@@ -182,11 +182,11 @@ func TestPhasesWithoutARecord(t *testing.T) {
 		specs[2].Options = &jobs.Options{Deadline: time.Now().Add(time.Hour)}
 		l.submit(specs...)
 		time.Sleep(100 * time.Millisecond)
-		if got := phasesOf(l.look(Ask{Jobs: page(9)})); got != "run run waits" {
+		if got := phasesOf(l.look(Query{Jobs: page(9)})); got != "run run waits" {
 			t.Error(got)
 		}
 		time.Sleep(1100 * time.Millisecond)
-		p := l.look(Ask{Jobs: page(9), Groups: true})
+		p := l.look(Query{Jobs: page(9), Groups: true})
 		if got := phasesOf(p); got != "run retry waits" {
 			t.Error(got)
 		}
@@ -197,19 +197,19 @@ func TestPhasesWithoutARecord(t *testing.T) {
 			t.Errorf("%+v", p.Groups)
 		}
 		for phasesOf(p) != "run run waits" {
-			q := l.look(Ask{Jobs: page(9), After: p.Version, Wait: 5 * time.Second})
+			q := l.look(Query{Jobs: page(9), After: p.Version, Wait: 5 * time.Second})
 			if q.Version == p.Version {
 				t.Fatalf("nobody was woken when the wait was over: %s", phasesOf(q))
 			}
 			p = q
 		}
 		time.Sleep(35 * time.Second)
-		if got := phasesOf(l.look(Ask{Jobs: page(9)})); got != "run ok ok" {
+		if got := phasesOf(l.look(Query{Jobs: page(9)})); got != "run ok ok" {
 			t.Error(got)
 		}
 		l.cut("a")
 		time.Sleep(time.Second)
-		p = l.look(Ask{Jobs: page(9)})
+		p = l.look(Query{Jobs: page(9)})
 		if got := phasesOf(p); got != "away ok ok" || p.Hosts[0].Down == 0 || p.Hosts[0].Note == "" {
 			t.Error(got, p.Hosts[0])
 		}

@@ -32,13 +32,13 @@ func TestStragglers(t *testing.T) {
 		}
 		l.submit(plain(12)...)
 		time.Sleep(10 * time.Minute)
-		p := l.look(Ask{Jobs: &JobsWindow{Filter: "straggler=yes", Rows: 5}, Focus: 12})
+		p := l.look(Query{Jobs: &JobsWindow{Filter: "straggler=yes", Rows: 5}, Focus: 12})
 		if p.Stragglers != 1 || p.Jobs.Matched != 1 || p.Jobs.Rows[0].ID != 12 || !p.Jobs.Rows[0].Straggler || p.Detail.Estimate == 0 {
 			t.Errorf("%d stragglers, %+v, %+v", p.Stragglers, p.Jobs, p.Detail)
 		}
 		l.do(Cancel.Jobs(12))
 		time.Sleep(time.Second)
-		if p := l.look(Ask{}); p.Stragglers != 0 {
+		if p := l.look(Query{}); p.Stragglers != 0 {
 			t.Errorf("%d stragglers when nothing runs", p.Stragglers)
 		}
 		l.end()
@@ -57,12 +57,12 @@ func TestSlots(t *testing.T) {
 			want     int
 		}{{5, false, 5}, {1, true, 6}, {-3, true, 3}, {0, false, 2}} {
 			l.do(Action{Do: Slots, Host: "a", Number: c.n, Relative: c.relative})
-			if h := l.look(Ask{}).Hosts[0]; h.Slots != c.want {
+			if h := l.look(Query{}).Hosts[0]; h.Slots != c.want {
 				t.Errorf("%+v: %d slots", c, h.Slots)
 			}
 		}
 		l.d.Do(sched.Drain{Why: "asked"})
-		if p := l.look(Ask{}); p.Draining != "asked" || p.Paused {
+		if p := l.look(Query{}); p.Draining != "asked" || p.Paused {
 			t.Errorf("%q, %v", p.Draining, p.Paused)
 		}
 		if _, err := l.v.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*Refused)) {
@@ -73,30 +73,30 @@ func TestSlots(t *testing.T) {
 }
 
 // TestALongListIsSortedSeldom checks that a long list is sorted rarely enough to cost little. Its
-// page shows the age of the order, and a waiting Look is woken when the order has been rebuilt.
+// page shows the age of the order, and a waiting Snapshot is woken when the order has been rebuilt.
 func TestALongListIsSortedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(plain(5)...)
 		time.Sleep(3100 * time.Millisecond)
 		w := &JobsWindow{Rows: 9}
-		p := l.look(Ask{Jobs: w})
+		p := l.look(Query{Jobs: w})
 		if p.Jobs.Settled != 0 {
 			t.Errorf("settled %v", p.Jobs.Settled)
 		}
 		x := l.v.kept(w)
 		x.took, x.madeAt = 100*time.Millisecond, time.Now() // as with a million jobs
 		l.do(Cancel.Jobs(3))
-		p = l.look(Ask{Jobs: w})
+		p = l.look(Query{Jobs: w})
 		if got := phasesOf(p); got != "run run cancel queue queue" || p.Phases[Canceled] != 1 {
 			t.Errorf("%s: the row is as it is, its place as it was", got)
 		}
 		time.Sleep(2 * time.Second)
-		if p = l.look(Ask{Jobs: w}); p.Jobs.Settled < 2*time.Second || phasesOf(p) != "run run cancel queue queue" {
+		if p = l.look(Query{Jobs: w}); p.Jobs.Settled < 2*time.Second || phasesOf(p) != "run run cancel queue queue" {
 			t.Errorf("settled %v, %s", p.Jobs.Settled, phasesOf(p))
 		}
 		for start := time.Now(); p.Jobs.Settled > 0; {
-			p = l.look(Ask{Jobs: w, After: p.Version, Wait: 10 * time.Second})
+			p = l.look(Query{Jobs: w, After: p.Version, Wait: 10 * time.Second})
 			if time.Since(start) > 4*time.Second {
 				t.Fatalf("not settled after %v", time.Since(start))
 			}
@@ -123,8 +123,8 @@ func TestManyAtOnce(t *testing.T) {
 		if ans.Done != w.Queued || len(ans.Changed) != 1 || ans.Changed.Count() != ans.Done {
 			t.Errorf("%d done, %d changed in %d ranges", ans.Done, ans.Changed.Count(), len(ans.Changed))
 		}
-		for p := l.look(Ask{}); p.Phases[Canceled] != ans.Done; {
-			q := l.look(Ask{After: p.Version, Wait: time.Second})
+		for p := l.look(Query{}); p.Phases[Canceled] != ans.Done; {
+			q := l.look(Query{After: p.Version, Wait: time.Second})
 			if q.Version == p.Version {
 				t.Fatalf("%d of %d are canceled, and nothing more comes", q.Phases[Canceled], ans.Done)
 			}
@@ -146,7 +146,7 @@ func TestProgressOfOthersIsNotHeard(t *testing.T) {
 		l.submit(plain(4)...)
 		time.Sleep(time.Second)
 		host := map[jobs.ID]string{}
-		for _, r := range l.look(Ask{Jobs: page(9)}).Jobs.Rows {
+		for _, r := range l.look(Query{Jobs: page(9)}).Jobs.Rows {
 			host[r.ID] = r.Host
 		}
 		other := map[string]string{"a": "b", "b": "a"}
@@ -154,7 +154,7 @@ func TestProgressOfOthersIsNotHeard(t *testing.T) {
 		l.say = map[string]string{other[host[1]] + " 1.1": "0.9", host[2] + " 2.1": "0.3", host[3] + " 3.1": strings.Repeat("9", 10_000), host[4] + " 4.7": "0.5"}
 		l.mu.Unlock()
 		time.Sleep(4 * time.Second)
-		for _, r := range l.look(Ask{Jobs: &JobsWindow{Rows: 9, Sort: SortProgress}}).Jobs.Rows {
+		for _, r := range l.look(Query{Jobs: &JobsWindow{Rows: 9, Sort: SortProgress}}).Jobs.Rows {
 			if r.ID == 2 && r.Progress != 0.3 || r.ID != 2 && r.Progress != -1 || len(r.Said) > 64 {
 				t.Errorf("%+v", r)
 			}
@@ -174,7 +174,7 @@ func TestProgressOfAwayJobsStands(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		wants := func(what string, phase Phase) {
 			t.Helper()
-			if r := l.look(Ask{Jobs: page(1)}).Jobs.Rows[0]; r.Phase != phase || r.Progress != 0.95 {
+			if r := l.look(Query{Jobs: page(1)}).Jobs.Rows[0]; r.Phase != phase || r.Progress != 0.95 {
 				t.Errorf("%s: %s, progress %v", what, r.Phase, r.Progress)
 			}
 		}
@@ -187,7 +187,7 @@ func TestProgressOfAwayJobsStands(t *testing.T) {
 		l.mu.Unlock()
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
-			if p := l.look(Ask{Jobs: page(1)}); p.Hosts[0].State == "up" {
+			if p := l.look(Query{Jobs: page(1)}); p.Hosts[0].State == "up" {
 				break
 			}
 		}

@@ -47,7 +47,7 @@ func TestPlaces(t *testing.T) {
 				l.submit(tt.specs...)
 				time.Sleep(10 * time.Second)
 				got := ""
-				for _, r := range l.look(Ask{Jobs: page(10)}).Jobs.Rows {
+				for _, r := range l.look(Query{Jobs: page(10)}).Jobs.Rows {
 					if r.Phase == Queued {
 						got += fmt.Sprintf(" %d#%d", r.ID, r.Place)
 					}

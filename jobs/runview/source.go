@@ -14,13 +14,13 @@ import (
 // Source is a run that can be observed. Its methods may be called from any goroutine; each
 // returns when ctx ends.
 type Source interface {
-	// Look returns a snapshot of the run with what was asked for, all of one instant.
-	// When nothing has changed since Ask.After it waits for that, at most Ask.Wait.
-	Look(ctx context.Context, ask Ask) (*Picture, error)
+	// Snapshot returns a snapshot of the run with what was asked for, all of one instant.
+	// When nothing has changed since Query.After it waits for that, at most Query.Wait.
+	Snapshot(ctx context.Context, ask Query) (*Snapshot, error)
 	// Match returns all jobs that a filter matches, and the cost of ending them.
-	Match(ctx context.Context, filter string) (jobs.Ranges, Weight, error)
-	// Weigh returns the cost of ending these jobs.
-	Weigh(ctx context.Context, which jobs.Ranges) (Weight, error)
+	Match(ctx context.Context, filter string) (jobs.Ranges, Cost, error)
+	// Cost returns the cost of ending these jobs.
+	Cost(ctx context.Context, which jobs.Ranges) (Cost, error)
 	// Read returns a piece of what an attempt has printed.
 	Read(ctx context.Context, r Read) (*Piece, error)
 	// Do asks for an action and returns when it is carried out, or refused.
@@ -30,12 +30,12 @@ type Source interface {
 // ErrGone is returned by a Source that was closed.
 var ErrGone = errors.New("the view of the run was closed")
 
-// Ask describes what a screen wants to see. What is nil or zero is not looked up.
-type Ask struct {
-	After  uint64        // Picture.Version that the screen has; 0: any picture will do, at once
+// Query describes what a screen wants to see. What is nil or zero is not looked up.
+type Query struct {
+	After  uint64        // Snapshot.Version that the screen has; 0: any snapshot will do, at once
 	Wait   time.Duration // how long to wait for a newer one
 	Jobs   *JobsWindow
-	Table  *TableAsk
+	Table  *TableQuery
 	Groups bool // the failures by cause
 	Events *EventsWindow
 	Focus  jobs.ID // the job whose Detail is requestTTL
@@ -192,8 +192,8 @@ func (p Phase) String() string {
 // Terminal reports whether the job is over.
 func (p Phase) Terminal() bool { return p == Failed || p == TimedOut || p >= Succeeded }
 
-// Picture is the run at one instant.
-type Picture struct {
+// Snapshot is the run at one instant.
+type Snapshot struct {
 	Version uint64 // grows with each change
 	At      time.Time
 	Run     Run
@@ -230,7 +230,7 @@ type Picture struct {
 	Detail *Detail
 }
 
-// MaxGroups bounds Picture.Groups. The last one stands for all further ones.
+// MaxGroups bounds Snapshot.Groups. The last one stands for all further ones.
 const MaxGroups = 200
 
 // Run names the run and its dispatcher.
@@ -348,8 +348,8 @@ type Attempt struct {
 	Out, Err string // paths; host:path where only the host has them
 }
 
-// Weight is the cost of ending some jobs.
-type Weight struct {
+// Cost is the cost of ending some jobs.
+type Cost struct {
 	Queued  int           // of them, waiting
 	Running int           // of them, running
 	Handed  int           // of them, handed to a host and not known to have started

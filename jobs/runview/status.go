@@ -318,8 +318,8 @@ func (v *View) pastHosts() []live.Host {
 	return slices.Clone(list)
 }
 
-// fill sets what a picture shows of the run as a whole. mu is held.
-func (v *View) fill(p *Picture) {
+// fill sets what a snapshot shows of the run as a whole. mu is held.
+func (v *View) fill(p *Snapshot) {
 	f := &v.facts
 	p.At = v.now()
 	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Asked.Created, Epoch: v.table.Epoch, Best: metrics.Best(v.run.Asked)}

@@ -12,10 +12,10 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// TableAsk asks for the table of results of the jobs that are over. The window is that of
+// TableQuery asks for the table of results of the jobs that are over. The window is that of
 // the list of jobs, but its Filter may name figures, too, Sort is ignored, and Reverse
 // reverses By.
-type TableAsk struct {
+type TableQuery struct {
 	JobsWindow
 	Figures []string // beyond those declared, each NAME or NAME=HOW; of one name the later counts
 	By      string   // column to sort by; "": the number of the job
@@ -29,7 +29,7 @@ type TableAsk struct {
 // The bounds of a Table, beside MaxRows.
 const (
 	MaxTableGroups = 300 // rows of groups
-	MaxTableNames  = 50  // columns of a TableAsk, in each of its lists
+	MaxTableNames  = 50  // columns of a TableQuery, in each of its lists
 	MaxTableNotes  = 10
 	MaxHeat        = 64  // rows, and columns, of a heat map
 	MaxTableCell   = 200 // bytes
@@ -38,7 +38,7 @@ const (
 // HeatLevels is how many levels a heat map has.
 const HeatLevels = 5
 
-// Table is what came of a TableAsk.
+// Table is what came of a TableQuery.
 type Table struct {
 	// Plain reports whether there is nothing to tabulate: no job has a parameter, no figure was
 	// declared or asked for. Nothing else is then set.
@@ -90,11 +90,11 @@ type Heat struct {
 }
 
 // Tables of finished jobs are made in a goroutine of their own, which also reads outputs and
-// lives while somebody asks for a table. A Look never waits for it, except for firstTable.
+// lives while somebody asks for a table. A Snapshot never waits for it, except for firstTable.
 
 const (
 	requestTTL = 3 * time.Second        // an open view asks at least so often
-	firstTable = 50 * time.Millisecond  // a Look waits so long for a table that nobody has asked for before
+	firstTable = 50 * time.Millisecond  // a Snapshot waits so long for a table that nobody has asked for before
 	remakeWait = 500 * time.Millisecond // between remakes of a growing table, at least …
 	remakePart = 20                     // … and remakes take at most this part of the time
 )
@@ -118,7 +118,7 @@ type tables struct {
 
 // tableRequest is a table that somebody asks for.
 type tableRequest struct {
-	ask       TableAsk // without its window
+	ask       TableQuery // without its window
 	asked     time.Time
 	made      *made         // the newest; nil: none yet
 	announced bool          // that there is one
@@ -128,7 +128,7 @@ type tableRequest struct {
 func (t *tables) init(v *View) { t.v, t.ctx, t.wake = v, v.ctx, make(chan struct{}, 1) }
 
 // want requests a table and has it made.
-func (t *tables) want(ask *TableAsk) *tableRequest {
+func (t *tables) want(ask *TableQuery) *tableRequest {
 	a, few := *ask, func(list []string) []string { return list[:min(len(list), MaxTableNames)] }
 	a.Figures, a.Group, a.Pivot = few(a.Figures), few(a.Group), few(a.Pivot)
 	a.JobsWindow = JobsWindow{Filter: a.Filter, Reverse: a.Reverse}
@@ -153,7 +153,7 @@ func (t *tables) want(ask *TableAsk) *tableRequest {
 
 // await waits a moment for a table that was not asked for before, so that a key shows at
 // once what it asks for.
-func (t *tables) await(ctx context.Context, ask *TableAsk) {
+func (t *tables) await(ctx context.Context, ask *TableQuery) {
 	t.v.mu.Lock()
 	none := t.v.version == 0 || t.plain(ask) // no job has a row yet, or there is nothing to tabulate
 	t.v.mu.Unlock()
@@ -171,7 +171,7 @@ func (t *tables) await(ctx context.Context, ask *TableAsk) {
 }
 
 // plain reports whether no job has a parameter and no figure is requestTTL. View.mu is held.
-func (t *tables) plain(ask *TableAsk) bool {
+func (t *tables) plain(ask *TableQuery) bool {
 	return len(t.v.opt.Figures)+len(t.v.known.params)+len(ask.Figures) == 0
 }
 
@@ -272,7 +272,7 @@ func (t *tables) notify() {
 
 // tableOf returns the newest table of an ask, with the rows in its window as they are now.
 // mu is held.
-func (v *View) tableOf(ask *TableAsk) *Table {
+func (v *View) tableOf(ask *TableQuery) *Table {
 	t := &v.tables
 	if t.plain(ask) {
 		return &Table{Plain: true}

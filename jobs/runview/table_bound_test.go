@@ -22,18 +22,18 @@ func TestTableIsBounded(t *testing.T) {
 		for i := range 500 {
 			many = append(many, fmt.Sprintf("f%d", i))
 		}
-		tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 1e9}, Figures: many, Group: many, Pivot: many})
+		tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 1e9}, Figures: many, Group: many, Pivot: many})
 		if len(tb.Page.Rows) > MaxRows || len(tb.Figures) > MaxRows || len(tb.Columns) > 200 {
 			t.Errorf("%d rows, %d columns", len(tb.Page.Rows), len(tb.Columns))
 		}
-		tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 1}})
+		tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 1}})
 		if n := len(tb.Figures[0][0]); n != MaxTableCell {
 			t.Errorf("a cell of %d bytes", n)
 		}
-		if tb = tableOf(t, b, TableAsk{Group: []string{"C"}}); len(tb.Groups.Rows) != MaxTableGroups || tb.Groups.More != 100 {
+		if tb = tableOf(t, b, TableQuery{Group: []string{"C"}}); len(tb.Groups.Rows) != MaxTableGroups || tb.Groups.More != 100 {
 			t.Errorf("%d groups and %d more", len(tb.Groups.Rows), tb.Groups.More)
 		}
-		tb = tableOf(t, b, TableAsk{Heat: true, Pivot: []string{"C", "job", "loss"}})
+		tb = tableOf(t, b, TableQuery{Heat: true, Pivot: []string{"C", "job", "loss"}})
 		if h := tb.Heat; h == nil || len(h.Rows) != MaxHeat || len(h.Columns) != MaxHeat || h.MoreRows != 400-MaxHeat || h.MoreColumns != 400-MaxHeat {
 			t.Errorf("%+v", tb.Wrong)
 		}
@@ -46,7 +46,7 @@ func TestTableHasRoomForSome(t *testing.T) {
 	maxFinished = 10
 	t.Cleanup(func() { maxFinished = 250_000 })
 	x, dir, _ := gridRun(t, 12, 1, 1)
-	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableAsk{JobsWindow: JobsWindow{Rows: 50}})
+	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableQuery{JobsWindow: JobsWindow{Rows: 50}})
 	if len(tb.Page.Rows) != 10 || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "2 more") {
 		t.Errorf("%d rows, %q", len(tb.Page.Rows), tb.Notes)
 	}
@@ -60,8 +60,8 @@ func TestTableThatPanics(t *testing.T) {
 	o.Outputs = func([]*metrics.Metric) *metrics.Reader { panic("a test") }
 	b := FromTable(runAt(dir), x.Table, o)
 	t.Cleanup(b.Close)
-	for a := (Ask{Jobs: page(9), Table: &TableAsk{}}); ; {
-		p, err := b.Look(t.Context(), a)
+	for a := (Query{Jobs: page(9), Table: &TableQuery{}}); ; {
+		p, err := b.Snapshot(t.Context(), a)
 		if err != nil || len(p.Jobs.Rows) != 4 {
 			t.Fatal(p, err)
 		}
@@ -73,20 +73,20 @@ func TestTableThatPanics(t *testing.T) {
 }
 
 // BenchmarkTable measures a table of 100,000 finished jobs: the time until it is complete, and the
-// maximum time that a Look waits meanwhile.
+// maximum time that a Snapshot waits meanwhile.
 func BenchmarkTable(b *testing.B) {
 	x, dir, _ := gridRun(b, 100, 100, 10)
 	for b.Loop() {
 		board := FromTable(runAt(dir), x.Table, reading(b, dir, "acc", "loss"))
-		ask := Ask{Jobs: page(50), Table: &TableAsk{JobsWindow: JobsWindow{Rows: 200}, Best: "acc:max", Group: []string{"C"}}}
+		ask := Query{Jobs: page(50), Table: &TableQuery{JobsWindow: JobsWindow{Rows: 200}, Best: "acc:max", Group: []string{"C"}}}
 		start, worst := time.Now(), time.Duration(0)
-		if _, err := board.Look(b.Context(), Ask{Jobs: page(50)}); err != nil {
+		if _, err := board.Snapshot(b.Context(), Query{Jobs: page(50)}); err != nil {
 			b.Fatal(err)
 		}
 		filled := time.Since(start)
 		for {
 			asked := time.Now()
-			p, err := board.Look(b.Context(), ask)
+			p, err := board.Snapshot(b.Context(), ask)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func BenchmarkTable(b *testing.B) {
 			}
 			next := ask // return at the next change, or after a short wait
 			next.After, next.Wait = p.Version, 50*time.Millisecond
-			if _, err := board.Look(b.Context(), next); err != nil {
+			if _, err := board.Snapshot(b.Context(), next); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -105,7 +105,7 @@ func BenchmarkTable(b *testing.B) {
 		b.ReportMetric(float64(worst.Microseconds())/1000, "look-worst-ms")
 		sorted := time.Now()
 		ask.Table.Group, ask.Table.By = nil, "acc"
-		if p, err := board.Look(b.Context(), ask); err != nil || p.Table == nil {
+		if p, err := board.Snapshot(b.Context(), ask); err != nil || p.Table == nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(time.Since(sorted).Microseconds())/1000, "look-sorted-ms")
@@ -123,7 +123,7 @@ func TestTableOfManyParameters(t *testing.T) {
 	}
 	x.add(s, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
 	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
-	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableAsk{JobsWindow: JobsWindow{Rows: 9}})
+	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableQuery{JobsWindow: JobsWindow{Rows: 9}})
 	has := map[string]bool{}
 	for _, c := range tb.Columns {
 		has[c.Name] = true

@@ -49,12 +49,12 @@ func figuresOf(tb *Table) string {
 }
 
 // TestTableIsLive checks that the table grows while the run continues, and that this wakes a
-// waiting Look. A job that is run again leaves the table and returns with its new value (X5).
+// waiting Snapshot. A job that is run again leaves the table and returns with its new value (X5).
 func TestTableIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableLab(t, 6)
-		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
-		a, seen := Ask{Table: &ask}, map[int]bool{}
+		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
+		a, seen := Query{Table: &ask}, map[int]bool{}
 		for start := time.Now(); time.Since(start) < 20*time.Second; {
 			p := l.look(a)
 			if n := len(p.Table.Figures); p.Table.Ready && p.Table.Read == p.Table.Jobs && !seen[n] {
@@ -73,13 +73,13 @@ func TestTableIsLive(t *testing.T) {
 		}
 		l.do(Requeue.Jobs(3))
 		time.Sleep(500 * time.Millisecond)
-		l.look(Ask{Table: &ask})
+		l.look(Query{Table: &ask})
 		time.Sleep(300 * time.Millisecond)
 		if got := figuresOf(tableOf(t, l.v, ask)); got != "11 21 41 51 61" {
 			t.Error(got)
 		}
 		time.Sleep(3 * time.Second)
-		l.look(Ask{Table: &ask})
+		l.look(Query{Table: &ask})
 		time.Sleep(2 * time.Second)
 		if got := figuresOf(tableOf(t, l.v, ask)); got != "11 21 32 41 51 61" {
 			t.Error(got)
@@ -104,7 +104,7 @@ func TestTableOfLateOutput(t *testing.T) {
 		}
 		l.submit(plain(3)...)
 		time.Sleep(5 * time.Second)
-		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
+		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
 		tb := tableOf(t, l.v, ask)
 		if got := figuresOf(tb); got != "1 " || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "1 job wrote no such file") {
 			t.Errorf("%q %q", got, tb.Notes)
@@ -112,7 +112,7 @@ func TestTableOfLateOutput(t *testing.T) {
 		write(t, l.dir, jobs.AttemptID{Job: 2, N: 1}, "acc=2")
 		for range 60 { // somebody keeps looking
 			time.Sleep(time.Second)
-			l.look(Ask{Table: &ask})
+			l.look(Query{Table: &ask})
 		}
 		if tb = tableOf(t, l.v, ask); figuresOf(tb) != "1 2" || len(tb.Notes) != 0 {
 			t.Errorf("%q %q", figuresOf(tb), tb.Notes)
@@ -134,7 +134,7 @@ func TestTableOfHostsApart(t *testing.T) {
 		}
 		l.submit(plain(4)...)
 		time.Sleep(10 * time.Second)
-		tb := tableOf(t, l.v, TableAsk{JobsWindow: JobsWindow{Rows: 10}})
+		tb := tableOf(t, l.v, TableQuery{JobsWindow: JobsWindow{Rows: 10}})
 		if got := figuresOf(tb); got != "1 2 3 4" {
 			t.Errorf("%s, %q", got, tb.Notes)
 		}
@@ -147,8 +147,8 @@ func TestTableOfHostsApart(t *testing.T) {
 func TestTableEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableLab(t, 3)
-		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
-		l.look(Ask{Table: &ask})
+		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
+		l.look(Query{Table: &ask})
 		working := func() bool {
 			l.v.tables.mu.Lock()
 			defer l.v.tables.mu.Unlock()
@@ -163,18 +163,18 @@ func TestTableEnds(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.v.Look(ctx, Ask{Table: &ask}); !errors.Is(err, context.Canceled) {
+		if _, err := l.v.Snapshot(ctx, Query{Table: &ask}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		l.look(Ask{Table: &ask})
+		l.look(Query{Table: &ask})
 		l.end()
-		if _, err := l.v.Look(t.Context(), Ask{Table: &ask}); !errors.Is(err, ErrGone) {
+		if _, err := l.v.Snapshot(t.Context(), Query{Table: &ask}); !errors.Is(err, ErrGone) {
 			t.Error(err)
 		}
 	})
 	x, dir, _ := gridRun(t, 50, 10, 5)
 	b := FromTable(runAt(dir), x.Table, reading(t, dir, "acc"))
-	if _, err := b.Look(t.Context(), Ask{Table: &TableAsk{}}); err != nil {
+	if _, err := b.Snapshot(t.Context(), Query{Table: &TableQuery{}}); err != nil {
 		t.Error(err)
 	}
 	b.Close()
@@ -185,11 +185,11 @@ func TestTableIsNotOldForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableLab(t, 3)
 		defer l.end()
-		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
+		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
 		for i := range 40 {
 			time.Sleep(time.Second) // time of the synctest bubble
 			l.submit(plain(1)...)   // it waits, or runs indefinitely
-			p := l.look(Ask{Jobs: page(50), Table: &ask})
+			p := l.look(Query{Jobs: page(50), Table: &ask})
 			if page := p.Table.Page; i > 20 && (p.Jobs.Matched < 20 || page.Matched != 3 || page.Settled > 2*time.Second) {
 				t.Errorf("second %d: %d rows of %d jobs, %s old", i, page.Matched, p.Jobs.Matched, page.Settled)
 			}

@@ -29,7 +29,7 @@ type made struct {
 
 // make makes a table of what is known now. unread is the number of jobs whose figures are
 // not known yet.
-func (t *tables) make(ask *TableAsk, unread int) *made {
+func (t *tables) make(ask *TableQuery, unread int) *made {
 	start := time.Now()
 	f, d := t.figures, &t.done
 	m := &made{changes: t.changes, edition: d.edition, current: d.madeAt}
@@ -52,7 +52,7 @@ func (m *made) note(notes ...string) { m.table.Notes = slices.Concat(notes, m.ta
 
 // fill makes what was asked for of a table of all jobs that are over. What is wrong
 // with the ask leaves the table as it is without it.
-func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
+func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	m.rows, m.cells = s, s.Metrics()
 	var filter, having []*query.Query // of jobs and of groups
 	q, err := parseSearch(ask.Filter)
@@ -168,7 +168,7 @@ func varies(s *results.Table, column int) bool {
 }
 
 // ordered sorts rows as asked for.
-func ordered(s *results.Table, ask *TableAsk) (*results.Table, error) {
+func ordered(s *results.Table, ask *TableQuery) (*results.Table, error) {
 	switch {
 	case ask.By != "":
 		return s.SortBy(results.Order{Column: ask.By, Desc: ask.Reverse})
@@ -216,7 +216,7 @@ func person(c *results.Column, v query.Value) string {
 }
 
 // group makes a row a group of jobs, of the groups that match all queries.
-func (m *made) group(s *results.Table, ask *TableAsk, having []*query.Query) error {
+func (m *made) group(s *results.Table, ask *TableQuery, having []*query.Query) error {
 	var measured []string
 	for _, i := range s.Metrics() {
 		measured = append(measured, s.Columns[i].Name)
@@ -254,7 +254,7 @@ func (m *made) group(s *results.Table, ask *TableAsk, having []*query.Query) err
 }
 
 // heat makes a heat map.
-func (m *made) heat(s *results.Table, ask *TableAsk) error {
+func (m *made) heat(s *results.Table, ask *TableQuery) error {
 	switch {
 	case s.Len() > 0 || len(ask.Pivot) > 0:
 	case m.table.Jobs == 0:

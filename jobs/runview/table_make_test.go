@@ -64,11 +64,11 @@ func gridBoard(t testing.TB, x tab, dir string, columns ...string) *View {
 }
 
 // tableOf looks until the table is complete.
-func tableOf(t testing.TB, b *View, ask TableAsk) *Table {
+func tableOf(t testing.TB, b *View, ask TableQuery) *Table {
 	t.Helper()
-	a := Ask{Table: &ask}
+	a := Query{Table: &ask}
 	for range 1000 {
-		p, err := b.Look(t.Context(), a)
+		p, err := b.Snapshot(t.Context(), a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestTableRows(t *testing.T) {
 	x.add(jobs.Spec{Command: "train", Params: param("C", "9")}, jobs.Queued)
 	b := gridBoard(t, x, dir, "acc")
 	rows := JobsWindow{Rows: 100}
-	tb := tableOf(t, b, TableAsk{JobsWindow: rows, Best: "acc:max"})
+	tb := tableOf(t, b, TableQuery{JobsWindow: rows, Best: "acc:max"})
 	if tb.Plain || tb.Wrong != "" || tb.Jobs != 25 || tb.Page.Matched != 25 || len(tb.Page.Rows) != 25 || len(tb.Figures) != 25 {
 		t.Fatalf("%+v", tb)
 	}
@@ -124,11 +124,11 @@ func TestTableRows(t *testing.T) {
 		t.Error(got)
 	}
 
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 4, Reverse: true}, By: "acc"})
+	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 4, Reverse: true}, By: "acc"})
 	if int(tb.Page.Rows[0].ID) != best {
 		t.Errorf("sorted by acc, the first is job %d", tb.Page.Rows[0].ID)
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state=done acc>=0.5 C=1", Rows: 100}})
+	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=done acc>=0.5 C=1", Rows: 100}})
 	n := 0
 	for i := 6; i < 12; i++ {
 		if acc(1, i/2%3, i%2) >= 0.5 {
@@ -138,15 +138,15 @@ func TestTableRows(t *testing.T) {
 	if tb.Page.Matched != n || n == 0 || !tb.Figured {
 		t.Errorf("%d match, want %d; figured %v", tb.Page.Matched, n, tb.Figured)
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "host=ws02", Rows: 9}})
+	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "host=ws02", Rows: 9}})
 	if got := rowsOf(tb); len(got) != 1 || got[0] != 25 || tb.Figured {
 		t.Error(got)
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 5, Cursor: 12, Above: 2}})
+	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 5, Cursor: 12, Above: 2}})
 	if tb.Page.First != 9 || tb.Page.Cursor != 11 || fmt.Sprint(rowsOf(tb)) != "[10 11 12 13 14]" {
 		t.Errorf("first %d, cursor %d: %v", tb.Page.First, tb.Page.Cursor, rowsOf(tb))
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: rows, Figures: []string{"l=key:loss", "acc=key:loss"}})
+	tb = tableOf(t, b, TableQuery{JobsWindow: rows, Figures: []string{"l=key:loss", "acc=key:loss"}})
 	if got := strings.Join(tb.Figures[23], ","); got != "3,3" {
 		t.Errorf("columns added on the screen: %s", got)
 	}
@@ -156,7 +156,7 @@ func TestTableRows(t *testing.T) {
 func TestTableGroups(t *testing.T) {
 	x, dir, acc := gridRun(t, 3, 2, 5)
 	b := gridBoard(t, x, dir, "acc")
-	tb := tableOf(t, b, TableAsk{Group: []string{"C", "gamma"}, Best: "acc:min"})
+	tb := tableOf(t, b, TableQuery{Group: []string{"C", "gamma"}, Best: "acc:min"})
 	g := tb.Groups
 	if g == nil || len(g.Rows) != 6 || g.More != 0 || tb.Wrong != "" {
 		t.Fatalf("%+v", tb)
@@ -193,13 +193,13 @@ func TestTableGroups(t *testing.T) {
 	if g.Best != at {
 		t.Errorf("the best is %d, want %d", g.Best, at)
 	}
-	tb = tableOf(t, b, TableAsk{Group: []string{"C", "gamma"}, By: "acc_mean"})
+	tb = tableOf(t, b, TableQuery{Group: []string{"C", "gamma"}, By: "acc_mean"})
 	if tb.Groups.Rows[0][0] != fmt.Sprint(at/2) || tb.Groups.Rows[0][1] != fmt.Sprint(at%2) {
 		t.Errorf("%v", tb.Groups.Rows[0])
 	}
 	// A filter of groups applies conditions on statistics to the groups, and all other conditions
 	// to the jobs.
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: fmt.Sprintf("state=done (C>=1 or gamma=1) acc_mean>%g", least)}, Group: []string{"C", "gamma"}})
+	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: fmt.Sprintf("state=done (C>=1 or gamma=1) acc_mean>%g", least)}, Group: []string{"C", "gamma"}})
 	for _, row := range tb.Groups.Rows {
 		if row[0] == "0" && row[1] == "0" || row[0] == fmt.Sprint(at/2) && row[1] == fmt.Sprint(at%2) {
 			t.Errorf("the filter leaves %v", row)
@@ -208,16 +208,16 @@ func TestTableGroups(t *testing.T) {
 	if len(tb.Groups.Rows) < 4 || tb.Page.Wrong != "" || tb.Page.Matched != 25 {
 		t.Errorf("%+v", tb)
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state=done acc_means>1"}, Group: []string{"C"}})
+	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=done acc_means>1"}, Group: []string{"C"}})
 	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, `did you mean "acc_mean"?`) {
 		t.Errorf("%q %+v", tb.Page.Wrong, tb.Groups)
 	}
 	for filter, want := range map[string]string{"acc_mean>1": "acc_mean is of groups alone: m shows them", "solved>1 C=1": "solved is of groups alone", "C_maen>1": "there is no column"} {
-		if tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: filter, Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
+		if tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: filter, Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
 			t.Errorf("%s: %q", filter, tb.Page.Wrong)
 		}
 	}
-	if tb = tableOf(t, b, TableAsk{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 || len(tb.Notes) == 0 {
+	if tb = tableOf(t, b, TableQuery{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 || len(tb.Notes) == 0 {
 		t.Errorf("%+v", tb)
 	}
 }
@@ -226,7 +226,7 @@ func TestTableGroups(t *testing.T) {
 func TestTableHeat(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
 	b := gridBoard(t, x, dir, "acc", "loss")
-	tb := tableOf(t, b, TableAsk{Heat: true})
+	tb := tableOf(t, b, TableQuery{Heat: true})
 	if h := tb.Heat; h == nil || h.Down != "C" || h.Across != "gamma" || h.Figure != "acc, mean" {
 		t.Errorf("seeds are averaged over: %+v", tb)
 	}
@@ -235,11 +235,11 @@ func TestTableHeat(t *testing.T) {
 		y.add(jobs.Spec{Command: "train", Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 4)}, {Name: "gamma", Value: fmt.Sprint(i / 2 % 2)}, {Name: "degree", Value: fmt.Sprint(i % 2)}}},
 			jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
 	}
-	tb = tableOf(t, gridBoard(t, y, other), TableAsk{Heat: true})
+	tb = tableOf(t, gridBoard(t, y, other), TableQuery{Heat: true})
 	if tb.Heat != nil || !strings.Contains(tb.Wrong, "3 parameters have several values (C, gamma, degree)") {
 		t.Errorf("%+v", tb)
 	}
-	tb = tableOf(t, b, TableAsk{Heat: true, Pivot: []string{"C", "gamma", "acc:max"}})
+	tb = tableOf(t, b, TableQuery{Heat: true, Pivot: []string{"C", "gamma", "acc:max"}})
 	h := tb.Heat
 	if h == nil || len(h.Rows) != 4 || len(h.Columns) != 3 || h.Figure != "acc, max" {
 		t.Fatalf("%+v", tb)
@@ -254,7 +254,7 @@ func TestTableHeat(t *testing.T) {
 			}
 		}
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "seed=1"}, Heat: true})
+	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "seed=1"}, Heat: true})
 	if tb.Heat == nil || tb.Heat.Down != "C" || tb.Heat.Across != "gamma" || tb.Heat.Cells[1][2] != fmt.Sprint(acc(1, 2, 1)) {
 		t.Errorf("two parameters vary, the first figure is shown: %+v", tb)
 	}
@@ -265,30 +265,30 @@ func TestTableHeat(t *testing.T) {
 func TestTableSaysWhatIsMissing(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	b := gridBoard(t, x, dir, "acc", "none")
-	tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 9}})
+	tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}})
 	if len(tb.Notes) != 1 || tb.Notes[0] != "4 solved jobs have no none (job 1)" {
 		t.Errorf("%q", tb.Notes)
 	}
 }
 
-// TestTableOfAWrongAsk checks that an invalid part of a request is reported and that the valid
+// TestTableOfAWrongQuery checks that an invalid part of a request is reported and that the valid
 // parts are shown.
-func TestTableOfAWrongAsk(t *testing.T) {
+func TestTableOfAWrongQuery(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	b := gridBoard(t, x, dir, "acc")
 	for _, c := range []struct {
-		ask  TableAsk
+		ask  TableQuery
 		want string
 	}{
-		{TableAsk{By: "nonsense"}, "there is no column"},
-		{TableAsk{Best: "acc"}, "acc:max or acc:min"},
-		{TableAsk{Best: "ac:max"}, `did you mean "acc"`},
-		{TableAsk{Group: []string{"D"}}, "there is no column"},
-		{TableAsk{Figures: []string{"x=re:("}}, "the result column x"},
-		{TableAsk{Heat: true, JobsWindow: JobsWindow{Filter: "C=7"}}, "no job that is over matches the filter"},
-		{TableAsk{Heat: true, Pivot: []string{"C"}}, "two columns and a metric"},
-		{TableAsk{Heat: true, Pivot: []string{"C", "C", "acc"}}, "two different columns"},
-		{TableAsk{Heat: true, Pivot: []string{"C", "gamma", "acc:most"}}, "there is no measure"},
+		{TableQuery{By: "nonsense"}, "there is no column"},
+		{TableQuery{Best: "acc"}, "acc:max or acc:min"},
+		{TableQuery{Best: "ac:max"}, `did you mean "acc"`},
+		{TableQuery{Group: []string{"D"}}, "there is no column"},
+		{TableQuery{Figures: []string{"x=re:("}}, "the result column x"},
+		{TableQuery{Heat: true, JobsWindow: JobsWindow{Filter: "C=7"}}, "no job that is over matches the filter"},
+		{TableQuery{Heat: true, Pivot: []string{"C"}}, "two columns and a metric"},
+		{TableQuery{Heat: true, Pivot: []string{"C", "C", "acc"}}, "two different columns"},
+		{TableQuery{Heat: true, Pivot: []string{"C", "gamma", "acc:most"}}, "there is no measure"},
 	} {
 		c.ask.Rows = 10
 		tb := tableOf(t, b, c.ask)
@@ -299,10 +299,10 @@ func TestTableOfAWrongAsk(t *testing.T) {
 			t.Errorf("%+v: %d rows", c.ask, len(tb.Page.Rows))
 		}
 	}
-	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 || len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
+	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 || len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
 		t.Errorf("%q %+v", tb.Notes, tb.Page)
 	}
-	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state=nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
+	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
 		t.Errorf("%+v", tb.Page)
 	}
 }
@@ -314,10 +314,10 @@ func TestPlainTable(t *testing.T) {
 	x.add(jobs.Spec{Command: "c"}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
 	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
 	b := gridBoard(t, x, dir)
-	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 9}}); !tb.Plain {
+	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}}); !tb.Plain {
 		t.Errorf("%+v", tb)
 	}
-	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 9}, Figures: []string{"acc"}}); tb.Plain || tb.Figures[0][0] != "1" {
+	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}, Figures: []string{"acc"}}); tb.Plain || tb.Figures[0][0] != "1" {
 		t.Errorf("%+v", tb)
 	}
 }

@@ -110,16 +110,16 @@ func boardOf(t testing.TB, x tab) *View {
 	return b
 }
 
-func lookAt(t testing.TB, b *View, a Ask) *Picture {
+func lookAt(t testing.TB, b *View, a Query) *Snapshot {
 	t.Helper()
-	p, err := b.Look(t.Context(), a)
+	p, err := b.Snapshot(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func idsOf(p *Picture) string {
+func idsOf(p *Snapshot) string {
 	var ids []string
 	for _, r := range p.Jobs.Rows {
 		ids = append(ids, fmt.Sprint(r.ID))
@@ -153,7 +153,7 @@ func TestOrders(t *testing.T) {
 		{SortProgress, true, "1 2 3 4 5 6 7 8 9 10 11 12"},
 		{Sorts, false, "12 3 10 5 8 2 9 4 6 11 7 1"},
 	} {
-		p := lookAt(t, b, Ask{Jobs: &JobsWindow{Sort: c.by, Reverse: c.reverse, Rows: 50}})
+		p := lookAt(t, b, Query{Jobs: &JobsWindow{Sort: c.by, Reverse: c.reverse, Rows: 50}})
 		if c.by == SortTime { // 12 and the others of a minute differ by the time that the test takes
 			if got := idsOf(p); !strings.HasPrefix(got, "3 ") || !strings.HasSuffix(got, " 2 4 5 6 7 9 10 11") {
 				t.Errorf("%s: %s", c.by, got)
@@ -164,7 +164,7 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%s, reverse %v:\n %s, want\n %s", c.by, c.reverse, got, c.want)
 		}
 	}
-	p := lookAt(t, b, Ask{Jobs: &JobsWindow{Rows: 50}})
+	p := lookAt(t, b, Query{Jobs: &JobsWindow{Rows: 50}})
 	if got, want := phasesOf(p), "ending away handed retry timeout fail queue queue waits skip cancel ok"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -203,7 +203,7 @@ func TestWindow(t *testing.T) {
 		{JobsWindow{Rows: 10, Cursor: 52, Filter: "50<=id<=54"}, 0, 5, 2},
 		{JobsWindow{Rows: 10, Cursor: 52, Filter: "nothing"}, 0, 0, -1},
 	} {
-		p := lookAt(t, b, Ask{Jobs: &c.w}).Jobs
+		p := lookAt(t, b, Query{Jobs: &c.w}).Jobs
 		if p.First != c.first || len(p.Rows) != c.rows || p.Cursor != c.cursor {
 			t.Errorf("%+v: first %d, %d rows, cursor %d; want %d, %d, %d", c.w, p.First, len(p.Rows), p.Cursor, c.first, c.rows, c.cursor)
 		}
@@ -223,7 +223,7 @@ func TestATableIsReadOnly(t *testing.T) {
 		t.Error(err)
 	}
 	for id, want := range map[jobs.ID]string{3: "was sent to ws01", 4: "nobody dispatches", 2: "exit 137", 7: "canceled"} {
-		d := lookAt(t, b, Ask{Focus: id}).Detail
+		d := lookAt(t, b, Query{Focus: id}).Detail
 		if d == nil || !strings.Contains(d.Why, want) {
 			t.Errorf("%d: %+v", id, d)
 		}
@@ -232,14 +232,14 @@ func TestATableIsReadOnly(t *testing.T) {
 	unasked := boardOf(t, small())
 	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
 	for id, want := range map[jobs.ID]string{3: "was sent to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
-		if d := lookAt(t, unasked, Ask{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {
+		if d := lookAt(t, unasked, Query{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {
 			t.Errorf("%d: %s", id, d.Why)
 		}
 	}
-	if d := lookAt(t, b, Ask{Focus: 99}).Detail; d != nil {
+	if d := lookAt(t, b, Query{Focus: 99}).Detail; d != nil {
 		t.Error("a job that does not exist has details")
 	}
-	d := lookAt(t, b, Ask{Focus: 2}).Detail
+	d := lookAt(t, b, Query{Focus: 2}).Detail
 	if len(d.Attempts) != 2 || d.Attempts[1].Result != "exit 137" || !strings.HasPrefix(d.Attempts[1].Out, "ws01:/far/attempts") || !d.Attempts[0].Charged {
 		t.Errorf("%+v", d.Attempts)
 	}
@@ -261,12 +261,12 @@ func TestATableIsReadOnly(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Look(ctx, Ask{}); err == nil {
-		t.Error("a Look outlives its context")
+	if _, err := b.Snapshot(ctx, Query{}); err == nil {
+		t.Error("a Snapshot outlives its context")
 	}
 	b.Close()
 	b.Close()
-	if _, err := b.Look(t.Context(), Ask{}); err != ErrGone {
+	if _, err := b.Snapshot(t.Context(), Query{}); err != ErrGone {
 		t.Error(err)
 	}
 }
@@ -290,7 +290,7 @@ func TestSortByName(t *testing.T) {
 		x.add(jobs.Spec{Command: n}, jobs.Queued)
 	}
 	b := boardOf(t, x)
-	lookAt(t, b, Ask{})
+	lookAt(t, b, Query{})
 	want := make([]int, len(names))
 	for i := range want {
 		want[i] = i

@@ -63,7 +63,7 @@ type Conn interface {
 // View follows a run and is a Source. Its methods may be called from any goroutine.
 //
 // Only its own goroutines read the run directory and wait for the dispatcher. They hold no
-// lock meanwhile, so that a Look is answered also while the disk hangs.
+// lock meanwhile, so that a Snapshot is answered also while the disk hangs.
 type View struct {
 	run   *rundir.Run
 	opt   Options

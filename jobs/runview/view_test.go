@@ -31,12 +31,12 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 		l.submit(plain(6)...)
 		time.Sleep(10 * time.Second)
 		last := map[*View]uint64{}
-		both := func(what string, is func(*Picture) bool) {
+		both := func(what string, is func(*Snapshot) bool) {
 			t.Helper()
 			l.sync()
 			time.Sleep(3 * time.Second)
 			for _, v := range []*View{l.v, files} {
-				p, err := v.Look(t.Context(), Ask{Jobs: page(10)})
+				p, err := v.Snapshot(t.Context(), Query{Jobs: page(10)})
 				if err != nil || !is(p) {
 					t.Errorf("%s, files %v: status %v, epoch %d, %v, %q, %v", what, v == files, p.Status, p.Run.Epoch, p.Phases, p.Over, err)
 				}
@@ -46,14 +46,14 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 				last[v] = p.Version
 			}
 		}
-		both("first", func(p *Picture) bool { return p.Status == StatusRunning && p.Run.Epoch == 1 && p.Phases[Running] == 2 })
+		both("first", func(p *Snapshot) bool { return p.Status == StatusRunning && p.Run.Epoch == 1 && p.Phases[Running] == 2 })
 		l.stop()
-		both("stopped", func(p *Picture) bool {
+		both("stopped", func(p *Snapshot) bool {
 			return p.Status == StatusStopped && p.Run.Owner == "" && strings.HasPrefix(p.Over, "stopped with 6 jobs left") && p.Phases[Away] == 2
 		})
 		l.start("a")
 		l.submit()
-		both("second", func(p *Picture) bool {
+		both("second", func(p *Snapshot) bool {
 			return p.Status == StatusRunning && p.Run.Epoch == 2 && p.Run.Owner != "" && p.Phases[Running] == 2 && p.Over == ""
 		})
 		if ans, err := files.Do(t.Context(), Cancel.Jobs(6)); err != nil || ans.Done != 1 || ans.Changed.Count() != 1 {
@@ -73,19 +73,19 @@ func TestRemovedRunDirectory(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(plain(2)...)
 		time.Sleep(5 * time.Second)
-		l.look(Ask{})
+		l.look(Query{})
 		l.v.Close()
 		l.stop()
 		v := Open(l.run, Options{})
 		defer v.Close()
-		if p := lookAt(t, v, Ask{}); p.Total != 2 || p.Problem != "" {
+		if p := lookAt(t, v, Query{}); p.Total != 2 || p.Problem != "" {
 			t.Fatalf("%d jobs, problem %q", p.Total, p.Problem)
 		}
 		if err := os.Rename(l.dir, l.dir+".gone"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		p := lookAt(t, v, Ask{Jobs: page(5)})
+		p := lookAt(t, v, Query{Jobs: page(5)})
 		if p.Total != 2 || len(p.Jobs.Rows) != 2 || !strings.Contains(p.Problem, "was removed or moved") {
 			t.Errorf("%d jobs, problem %q", p.Total, p.Problem)
 		}
@@ -93,7 +93,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		if p := lookAt(t, v, Ask{}); p.Problem != "" || p.Total != 2 {
+		if p := lookAt(t, v, Query{}); p.Problem != "" || p.Total != 2 {
 			t.Errorf("it is back, and the problem is %q", p.Problem)
 		}
 	})
@@ -138,7 +138,7 @@ func TestHungDisk(t *testing.T) {
 		v := Open(&rundir.Run{Dir: l.dir, Asked: l.run.Asked, Nonce: l.run.Nonce, Disk: d}, Options{Socket: l.dial})
 		defer v.Close()
 		v.Connect(t.Context())
-		if p := lookAt(t, v, Ask{}); p.Phases[Running] != 2 {
+		if p := lookAt(t, v, Query{}); p.Phases[Running] != 2 {
 			t.Fatalf("%v", p.Phases)
 		}
 		free := make(chan struct{})
@@ -149,7 +149,7 @@ func TestHungDisk(t *testing.T) {
 		state.At = time.Now()
 		l.conn.Publish(nil, &state)
 		began := time.Now()
-		p := lookAt(t, v, Ask{Jobs: &JobsWindow{Rows: 5, Filter: "state=queue"}, Focus: 4})
+		p := lookAt(t, v, Query{Jobs: &JobsWindow{Rows: 5, Filter: "state=queue"}, Focus: 4})
 		if took := time.Since(began); took > time.Second || p.Jobs.Matched != 3 || p.Stuck != "pushed meanwhile" || !strings.Contains(p.Problem, "does not answer") {
 			t.Errorf("after %v: %d jobs match, stuck %q, problem %q", took, p.Jobs.Matched, p.Stuck, p.Problem)
 		}
@@ -159,7 +159,7 @@ func TestHungDisk(t *testing.T) {
 		d.hang.Store(nil)
 		close(free)
 		time.Sleep(3 * time.Second)
-		if p := lookAt(t, v, Ask{}); p.Problem != "" {
+		if p := lookAt(t, v, Query{}); p.Problem != "" {
 			t.Errorf("the disk answers, and the problem is %q", p.Problem)
 		}
 	})
@@ -190,7 +190,7 @@ func TestTroubleOfTheDispatcher(t *testing.T) {
 			v    *View
 			want string
 		}{{l.v, state.Problem}, {other, "the disk is full"}} {
-			if p := lookAt(t, c.v, Ask{}); p.Problem != c.want || p.Status != StatusRunning {
+			if p := lookAt(t, c.v, Query{}); p.Problem != c.want || p.Status != StatusRunning {
 				t.Errorf("problem %q, want %q", p.Problem, c.want)
 			}
 		}
@@ -208,10 +208,10 @@ func TestQuestions(t *testing.T) {
 		defer files.Close()
 		l.pub.SetQuestion(&live.Question{ID: 1, Text: "Passphrase of k", Secret: true})
 		time.Sleep(3 * time.Second)
-		if p := lookAt(t, l.v, Ask{}); p.Question == nil || p.Question.ID != 1 {
+		if p := lookAt(t, l.v, Query{}); p.Question == nil || p.Question.ID != 1 {
 			t.Errorf("the question is %+v", p.Question)
 		}
-		if p := lookAt(t, files, Ask{}); p.Question != nil || !strings.Contains(p.Problem, "Passphrase of k") {
+		if p := lookAt(t, files, Query{}); p.Question != nil || !strings.Contains(p.Problem, "Passphrase of k") {
 			t.Errorf("%+v, %q", p.Question, p.Problem)
 		}
 		for n, fine := range map[int]bool{1: true, 2: false} {
@@ -298,17 +298,17 @@ func TestSilentOwner(t *testing.T) {
 		for range 5 {
 			time.Sleep(20 * time.Second)
 			beats()
-			if p := lookAt(t, v, Ask{}); p.Status != StatusRunning || p.Run.Machine != "melon4" {
+			if p := lookAt(t, v, Query{}); p.Status != StatusRunning || p.Run.Machine != "melon4" {
 				t.Errorf("status %v, %q", p.Status, p.Over)
 			}
 		}
 		time.Sleep(journal.StaleAfter + 3*time.Second)
-		if p := lookAt(t, v, Ask{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no heartbeat") || p.Total != 1 {
+		if p := lookAt(t, v, Query{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no heartbeat") || p.Total != 1 {
 			t.Errorf("status %v, %q, %d jobs", p.Status, p.Over, p.Total)
 		}
 		beats()
 		time.Sleep(3 * time.Second)
-		if p := lookAt(t, v, Ask{}); p.Status != StatusRunning {
+		if p := lookAt(t, v, Query{}); p.Status != StatusRunning {
 			t.Errorf("status %v after a heartbeat", p.Status)
 		}
 	})
@@ -374,16 +374,16 @@ func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := Open(run, Options{})
 		defer v.Close()
-		states := func() string { return phasesOf(lookAt(t, v, Ask{Jobs: &JobsWindow{Rows: 5, Sort: SortID}})) }
+		states := func() string { return phasesOf(lookAt(t, v, Query{Jobs: &JobsWindow{Rows: 5, Sort: SortID}})) }
 		if got := states(); got != "cancel queue queue" {
 			t.Errorf("%s before the takeover shows", got)
 		}
-		version := lookAt(t, v, Ask{}).Version
+		version := lookAt(t, v, Query{}).Version
 		d.mu.Lock()
 		d.hide = ""
 		d.mu.Unlock()
 		time.Sleep(3 * time.Second)
-		p := lookAt(t, v, Ask{Jobs: page(5), Events: &EventsWindow{All: true, Rows: 50}})
+		p := lookAt(t, v, Query{Jobs: page(5), Events: &EventsWindow{All: true, Rows: 50}})
 		if got := states(); got != "queue cancel queue" || p.Phases[Canceled] != 1 || p.Version <= version || p.Run.Epoch != 2 {
 			t.Errorf("%s, %v, version %d after %d", got, p.Phases, p.Version, version)
 		}

@@ -16,7 +16,7 @@ func TestCancelOfWhatStillWaits(t *testing.T) {
 		l.submit(plain(5)...)
 		time.Sleep(5 * time.Second)
 		ans := l.do(Action{Do: Cancel, Waiting: true, Jobs: jobs.Ranges{{First: 1, Last: 4}}})
-		p := l.look(Ask{})
+		p := l.look(Query{})
 		if ans.Done+ans.Left != 4 || ans.Left < 2 || p.Phases[Running] != 2 || p.Phases[Ending] != 0 || p.Phases[Canceled] != ans.Done || ans.Changed.Count() != ans.Done {
 			t.Errorf("%+v, %v", ans, p.Phases)
 		}
@@ -38,7 +38,7 @@ func TestCountsAgreeWhileJobsCome(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 3 {
-				p := l.look(Ask{After: version, Wait: time.Second, Jobs: page(5)})
+				p := l.look(Query{After: version, Wait: time.Second, Jobs: page(5)})
 				if i%2 > 0 {
 					version = p.Version
 				}
@@ -52,7 +52,7 @@ func TestCountsAgreeWhileJobsCome(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		if p := l.look(Ask{}); p.Total != 30 {
+		if p := l.look(Query{}); p.Total != 30 {
 			t.Error(p.Total)
 		}
 		l.end()

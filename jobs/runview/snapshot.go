@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// Look returns a snapshot of the run with what was asked for.
-func (v *View) Look(ctx context.Context, ask Ask) (*Picture, error) {
+// Snapshot returns a snapshot of the run with what was asked for.
+func (v *View) Snapshot(ctx context.Context, ask Query) (*Snapshot, error) {
 	until := time.Now().Add(ask.Wait)
 	if err := v.Ready(ctx); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (v *View) Look(ctx context.Context, ask Ask) (*Picture, error) {
 }
 
 // tryLook returns the snapshot, or what to wait for.
-func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struct{}, due time.Time, err error) {
+func (v *View) tryLook(ask *Query, until time.Time) (p *Snapshot, news <-chan struct{}, due time.Time, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock() // also after a panic: others look as well
 	if v.closed {
@@ -60,7 +60,7 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 		if v.pending() { // counts and rows are to agree
 			v.update(now)
 		}
-		return v.picture(ask), nil, due, nil
+		return v.snapshot(ask), nil, due, nil
 	}
 	due, news = until, v.news
 	soon := func(t time.Time) {
@@ -151,9 +151,9 @@ func (v *View) dueRetries(now jobs.Stamp) {
 	}
 }
 
-// picture returns what was asked for. mu is held.
-func (v *View) picture(ask *Ask) *Picture {
-	p := &Picture{Version: v.version}
+// snapshot returns what was asked for. mu is held.
+func (v *View) snapshot(ask *Query) *Snapshot {
+	p := &Snapshot{Version: v.version}
 	v.fill(p)
 	if w := ask.Jobs; w != nil {
 		v.learnHardness()
@@ -192,7 +192,7 @@ func (v *View) picture(ask *Ask) *Picture {
 }
 
 // explain asks the dispatcher why the job in focus is in its state.
-func (v *View) explain(ctx context.Context, p *Picture) {
+func (v *View) explain(ctx context.Context, p *Snapshot) {
 	if p.Detail == nil || p.Detail.Row.Phase.Terminal() || p.Status != StatusRunning {
 		return
 	}
@@ -208,37 +208,37 @@ func (v *View) explain(ctx context.Context, p *Picture) {
 }
 
 // Match returns all jobs that a filter matches, and the cost of ending them.
-func (v *View) Match(ctx context.Context, text string) (jobs.Ranges, Weight, error) {
+func (v *View) Match(ctx context.Context, text string) (jobs.Ranges, Cost, error) {
 	if err := v.Ready(ctx); err != nil {
-		return nil, Weight{}, err
+		return nil, Cost{}, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.update(time.Now())
 	f, err := parseFilter(text, v.known)
 	if err != nil {
-		return nil, Weight{}, &Refused{Why: err.Error()}
+		return nil, Cost{}, &Refused{Why: err.Error()}
 	}
 	which := jobs.Ranges{}
 	for _, id := range v.matching(f) {
 		which.Add(jobs.ID(id))
 	}
-	return which, v.weight(which), nil
+	return which, v.cost(which), nil
 }
 
-// Weigh returns the cost of ending these jobs.
-func (v *View) Weigh(ctx context.Context, which jobs.Ranges) (Weight, error) {
+// Cost returns the cost of ending these jobs.
+func (v *View) Cost(ctx context.Context, which jobs.Ranges) (Cost, error) {
 	if err := v.Ready(ctx); err != nil {
-		return Weight{}, err
+		return Cost{}, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.update(time.Now())
-	return v.weight(which), nil
+	return v.cost(which), nil
 }
 
-func (v *View) weight(which jobs.Ranges) Weight {
-	var w Weight
+func (v *View) cost(which jobs.Ranges) Cost {
+	var w Cost
 	now := jobs.StampOf(v.now())
 	for _, x := range which {
 		for id := max(1, x.First); id <= x.Last && int(id) <= len(v.rows); id++ {
