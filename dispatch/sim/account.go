@@ -2,33 +2,33 @@ package sim
 
 import "dcs-tui/jobs"
 
-// account is what the ledger knows of a job. It is kept without jobs.Fold, so that a
-// defect there is seen.
+// account is the ledger's state of a job. It is computed without jobs.Fold, so that it reveals
+// defects of jobs.Fold.
 type account struct {
 	round     int
 	over      bool // the round has its result
 	result    jobs.JobState
 	canceling bool
-	charged   int // of this round, since the last edit
+	charged   int // charged failures of this round since the last edit
 	spec      *jobs.Spec
-	strays    bool // an attempt that had been given up has failed
+	strays    bool // an attempt that was given up failed later
 	attempts  []entry
 }
 
-// entry is what the ledger knows of an attempt.
+// entry is the ledger's state of an attempt.
 type entry struct {
 	host     string
-	machine  string     // on which it was launched, as the journal says
-	round    int        // 0: of a command that was edited since
-	spec     *jobs.Spec // it was launched by; nil: not known
+	machine  string     // where it was launched, according to the journal
+	round    int        // 0: it ran a command that was edited since
+	spec     *jobs.Spec // what it was launched with; nil: not known
 	open     bool
-	outcome  bool // it has one
+	outcome  bool // it has an outcome
 	lost     bool // it was given up, at least for a time
-	lostAt   int  // number of the record that said so
+	lostAt   int  // number of the record that gave it up
 	launched int  // number of the record that launched it
 	last     jobs.Kind
 	charged  bool // it used up a try
-	vague    bool // what is known of it comes from before the journal was damaged
+	vague    bool // the facts about it are from before the journal was damaged
 }
 
 func (g *ledger) entry(id jobs.AttemptID) *entry {
@@ -42,7 +42,7 @@ func (g *ledger) entry(id jobs.AttemptID) *entry {
 	return &a.attempts[id.N-1]
 }
 
-// enter takes a durable record into the ledger and checks it.
+// enter applies a durable record to the ledger and checks it.
 func (w *World) enter(r *jobs.Record) {
 	g := &w.ledger
 	w.truth.records++
@@ -166,8 +166,7 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	}
 }
 
-// enterEdit is another specification. What ran by the old one is over and counts for
-// nothing in what follows.
+// enterEdit applies a new specification. Attempts with the old one are over and no longer count.
 func (w *World) enterEdit(a *account, r *jobs.Record) {
 	for i, e := range a.attempts {
 		if e.open {
@@ -219,7 +218,7 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 	if open > 0 && (open >= w.cfg.Copies || a.charged+open >= w.tries(r.Job)) {
 		w.broken(CopiesHold, "%s is launched beside %d others, with %d of %d tries used up", r.Attempt(), open, a.charged, w.tries(r.Job))
 	}
-	for len(a.attempts) < r.N { // also numbers that are left free
+	for len(a.attempts) < r.N { // including the numbers that are skipped
 		a.attempts = append(a.attempts, entry{vague: true})
 	}
 	e := &a.attempts[r.N-1]
@@ -229,10 +228,10 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 	}
 }
 
-// mayCopy reports whether several attempts of a job may be alive at a time.
+// mayCopy reports whether a job may have several live attempts at a time.
 func (w *World) mayCopy(s *jobs.Spec) bool { return w.cfg.Copies > 1 && (s == nil || !s.NoCopies) }
 
-// enterEnd enters the recorded end of an attempt.
+// enterEnd applies the recorded end of an attempt.
 func (w *World) enterEnd(a *account, r *jobs.Record) {
 	id := r.Attempt()
 	e := w.ledger.entry(id)
@@ -250,7 +249,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 	}
 	switch r.Kind {
 	case jobs.KindLost:
-		if e.lost = true; e.lostAt == 0 { // it may have come back and be lost again
+		if e.lost = true; e.lostAt == 0 { // it may have come back and been lost again
 			e.lostAt = w.truth.records
 		}
 	case jobs.KindSuperseded, jobs.KindCanceled:
@@ -263,7 +262,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 			e.charged = true
 			a.charged++
 		}
-		a.strays = a.strays || e.lost // it failed late, beside the attempt that replaced it
+		a.strays = a.strays || e.lost // it failed late, while the attempt that replaced it ran
 		if a.charged > w.tries(r.Job) && !a.strays {
 			w.broken(TriesHold, "job %d has failed %d times of %d", r.Job, a.charged, w.tries(r.Job))
 		}
@@ -273,7 +272,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 	}
 }
 
-// checkOutcome compares what is recorded of an attempt with what happened.
+// checkOutcome compares the recorded outcome of an attempt with what happened.
 func (w *World) checkOutcome(f *fact, r *jobs.Record) {
 	switch {
 	case f == nil || f.ended == nil:

@@ -8,16 +8,16 @@ import (
 	"dcs-tui/hosts"
 )
 
-// agent is a dispatcher's side of one host, as package dispatch has it: it
-// connects, passes commands on, and sends the pings that extend the host's lease.
+// agent is a dispatcher's side of one host, like the link of package dispatch. It connects, passes
+// commands on, and sends the pings that extend the host's lease.
 type agent struct {
 	l       *life
-	spec    *hosts.Host // its address leads to a machine: which one, each connection finds out
+	spec    *hosts.Host // each connection resolves its address to a machine anew
 	link    *link
 	dialing int           // odd while a connection is being made
-	greeted bool          // withdrawals come before the first ping renews the lease
-	uptime  time.Duration // of the host, as of the newest heartbeat that the core has seen
-	bye     bool          // it takes leave
+	greeted bool          // the first ping was sent; it renews the lease, so withdrawals precede it
+	uptime  time.Duration // of the host in the newest heartbeat that the core has seen
+	bye     bool          // it is leaving the host
 	end     bool          // the run is over: the host is cleaned
 	clean   bool
 	gone    bool
@@ -45,7 +45,7 @@ func (a *agent) obey(o sched.Command) {
 		}
 		a.l.w.sends(o.Jobs, k.h)
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
-		if a.l.w.noise(30) { // TCP does not do that; helper and claim stand it all the same
+		if a.l.w.noise(30) { // TCP does not do that, but helper and claim must tolerate it
 			k.toHost(func(p *helper) { p.launchAgain(m, o.Jobs) })
 		}
 	case sched.SetLimit:
@@ -78,7 +78,7 @@ func (a *agent) ping() {
 	a.link.toHost(func(p *helper) { p.extend(lease) })
 }
 
-// pings continues while the link is open.
+// pings sends pings while the link is open.
 func (a *agent) pings(k *link) {
 	a.l.w.after(3*time.Second, func() {
 		if a.link != k {
@@ -150,7 +150,7 @@ func (a *agent) connected(p *helper) {
 		a.l.tell(sched.HostDown{Host: name, Err: &hosts.FencedError{Host: name, By: p.refused}})
 		return
 	}
-	if !p.alive { // it died meanwhile
+	if !p.alive { // it died in the meantime
 		a.l.tell(sched.HostDown{Host: name, Err: &hosts.Error{Host: name, Class: hosts.Broken, Err: errors.New("the helper died")}})
 		return
 	}
@@ -165,7 +165,7 @@ func (a *agent) connected(p *helper) {
 	a.pings(k)
 }
 
-// ended handles that the link has ended at the other side.
+// ended handles a link that was ended by the other side.
 func (a *agent) ended(k *link, why error) {
 	if a.link != k {
 		return
@@ -179,7 +179,7 @@ func (a *agent) ended(k *link, why error) {
 	a.l.tell(sched.HostDown{Host: a.spec.Name, Err: why})
 }
 
-// hangUp ends the link, or the attempt to make one.
+// hangUp closes the link or cancels the attempt to connect.
 func (a *agent) hangUp() {
 	if a.dialing%2 == 1 {
 		a.dialing++
@@ -190,21 +190,21 @@ func (a *agent) hangUp() {
 	}
 }
 
-// link is a connection between a dispatcher and a helper. What is sent arrives in
-// order, or from some point on not at all. A network that is cut holds back what is
-// under way: it may arrive when the cut heals, even if the dispatcher has closed its
-// end in the meantime (a launch written into a cut link ran after it had healed).
+// link is a connection between a dispatcher and a helper. Messages arrive in order, and from some
+// point on possibly not at all. A network cut holds back the messages in transit. They may arrive
+// when the cut heals, even if the dispatcher has closed its end in the meantime. (On real hosts, a
+// launch that was written into a cut link was carried out after the cut healed.)
 type link struct {
 	a        *agent
 	h        *host
 	p        *helper
-	open     bool // the dispatcher's end
-	closed   bool // it was, and is no more
-	late     bool // what was under way when it was closed arrives all the same
-	lost     bool // what is under way does not arrive, nor what follows
+	open     bool // the dispatcher's end is open
+	closed   bool // the dispatcher's end was closed
+	late     bool // messages in transit at the time of closing still arrive
+	lost     bool // messages in transit and all later ones are lost
 	toHostAt time.Duration
 	toUsAt   time.Duration
-	early    []sched.Event // reports that came before the hello was taken in
+	early    []sched.Event // reports that arrived before the hello was handled
 }
 
 func (k *link) latency() time.Duration {
@@ -222,7 +222,7 @@ func (k *link) toHost(do func(*helper)) {
 	w.agenda.add(k.toHostAt, func() { k.arrive(true, func() { k.p.get(do) }) })
 }
 
-// arrive delivers something at its time, or when the network heals.
+// arrive delivers a message at its time, or when the network heals.
 func (k *link) arrive(toHost bool, do func()) {
 	switch {
 	case k.lost || toHost && !k.p.alive || !toHost && k.a.l.dead:
@@ -257,7 +257,7 @@ func (k *link) report(ev sched.Event) {
 	}
 }
 
-// flush passes on what came before the dispatcher had taken the hello in.
+// flush passes on the reports that arrived before the hello was handled.
 func (k *link) flush() {
 	for _, ev := range k.early {
 		k.a.l.tellFrom(k.h, ev)
@@ -265,8 +265,8 @@ func (k *link) flush() {
 	k.early = nil
 }
 
-// close is the dispatcher's end of it. The helper hears of it if eof is set and
-// the network lets it.
+// close closes the dispatcher's end. The helper notices if eof is set and the network lets the
+// message through.
 func (k *link) close(eof bool) {
 	if k.closed {
 		return
@@ -290,7 +290,7 @@ func (k *link) eof() {
 	}
 }
 
-// broken tells the dispatcher that the helper's end of it is gone.
+// broken tells the dispatcher that the helper's end is gone.
 func (k *link) broken(after time.Duration, why error) {
 	w := k.h.w
 	k.toUsAt = max(k.toUsAt, w.now+after)

@@ -11,33 +11,33 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Hosts on demand: a provider whose commands fail, hang, and have their effect
-// all the same, whose instances never answer, and vanish. A command that runs when its
-// dispatcher dies may have its effect later.
+// Hosts on demand. The commands of the provider fail, hang, and sometimes have their effect all the
+// same. Its instances may never answer, or vanish. A command that runs while its dispatcher dies
+// may have its effect later.
 
 // cloud is the provider of a world.
 type cloud struct {
 	spec      *hosts.Provider
-	instances map[string]*instance // that exist, by name
-	late      map[string]bool      // made by a command whose dispatcher had died: it may be too late for anybody to see
+	instances map[string]*instance // existing instances, by name
+	late      map[string]bool      // created by a command whose dispatcher had died; nobody may have time to notice them
 	fetched   map[jobs.AttemptID]bool
-	broken    time.Duration // until when every command fails
-	lacks     string        // what the last list lacked though it exists
+	broken    time.Duration // every command fails until then
+	lacks     string        // an existing instance that the last list did not contain
 }
 
-// instance is a machine that exists for a time.
+// instance is a machine that exists for a limited time.
 type instance struct {
 	h    *host
 	spec *hosts.Host
-	ends time.Duration // its allocation; 0: it has no end
+	ends time.Duration // end of its allocation; 0: it has no end
 }
 
 const never = time.Duration(math.MaxInt64)
 
 const instancePrefix = "dcs-simrun"
 
-// drawCloud gives some worlds a provider. A world whose journal is damaged has none: what
-// was recorded of instances is what the next dispatcher knows of them.
+// drawCloud gives some worlds a provider. A world with a damaged journal has none, because the next
+// dispatcher knows instances only by their records.
 func (w *World) drawCloud() {
 	if w.fragile || !w.choices.OneIn(3) {
 		return
@@ -51,7 +51,7 @@ func (w *World) drawCloud() {
 	w.cloud = &cloud{spec: p, instances: map[string]*instance{}, late: map[string]bool{}, fetched: map[jobs.AttemptID]bool{}}
 }
 
-// takeInstance carries an order about instances out.
+// takeInstance carries out a command about instances.
 func (l *life) takeInstance(o sched.Command) {
 	w := l.w
 	switch o := o.(type) {
@@ -71,8 +71,8 @@ func (l *life) takeInstance(o sched.Command) {
 	}
 }
 
-// command runs a command, which may fail with or without its effect, and have none though
-// it succeeds. The effect of one whose dispatcher dies may come all the same.
+// command runs a provider's command. A command may fail with or without its effect, and may succeed
+// without its effect. If the dispatcher dies, the effect may still come.
 func (l *life) command(name string, takes time.Duration, effect func(), answer func(err string) sched.Event) {
 	w := l.w
 	does, err := true, ""
@@ -97,7 +97,7 @@ func (l *life) command(name string, takes time.Duration, effect func(), answer f
 	l.later(at+time.Millisecond, func() { l.tell(answer(err)) })
 }
 
-// create makes an instance, which answers some time later, or never.
+// create creates an instance. It answers some time later, or never.
 func (w *World) create(name string) {
 	if w.cloud.instances[name] != nil {
 		return
@@ -135,7 +135,7 @@ func (w *World) destroy(name string) {
 	h.in, h.runs, h.done, h.deaf = nil, nil, nil, never
 }
 
-// vanish lets an instance end without anybody's order.
+// vanish ends an instance without a command.
 func vanish(w *World) bool {
 	if w.cloud == nil {
 		return false
@@ -149,7 +149,7 @@ func vanish(w *World) bool {
 	return false
 }
 
-// breakCommands lets the provider's commands fail for a time.
+// breakCommands makes the provider's commands fail for a time.
 func breakCommands(w *World) bool {
 	if w.cloud == nil {
 		return false
@@ -158,7 +158,7 @@ func breakCommands(w *World) bool {
 	return true
 }
 
-// list is what the list command prints. It may lack an instance, not twice in a row.
+// list returns the result of the list command. It may omit an instance, but not twice in a row.
 func (l *life) list(provider string) sched.Event {
 	w := l.w
 	ev := sched.InstancesListed{Provider: provider, Left: map[string]time.Duration{}}
@@ -166,7 +166,7 @@ func (l *life) list(provider string) sched.Event {
 		ev.Err = "exit status 1"
 		return ev
 	}
-	for _, h := range w.hosts { // not in the order of a map
+	for _, h := range w.hosts { // w.hosts, because a map has no order
 		if w.cloud.instances[h.name] != nil && !slices.Contains(ev.Names, h.name) {
 			ev.Names = append(ev.Names, h.name)
 			l.sights[h.name] = w.cloud.instances[h.name].spec
@@ -193,7 +193,7 @@ func (l *life) provided() (list []*hosts.Host) {
 	return list
 }
 
-// fetch copies outputs that only an instance has.
+// fetch copies outputs that exist only on an instance.
 func (l *life) fetch(o sched.FetchInstance) string {
 	w := l.w
 	in := w.cloud.instances[o.Name]
@@ -206,17 +206,17 @@ func (l *life) fetch(o sched.FetchInstance) string {
 	return ""
 }
 
-// enterInstance takes the durable record of an instance in.
+// enterInstance applies the durable record of an instance.
 func (w *World) enterInstance(r *jobs.Record) { w.ledger.instances[r.Host] = jobs.InstanceState(r.How) }
 
-// checkCreate holds that an instance is recorded before it is created.
+// checkCreate checks that an instance is recorded before it is created.
 func (w *World) checkCreate(name string) {
 	if w.ledger.instances[name] != jobs.InstanceCreating {
 		w.broken(InstanceRecorded, "%s is created, and the journal says of it %q", name, w.ledger.instances[name])
 	}
 }
 
-// checkTerminate holds that an instance goes with nothing that is needed.
+// checkTerminate checks that a terminated instance has nothing that is still needed.
 func (w *World) checkTerminate(name string) {
 	g := &w.ledger
 	if g.instances[name] != jobs.InstanceTerminating {
@@ -242,8 +242,8 @@ func (w *World) checkTerminate(name string) {
 	}
 }
 
-// checkCloud holds that no instance is left at the end, unless people have taken the
-// provider out of the file and not put it back.
+// checkCloud checks that no instance is left at the end, unless people removed the provider from
+// the file and did not restore it.
 func (w *World) checkCloud() {
 	if w.cloud == nil || len(w.cfg.Providers) == 0 {
 		return
@@ -255,15 +255,15 @@ func (w *World) checkCloud() {
 	}
 }
 
-// isHost reports whether a name among the hosts that people see is one, and no instance that
-// is not in use yet or not any more.
+// isHost reports whether a name is that of a host. Instances that are not in use yet, or no longer,
+// are listed among the hosts but are not hosts.
 func (l *life) isHost(name string) bool {
 	_, instance := l.w.ledger.instances[name]
 	return !instance || l.specs[name] != nil || l.agent(name) != nil
 }
 
-// changeProvider changes the provider in the inventory file: it may create more or fewer
-// instances, of other sizes, or there is none any more for a time.
+// changeProvider changes the provider in the inventory file: the number or the size of its
+// instances. It may also remove the provider for a time.
 func changeProvider(w *World) bool {
 	if w.cloud == nil {
 		return false
@@ -282,7 +282,7 @@ func changeProvider(w *World) bool {
 		give()
 		w.after(w.long(), func() {
 			if l := w.life; l != nil && l.finish != nil && l.finish.How == sched.AllDone {
-				return // too late for what is left
+				return // too late for the instances that are left
 			}
 			give(w.cloud.spec)
 		})

@@ -11,13 +11,13 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// Some worlds are fragile: bits of their journal turn over. Some of those are battered:
-// that happens again and again, to several bits and to whole sectors at once. Then facts are missing, the
-// next dispatcher asks every host what it has before it launches anything, and what
-// can be checked is less: the ledger begins again with what recovery has found, and
-// keeps in mind what it knew.
+// Some worlds are fragile: single bits of their journal flip. Some fragile worlds are battered:
+// this happens again and again, to several bits and to whole sectors at once. Facts are then
+// missing, and the next dispatcher asks every host what it has before it launches anything. Fewer
+// checks are possible: the ledger starts again with the result of recovery, and keeps some of what
+// it knew before.
 
-// damageJournal turns bits of what the journal durably says.
+// damageJournal flips bits of the durable journal.
 func damageJournal(w *World) bool {
 	g := &w.ledger
 	if !w.fragile || w.life != nil || g.epoch == 0 {
@@ -33,7 +33,7 @@ func damageJournal(w *World) bool {
 	return spoiled
 }
 
-// sector is what a disk loses in one piece: a launch, and with it what followed.
+// sector is what a disk loses in one piece. It can hold a launch and the records that followed it.
 const sector = 512
 
 // batter damages the journal of a battered world before most takeovers.
@@ -43,7 +43,8 @@ func (w *World) batter() {
 	}
 }
 
-// spoil turns a bit of each of so many bytes of some epoch's file, where there are so many.
+// spoil flips one bit in each of up to n consecutive bytes of some epoch's file. It returns false
+// if it could not.
 func (w *World) spoil(n int) bool {
 	g := &w.ledger
 	epoch := 1 + w.choices.Draw(g.epoch)
@@ -62,7 +63,7 @@ func (w *World) spoil(n int) bool {
 		return false
 	}
 	bit := byte(1) << w.choices.Draw(8)
-	if n > 1 { // what looks like text at the end of a file could not be told from a line that was never completed
+	if n > 1 { // text at the end of a file would look like a line that was never completed
 		bit = 0x80
 	}
 	for i := range b {
@@ -76,15 +77,14 @@ func (w *World) spoil(n int) bool {
 	return true
 }
 
-// writes reports whether a dispatcher that was taken over lives and has the file of an epoch
-// open. What it does not know to be durable it writes again, and that would undo damage
-// that a newer dispatcher has seen.
+// writes reports whether a live dispatcher that was taken over has the file of an epoch open. It
+// repeats writes that it does not know to be durable, which would undo damage that a newer
+// dispatcher has seen.
 func (w *World) writes(epoch int) bool {
 	return slices.ContainsFunc(w.lives, func(l *life) bool { return !l.dead && l.epoch == epoch })
 }
 
-// found returns what claims and sentinels in the shared directory show of attempts
-// without a record.
+// found returns the claims and sentinels in the shared directory of attempts that have no record.
 func (l *life) found(t *jobs.Table) (all []sched.Found) {
 	_ = attempts.Each(l.share, "/share", runUID, "", sched.Unfinished(t), func(f attempts.Fate) error {
 		if a := t.Attempt(f.Attempt); a != nil && a.Host == f.Host && !t.Damaged {
@@ -105,16 +105,16 @@ func (w *World) entered(r *jobs.Record) bool {
 	return w.damaged && h != nil && (h.took[id] || h.claimed(id))
 }
 
-// renew begins the ledger again with what recovery has made of a damaged journal.
+// renew starts the ledger again with the result of recovery from a damaged journal.
 func (g *ledger) renew(w *World, t *jobs.Table) {
 	old := g.jobs
-	if w.cuts && !t.Damaged { // the lost end was not noticed, so its result numbers are given again
+	if w.cuts && !t.Damaged { // the lost end was not noticed, so its result numbers are used again
 		maps.DeleteFunc(w.consumer.got, func(seq int64, _ shown) bool { return seq > t.Seq })
 	}
 	g.table, g.jobs, g.touched = clone(t), make([]account, len(t.Jobs)), g.touched[:0]
 	seqs := map[int64]jobs.ID{}
 	for seq, id := range g.seqs {
-		// The others' records may be lost: they come again.
+		// The records of the other results may be lost. Those results come again.
 		if _, shown := w.consumer.got[seq]; shown && seq <= t.Seq || w.showing(seq) {
 			seqs[seq] = id
 		}
@@ -154,7 +154,7 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	}
 }
 
-// showing reports whether a dispatcher that lives has a durable result and is about to show it.
+// showing reports whether a live dispatcher has a durable result that it is about to show.
 func (w *World) showing(seq int64) bool {
 	for _, l := range w.lives {
 		if !l.dead && slices.ContainsFunc(l.showing, func(s shown) bool { return s.seq == seq }) {
@@ -164,7 +164,7 @@ func (w *World) showing(seq int64) bool {
 	return false
 }
 
-// clone copies a table, which the core is going to change.
+// clone copies a table, because the core is going to change the original.
 func clone(t *jobs.Table) *jobs.Table {
 	c := *t
 	c.Specs = append([]*jobs.Spec(nil), t.Specs...)

@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// The faultKinds of dispatchers.
+// The faults of dispatchers.
 
-// up returns the dispatcher that runs, nil while there is none.
+// up returns the running dispatcher, or nil if there is none.
 func (w *World) up() *life {
 	if l := w.life; l != nil && l.loop != nil && l.paused == 0 {
 		return l
@@ -42,7 +42,7 @@ func powerLoss(w *World) bool {
 	return true
 }
 
-// stop is SIGSTOP for a time.
+// stop stops a dispatcher (SIGSTOP) for a time.
 func (l *life) stop(d time.Duration, woken func()) {
 	l.paused++
 	l.w.after(d, func() {
@@ -67,8 +67,8 @@ func stopAndWake(w *World) bool {
 	return true
 }
 
-// takeOver stops a dispatcher; another one takes the run over when its heartbeat is
-// stale, or earlier by force. Then the first is woken, or killed.
+// takeOver stops a dispatcher. Another one takes the run over when the heartbeat is stale, or
+// earlier by force. Then the first one wakes up or is killed.
 func takeOver(w *World) bool {
 	l := w.up()
 	if l == nil {
@@ -80,7 +80,7 @@ func takeOver(w *World) bool {
 	}
 	sleeps := wait + w.long()
 	if w.choices.Draw(8) == 7 {
-		sleeps = wait / 2 // it is back before
+		sleeps = wait / 2 // it wakes up before the takeover
 	}
 	l.stop(sleeps, func() {})
 	w.after(wait, func() {
@@ -92,7 +92,7 @@ func takeOver(w *World) bool {
 	return true
 }
 
-// usurp takes the run over from a dispatcher that lives.
+// usurp takes the run over from a live dispatcher.
 func (w *World) usurp(old *life) {
 	m := w.machines[w.choices.Draw(len(w.machines))]
 	wake := 0
@@ -139,8 +139,8 @@ func hangDisk(w *World) bool {
 	return true
 }
 
-// splitBrain lets another dispatcher take the run over while the first one's run
-// directory does not answer, and lets each reach some of the hosts only.
+// splitBrain lets another dispatcher take the run over while the run directory does not answer the
+// first one. Each dispatcher reaches only some of the hosts.
 func splitBrain(w *World) bool {
 	l := w.up()
 	if l == nil || w.coming {

@@ -14,15 +14,15 @@ import (
 type faultKind struct {
 	name   string
 	weight int
-	strike func(w *World) bool // false: it could not happen now
+	strike func(w *World) bool // false: the fault was not possible at this time
 }
 
-// The indexes of those that come by themselves, while something else happens.
+// The indexes of the faults that are injected while something else happens.
 const (
 	killedTaking = iota // a dispatcher dies while it takes the run over
-	leftOut             // a host is taken out of the inventory of one dispatcher
+	leftOut             // a host is removed from the inventory of one dispatcher
 	wokenInTake         // an old dispatcher wakes up while another takes the run over
-	damagedAgain        // a journal that was damaged before
+	damagedAgain        // a journal that was damaged before is damaged again
 )
 
 // faultKinds are all faults, in the order of the choices.
@@ -101,7 +101,7 @@ func (w *World) hit(i int) {
 	w.logf("FAULT %s (%d left)", faultKinds[i].name, w.budget)
 }
 
-// injectFaults lets one fault come after the other until there are no more.
+// injectFaults injects one fault after another until the budget is used up.
 func (w *World) injectFaults() {
 	w.after(w.between(500*time.Millisecond, 18*time.Second), func() {
 		if w.calm() || w.choices.Over() {
@@ -119,7 +119,7 @@ func (w *World) injectFaults() {
 				at := len(w.log)
 				if faultKinds[i].strike(w) {
 					w.hit(i)
-					if w.verbose { // before what it did
+					if w.verbose { // log it before its effects
 						copy(w.log[at+1:], w.log[at:len(w.log)-1])
 						w.log[at] = w.log[len(w.log)-1]
 					}
@@ -146,7 +146,7 @@ var ofCuts = []string{
 	"the journal loses its end", "the run directory is copied", "the run goes on in the copy",
 }
 
-// heal ends what would otherwise go on for ever.
+// heal ends the faults that would otherwise last forever.
 func (w *World) heal() {
 	w.logf("no more faults")
 	for _, h := range w.hosts {
@@ -156,8 +156,8 @@ func (w *World) heal() {
 
 func (w *World) anyHost() *host { return w.hosts[w.choices.Draw(len(w.hosts))] }
 
-// long draws how long something lasts: mostly around the times after which a silent
-// host is suspected or given up.
+// long chooses a duration. Most are near the times after which a silent host is suspected or given
+// up.
 func (w *World) long() time.Duration {
 	switch w.choices.Draw(4) {
 	case 0:
@@ -175,7 +175,7 @@ func cutOne(w *World) bool {
 	return true
 }
 
-// cutSome keeps a host from some of the machines that a dispatcher may run on.
+// cutSome disconnects a host from some of the machines on which a dispatcher may run.
 func cutSome(w *World) bool {
 	h := w.anyHost()
 	i := w.choices.Draw(len(w.machines))
@@ -258,8 +258,8 @@ func killSupervisor(w *World) bool {
 	}
 	r.sup = false
 	if w.choices.Draw(2) == 1 || h.jobs.on {
-		r.die() // the job with it: of a suspended one the kernel sees to that
-	} else if r.job { // it continues, and nobody sees its end
+		r.die() // the job dies with its supervisor: the kernel kills a suspended job
+	} else if r.job { // the job continues, and nobody observes its end
 		w.after(w.between(0, time.Minute), r.die)
 	}
 	w.after(w.between(0, time.Second), h.fill)
@@ -328,8 +328,7 @@ func deskClock(w *World) bool {
 // cutAll makes every world a world of cuts.
 var cutAll bool
 
-// endsEarly reports whether the journal can be made to end early now, because nobody
-// writes it.
+// endsEarly reports whether the journal can be made to end early now. Nobody may be writing it.
 func (w *World) endsEarly() bool {
 	if !w.fragile || w.life != nil || w.ledger.epoch == 0 {
 		return false
@@ -351,7 +350,7 @@ func cutJournal(w *World) bool {
 	w.server.WriteBack()
 	size := int64(len(w.readJournal(g.epoch)))
 	if !w.cuts {
-		// A lost end that no heartbeat had counted is found only if all hosts answer.
+		// A lost end that no heartbeat counted is found only if all hosts answer.
 		o, err := journal.ReadOwner(&rundir.Run{Dir: runDir, Disk: g.observer})
 		if err != nil || o == nil || o.File != g.epoch {
 			return false

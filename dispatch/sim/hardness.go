@@ -9,11 +9,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Hardness, looked at without what dispatch/sched has for it.
+// Checks of hardness that do not use the code of dispatch/sched.
 
-// hardOptions are those of jobs with a hardness: three by three of them, in two batches,
-// and one of each is comparable to none by its text, as those are which a command's
-// answers part.
+// hardOptions are the options of jobs with a hardness. There are two queues with a grid of three by
+// three each. One option of each grid has another text, which makes it incomparable to the rest,
+// like an instance with a different answer of the command.
 var hardOptions = makeHardOptions()
 
 func makeHardOptions() (all []*jobs.Options) {
@@ -31,7 +31,7 @@ func makeHardOptions() (all []*jobs.Options) {
 	return all
 }
 
-// tooHard reports whether a job need not be tried after the timeout of another.
+// tooHard reports whether a job need not run because of the timeout of another.
 func tooHard(s, late *jobs.Spec) bool {
 	if len(s.Hardness) == 0 || len(s.Hardness) != len(late.Hardness) || s.Queue != late.Queue || s.File != late.File ||
 		s.Timeout == 0 || s.Timeout > late.Timeout {
@@ -47,8 +47,8 @@ func tooHard(s, late *jobs.Spec) bool {
 	return true
 }
 
-// checkHardness looks at a launch. After damage to the journal attempts are found on
-// hosts that nobody can have known of, and a timeout may be forgotten.
+// checkHardness checks a launch. After damage to the journal, attempts appear on hosts although no
+// record names them, and a timeout may be forgotten.
 func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
 	if t.Damaged {
 		return
@@ -61,7 +61,7 @@ func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
 	}
 }
 
-// checkStopped looks at what runs, at the end of a turn.
+// checkStopped checks the running jobs at the end of a turn.
 func (w *World) checkStopped(l *life, t *jobs.Table) {
 	if t.Counts[jobs.TimedOut] == 0 || t.Counts[jobs.Running] == 0 || t.Damaged {
 		return
@@ -84,7 +84,7 @@ func (w *World) checkStopped(l *life, t *jobs.Table) {
 	}
 }
 
-// checkSkipped looks at the durable record of a job that is not run.
+// checkSkipped checks the durable record of a skipped job.
 func (w *World) checkSkipped(a *account, r *jobs.Record) {
 	if len(a.spec.After) > 0 && strings.Contains(r.Reason, ", which it comes after") || w.damaged {
 		return

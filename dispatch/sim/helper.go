@@ -13,18 +13,18 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// helper is one `__host` process: it serves one link, as hosts/helper/remote does.
+// helper is one `__host` process. Like hosts/helper/remote, it serves one link.
 type helper struct {
 	h          *host
 	link       *link
 	epoch      int
 	generation int
-	refused    int // the higher epoch that kept it from serving; 0: it serves
+	refused    int // the higher epoch that shut it out; 0: it serves
 	hello      *hosts.Hello
 	alive      bool
-	thaw       time.Duration // until when it is stopped (SIGSTOP)
-	heard      time.Duration // the last message
-	waiting    idSet         // sent to a host, not known to have been taken
+	thaw       time.Duration // it is stopped (SIGSTOP) until then
+	heard      time.Duration // when the last message arrived
+	waiting    idSet         // sent to the host, not known to be taken by a supervisor
 	running    idSet         // held by supervisors, as far as it knows
 	resolving  idSet
 }
@@ -46,7 +46,7 @@ func (s *idSet) del(id jobs.AttemptID) {
 	}
 }
 
-// startHelper is the helper's beginning: the fence, the spool, the hello.
+// startHelper starts a helper: it checks the fence, opens the spool, and sends the hello.
 func (h *host) startHelper(a *agent) *helper {
 	w := h.w
 	p := &helper{h: h, epoch: a.l.epoch, heard: w.now}
@@ -63,7 +63,7 @@ func (h *host) startHelper(a *agent) *helper {
 	p.generation, p.alive = h.generation, true
 	h.helper = p
 	if h.generation == 1 || h.spoolBoot != h.boot {
-		h.limit = a.spec.Slots.Fixed // later ones begin with what the last was told
+		h.limit = a.spec.Slots.Fixed // later helpers start with the limit that the previous one was given
 	}
 	p.hello = h.hello(a.spec)
 	w.logf("%s has a helper of epoch %d", h.name, p.epoch)
@@ -72,7 +72,7 @@ func (h *host) startHelper(a *agent) *helper {
 	return p
 }
 
-// superseded reports whether a newer helper serves this spool.
+// superseded reports whether a newer helper serves the spool.
 func (p *helper) superseded() bool { return p.h.generation != p.generation }
 
 // adopt takes over what an earlier helper left in the spool.
@@ -111,7 +111,7 @@ func (p *helper) adopt() {
 	h.w.after(0, h.fill)
 }
 
-// get takes a message in, unless it is stopped.
+// get delivers a message to the helper. A stopped helper handles it after it continues.
 func (p *helper) get(do func(*helper)) {
 	p.whenThawed(func() {
 		p.heard = p.h.w.now
@@ -130,12 +130,12 @@ func (p *helper) whenThawed(do func()) {
 	}
 }
 
-// hearsEnd handles the end of its input: it leaves soon.
+// hearsEnd handles the end of the helper's input: the helper exits soon.
 func (p *helper) hearsEnd() {
 	p.h.w.after(p.h.w.between(0, time.Second), func() { p.whenThawed(func() { p.leave("the channel ended") }) })
 }
 
-// leave ends the process. One that a newer dispatcher has shut out says so.
+// leave ends the process. A helper that a newer dispatcher has shut out reports that first.
 func (p *helper) leave(why string) {
 	if !p.alive {
 		return
@@ -160,7 +160,7 @@ func broken(h *host, why string) error {
 	return &hosts.Error{Host: h.name, Class: hosts.Broken, Err: errors.New(why)}
 }
 
-// fenced returns the epoch that keeps it from acting on an order, 0 if none does.
+// fenced returns the epoch that forbids the helper to carry out a command, or 0 if none does.
 func (p *helper) fenced(epoch int) int {
 	if p.h.fence > epoch {
 		return p.h.fence
@@ -173,7 +173,7 @@ func (p *helper) refuse(ids []jobs.AttemptID, by int) {
 		Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)}})
 }
 
-// launch takes a batch over into the spool, or refuses it.
+// launch puts a batch of jobs into the spool, or refuses it.
 func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 	h := p.h
 	ids := make([]jobs.AttemptID, len(placed))
@@ -192,7 +192,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 		var known []hosts.ProbedJob
 		for _, j := range placed {
 			if k, ok := p.knows(j.Attempt); ok {
-				known = append(known, k) // it came in time once
+				known = append(known, k) // it arrived in time before
 			} else {
 				ids = append(ids, j.Attempt)
 			}
@@ -237,7 +237,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 	h.fill()
 }
 
-// launchAgain is the second copy of a launch of which nothing was refused.
+// launchAgain handles the second copy of a launch of which nothing was refused.
 func (p *helper) launchAgain(m *hosts.Launch, placed []sched.LaunchItem) {
 	for _, j := range placed {
 		if _, ok := p.knows(j.Attempt); !ok && p.h.w.truth.of(j.Attempt) == nil {
@@ -249,7 +249,7 @@ func (p *helper) launchAgain(m *hosts.Launch, placed []sched.LaunchItem) {
 	}
 }
 
-// knows returns where an attempt stands that is in its hands already.
+// knows returns the state of an attempt that the helper holds already.
 func (p *helper) knows(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	if p.running.has(id) {
 		a := hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning}
@@ -261,15 +261,15 @@ func (p *helper) knows(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, p.waiting.has(id)
 }
 
-// over forgets an attempt that is over.
+// over forgets an attempt that has ended.
 func (p *helper) over(id jobs.AttemptID) {
 	p.waiting.del(id)
 	p.running.del(id)
 }
 
-// How a helper finds out what happened to attempts, and ends them.
+// The functions with which a helper finds out what happened to attempts, and ends them.
 
-// withdraw takes buffered attempts back, and answers for those that cannot be.
+// withdraw takes back buffered attempts. For those that have left the spool it reports their state.
 func (p *helper) withdraw(epoch int, ids []jobs.AttemptID) {
 	if by := p.fenced(epoch); by != 0 {
 		p.refuse(ids, by)
@@ -290,7 +290,7 @@ func (p *helper) withdraw(epoch int, ids []jobs.AttemptID) {
 	p.answer(rest)
 }
 
-// probe answers what is known of attempts.
+// probe reports what the helper knows of attempts.
 func (p *helper) probe(epoch int, ids []jobs.AttemptID) {
 	if by := p.fenced(epoch); by != 0 {
 		p.refuse(ids, by)
@@ -314,8 +314,8 @@ func (p *helper) answer(ids []jobs.AttemptID) {
 	p.tell(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: found}})
 }
 
-// examine finds out from the files alone: a sentinel, a living supervisor, a claim.
-// "Never started" it says only after it has created the status file itself.
+// examine determines the state of an attempt from a sentinel, a living supervisor, or a claim. It
+// reports "never started" only after it has created the status file itself.
 func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 	h := p.h
 	a := hosts.ProbedJob{Attempt: id}
@@ -366,7 +366,7 @@ func (h *host) forget(id jobs.AttemptID) {
 	}
 }
 
-// kill ends attempts, each apart from the others.
+// kill ends attempts, each independently of the others.
 func (p *helper) kill(from *life, epoch int, ids []jobs.AttemptID) {
 	if by := p.fenced(epoch); by != 0 {
 		p.refuse(ids, by)
@@ -389,7 +389,7 @@ func (p *helper) kill(from *life, epoch int, ids []jobs.AttemptID) {
 	}
 }
 
-// end stops one attempt that is not in the spool any more.
+// end stops one attempt that is no longer in the spool.
 func (p *helper) end(from *life, id jobs.AttemptID) {
 	h := p.h
 	r := h.run(id)
@@ -407,11 +407,11 @@ func (p *helper) end(from *life, id jobs.AttemptID) {
 	h.stop(r, h.w.between(0, 5*time.Second))
 }
 
-// stop ends a run's process within a grace.
+// stop ends a run's process within a grace period.
 func (h *host) stop(r *run, grace time.Duration) {
 	if !r.job || r.stop {
 		if r.claimed && !r.job && r.outcome == nil {
-			h.w.after(time.Second, func() { // about to start
+			h.w.after(time.Second, func() { // its process is about to start
 				if r.alive() && h.run(r.s.id) == r {
 					h.stop(r, grace)
 				}
@@ -427,7 +427,7 @@ func (h *host) stop(r *run, grace time.Duration) {
 	})
 }
 
-// list reports every attempt of which this host has anything.
+// list reports every attempt of which the host has files or processes.
 func (p *helper) list(epoch int, only jobs.Ranges) {
 	if by := p.fenced(epoch); by != 0 {
 		p.refuse(nil, by)
@@ -442,7 +442,7 @@ func (p *helper) list(epoch int, only jobs.Ranges) {
 		for _, s := range h.in {
 			ids.add(s.id)
 		}
-		for _, r := range h.runs { // those that are taken
+		for _, r := range h.runs { // those that a supervisor has taken
 			ids.add(r.s.id)
 		}
 		err := attempts.Each(h.disk, h.dir, runUID, h.name, only, func(f attempts.Fate) error {

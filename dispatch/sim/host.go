@@ -11,35 +11,35 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// host is a machine that runs jobs: its spool, its clock, its processes. The
-// helper that serves it at present is in helper.go, its supervisors in start.go.
+// host is a machine that runs jobs, with its spool, its clock, and its processes. Its current
+// helper is in helper.go, and its supervisors are in start.go.
 type host struct {
 	w      *World
-	name   string // of the host behind which it is
+	name   string // the name of the host behind which it is
 	idx    int
 	id     string
 	gpus   int
-	shared bool           // it sees the run directory
+	shared bool           // its attempts are in the shared directory
 	disk   *memdisk.Mount // where its attempts are
 	dir    string
 
 	boot     int
 	bootedAt time.Duration
-	wall     time.Duration    // its wall clock is so far ahead
-	cuts     map[*machine]int // of the network between it and a dispatcher's machine
-	waiting  []func()         // what is held back by them
+	wall     time.Duration    // how far its wall clock is ahead
+	cuts     map[*machine]int // number of network cuts between it and a dispatcher's machine
+	waiting  []func()         // deliveries that the cuts hold back
 	load     float64          // cores used by others
 
-	// Until when something is the matter with it.
-	deaf   time.Duration // sshd refuses
-	mute   time.Duration // its helpers give no heartbeats
+	// When each fault of the host ends.
+	deaf   time.Duration // sshd refuses connections
+	mute   time.Duration // its helpers send no heartbeats
 	wedged time.Duration // its file systems do not answer
 	hole   time.Duration // jobs fail at once
-	sealed time.Duration // sentinels cannot be written where they belong
-	full   time.Duration // the spool takes nothing
+	sealed time.Duration // sentinels cannot be written to the attempts directory
+	full   time.Duration // the spool is full
 
 	// The spool, and the page of memory that helper and supervisors share.
-	fence      int // the highest epoch that has opened it
+	fence      int // the highest epoch that has opened the spool
 	spoolBoot  int
 	lease      time.Duration
 	limit      int
@@ -48,13 +48,13 @@ type host struct {
 	// Other users of the host (sharing.go).
 	wants   hosts.Share // what the run wants
 	other   *neighbor
-	last    bool          // one slot may be used though others hold all
-	starved time.Duration // since when the run may use none
+	last    bool          // one slot may be used although others hold all
+	starved time.Duration // since when the run may use no slot
 	retries bool
 
 	in     []spooled
-	took   map[jobs.AttemptID]bool // whatever was in it
-	runs   []*run                  // held by supervisors, including dead ones
+	took   map[jobs.AttemptID]bool // every attempt that ever was in the spool
+	runs   []*run                  // held by supervisors, dead ones included
 	done   []done                  // status files that could not be written yet
 	helper *helper
 	beat   time.Duration // when its heartbeat file was last written
@@ -90,10 +90,10 @@ func (h *host) hello(spec *hosts.Host) *hosts.Hello {
 	}
 }
 
-// reachable reports whether a machine and the host have a network between them.
+// reachable reports whether the network connects the host to a machine.
 func (h *host) reachable(m *machine) bool { return h.cuts[m] == 0 }
 
-// cut keeps the network from the host for a time.
+// cut disconnects the host from machines for a time.
 func (h *host) cut(d time.Duration, from ...*machine) {
 	for _, m := range from {
 		h.cuts[m]++
@@ -112,8 +112,8 @@ func (h *host) cut(d time.Duration, from ...*machine) {
 	})
 }
 
-// reboot ends every process of the host and gives it another boot id. The spool is
-// still there; what its disks had not written may be lost.
+// reboot ends every process of the host and gives it another boot id. The spool survives. Writes
+// that its disks had not synced may be lost.
 func (h *host) reboot(off time.Duration) {
 	w := h.w
 	w.logf("%s goes down", h.name)
@@ -143,20 +143,20 @@ func (h *host) reboot(off time.Duration) {
 	}
 }
 
-// run is an attempt in the hands of a supervisor.
+// run is an attempt that a supervisor has taken.
 type run struct {
 	h       *host
 	s       spooled
 	slot    int
 	boot    int
-	lease   time.Duration // as it was when the spec was taken: a later one does not count
+	lease   time.Duration // the lease when the spec was taken; a later lease does not apply
 	claimed bool
-	locked  bool // it has its devices
+	locked  bool // it has locked its devices
 	sup     bool // its supervisor lives
 	job     bool // its process lives
 	stop    bool // it is being ended on request
 	started jobs.Stamp
-	outcome *jobs.Outcome // of the process that has ended
+	outcome *jobs.Outcome // of the ended process
 }
 
 func (h *host) run(id jobs.AttemptID) *run {
@@ -168,7 +168,7 @@ func (h *host) run(id jobs.AttemptID) *run {
 	return nil
 }
 
-// busy counts the slots of living supervisors that have a job.
+// busy returns the number of slots of living supervisors that have a job.
 func (h *host) busy() int {
 	n := 0
 	for _, r := range h.runs {
@@ -188,7 +188,7 @@ func (h *host) drop(r *run) {
 	}
 }
 
-// fifo passes a supervisor's report to the helper, if there is one. It may be lost.
+// fifo passes a supervisor's report to the helper if there is one. The report may be lost.
 func (h *host) fifo(do func(*helper)) {
 	p := h.helper
 	if p == nil || !p.alive || h.w.noise(30) {
@@ -204,10 +204,10 @@ func (h *host) fifo(do func(*helper)) {
 // tell sends an event over the helper's link.
 func (p *helper) tell(ev sched.Event) { p.link.report(ev) }
 
-// silence is how long a helper stays without a word from its dispatcher.
+// silence is how long a helper stays without a message from its dispatcher.
 const silence = 30 * time.Second
 
-// beats are a helper's heartbeats, and its housekeeping, every 3 s.
+// beats sends a helper's heartbeats and does its housekeeping, every 3 s.
 func (p *helper) beats(first bool) {
 	w, h := p.h.w, p.h
 	wait := sched.HeartbeatInterval
@@ -261,7 +261,7 @@ func (p *helper) beat(early bool) {
 		Owner: h.wish(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, HalfGPUs: half}})
 }
 
-// housekeep finds what no report said.
+// housekeep finds events of which the report was lost.
 func (p *helper) housekeep() {
 	h := p.h
 	if h.uptime() > h.lease {
@@ -284,7 +284,7 @@ func (p *helper) housekeep() {
 	h.fill()
 }
 
-// recount brings what it believes to run into line with what supervisors hold.
+// recount updates the helper's list of running attempts from what supervisors hold.
 func (p *helper) recount() {
 	h := p.h
 	for _, r := range slices.Clone(h.runs) {
@@ -302,7 +302,7 @@ func (p *helper) recount() {
 	}
 }
 
-// resolve finds out what happened to an attempt that no supervisor holds any more.
+// resolve determines what happened to an attempt that no supervisor holds any more.
 func (p *helper) resolve(id jobs.AttemptID) {
 	if p.resolving.has(id) {
 		return
@@ -322,9 +322,9 @@ func (p *helper) resolve(id jobs.AttemptID) {
 	})
 }
 
-// What a helper lets start: slots, leases, and what it takes back.
+// What a helper lets start: slots, leases, and the specs that it takes back.
 
-// setLimit changes how many slots may be busy.
+// setLimit sets how many slots may be busy.
 func (p *helper) setLimit(n int) {
 	if p.superseded() {
 		return
@@ -333,7 +333,7 @@ func (p *helper) setLimit(n int) {
 	p.h.fill()
 }
 
-// extend gives what waits more time. What has lapsed is taken back first.
+// extend extends the lease of waiting specs. It takes back lapsed specs first.
 func (p *helper) extend(to time.Duration) {
 	h := p.h
 	if p.superseded() {
@@ -358,7 +358,7 @@ func (p *helper) takeBackAll() {
 	}
 }
 
-// takeBack removes a waiting spec. True means that it will never start.
+// takeBack removes a waiting spec. It returns true if the job will never start.
 func (p *helper) takeBack(id jobs.AttemptID) bool {
 	if !p.waiting.has(id) {
 		return false

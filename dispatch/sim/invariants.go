@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs/journal"
 )
 
-// The names of the invariants, as they stand in messages and in docs/mutations.md.
+// The names of the invariants. Messages and docs/mutations.md use these texts.
 const (
 	OneResult           = "one result a round"
 	SeqWithoutGaps      = "result numbers without gaps"
@@ -71,7 +71,7 @@ const (
 	CleanEnd            = "the end is written when all is over and clean"
 )
 
-// Invariants are all of them.
+// Invariants lists all invariants.
 var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
 	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, SharedSlotsHold, LimitsHold, KeptHolds, DevicesHold, CopiesHold, UnknownNotRerun, SettledByItsMachine, AskedHostsStay, InstanceRecorded, InstanceUnused, InstancesGo, NotLostEarly, NeverStartedIsTrue,
@@ -82,7 +82,7 @@ var Invariants = []string{
 
 func text(v any) string { return fmt.Sprintf("%+v", v) }
 
-// atEnd holds what a finished run promises.
+// atEnd checks the promises about a finished run.
 func (w *World) atEnd() {
 	g := &w.ledger
 	if !g.ended {
@@ -107,7 +107,7 @@ func (w *World) atEnd() {
 			w.broken(RequestsOnce, "%s was never taken in", r.Name)
 		}
 	}
-	for seq := int64(1); seq <= g.seq && !w.damaged; seq++ { // damage may take a result before anybody has seen it
+	for seq := int64(1); seq <= g.seq && !w.damaged; seq++ { // damage may destroy a result before anybody has seen it
 		if _, ok := w.consumer.got[seq]; !ok {
 			w.broken(ResultsShown, "result %d of job %d was never shown", seq, g.seqs[seq])
 		}
@@ -127,9 +127,9 @@ func (w *World) atEnd() {
 	}
 }
 
-// What is checked while a dispatcher works.
+// The checks while a dispatcher works.
 
-// checkTake compares what a dispatcher begins with to the ledger.
+// checkTake compares the state with which a dispatcher begins with the ledger.
 func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
 	l.sights = map[string]*hosts.Host{}
@@ -172,7 +172,7 @@ type summary struct {
 
 func brief(t *jobs.Table) summary { return summary{t.Seq, t.Acked, t.Epoch, t.Ended, t.Counts} }
 
-// differ describes how two accounts of a job differ, "" if they do not.
+// differ describes how two states of a job differ. It returns "" if they are equal.
 func differ(a, b *jobs.Job) string {
 	switch {
 	case a.State != b.State || a.Seq != b.Seq || a.Round != b.Round || a.Failures != b.Failures || a.Retry != b.Retry ||
@@ -192,7 +192,7 @@ func differ(a, b *jobs.Job) string {
 	return ""
 }
 
-// checkTurn looks at a dispatcher at the end of a turn, before its commands go.
+// checkTurn checks a dispatcher at the end of a turn, before its commands are released.
 func (w *World) checkTurn(l *life, out *commit.Out) {
 	if n := l.core.Defects; n != 0 {
 		w.broken(CoreHasNoDefects, "%d of them", n)
@@ -218,7 +218,7 @@ func (w *World) checkTurn(l *life, out *commit.Out) {
 	g.touched = g.touched[:0]
 }
 
-// checkRecord looks at a decision when it is made.
+// checkRecord checks a decision when it is made.
 func (w *World) checkRecord(l *life, r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindLaunching:
@@ -244,8 +244,8 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 	}
 }
 
-// checkLost holds that an attempt is given up only when it is dead, or when its host
-// has been silent for as long as its rule says, or when it is a copy whose job is over.
+// checkLost checks that an attempt is given up only if it is dead, if its host was silent for as
+// long as its rule requires, or if it is a copy whose job is over.
 func (w *World) checkLost(l *life, r *jobs.Record) {
 	if strings.HasPrefix(r.Reason, "its job has a result") && w.cfg.Copies > 1 && r.Next.Terminal() && r.Seq == 0 {
 		return
@@ -255,14 +255,14 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 			w.broken(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
 		}
 		w.checkSettled(l, r)
-		return // it is taken for dead: that it never starts again is seen elsewhere
+		return // it is taken for dead; another check ensures that it never starts again
 	}
 	h := l.launchedOn(r.Attempt())
 	if w.damaged && h == nil {
 		h = w.machineOf(r.Host)
 	}
 	if h == nil {
-		return // after damage nobody knows where it was
+		return // after damage, nobody knows where it was
 	}
 	silent, rule := l.now().Mono-l.heard[h], w.patience[r.Host]
 	if silent < rule {
@@ -270,7 +270,7 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 	}
 }
 
-// heardBy keeps what a dispatcher has heard and was asked.
+// heardBy records the events and requests that a dispatcher has received.
 func (w *World) heardBy(l *life, ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.Pause:
@@ -297,8 +297,8 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 	}
 }
 
-// checkLimit looks at how many slots a host may have busy, as a dispatcher tells it. What
-// waits for the journal may be a little older than what was asked last.
+// checkLimit checks the number of slots that a dispatcher allows a host. A command that waited for
+// the journal may be slightly older than the newest request.
 func (w *World) checkLimit(l *life, o sched.SetLimit) {
 	most := w.most(o.Host)
 	if len(l.given) == 0 {
@@ -309,7 +309,7 @@ func (w *World) checkLimit(l *life, o sched.SetLimit) {
 	}
 }
 
-// checkLaunch looks at a launch that leaves a dispatcher.
+// checkLaunch checks a launch that a dispatcher sends.
 func (w *World) checkLaunch(l *life, o *sched.Launch) {
 	for _, p := range o.Jobs {
 		if _, ok := l.handed[p.Attempt]; ok {
@@ -324,7 +324,7 @@ func (w *World) checkLaunch(l *life, o *sched.Launch) {
 		}
 		w.checkGPUs(l, p.Attempt)
 		if l.epoch != w.ledger.epoch {
-			continue // another has taken over: whether it starts is what counts
+			continue // another dispatcher has taken over; what matters is whether the attempt starts
 		}
 		if e := w.ledger.entry(p.Attempt); e == nil || e.host != o.Host {
 			w.broken(RecordBeforeOrder, "%s leaves for %s", p.Attempt, o.Host)
@@ -332,28 +332,28 @@ func (w *World) checkLaunch(l *life, o *sched.Launch) {
 	}
 }
 
-// checkAccepted looks at a launch that a host takes.
+// checkAccepted checks a launch that a host accepts.
 func (w *World) checkAccepted(h *host, epoch int, ids []jobs.AttemptID) {
 	if epoch < h.fence {
 		w.broken(FencedChanges, "%s takes %v from epoch %d and knows epoch %d", h.name, ids, epoch, h.fence)
 	}
 }
 
-// checkKill looks at a kill that a host carries out.
+// checkKill checks a kill that a host carries out.
 func (w *World) checkKill(from *life, h *host, id jobs.AttemptID) {
 	if from.epoch < h.fence {
 		w.broken(FencedChanges, "%s ends %s for epoch %d and knows epoch %d", h.name, id, from.epoch, h.fence)
 	}
 }
 
-// checkFence looks at a dispatcher that stops because there is a newer one.
+// checkFence checks a dispatcher that stops because there is a newer one.
 func (w *World) checkFence(l *life, by int) {
 	if by <= l.epoch || by > len(w.ledger.files) {
 		w.broken(FenceIsTrue, "epoch %d stops because of epoch %d, and the newest is %d", l.epoch, by, len(w.ledger.files))
 	}
 }
 
-// checkShown looks at a result that a consumer gets.
+// checkShown checks a result that a consumer gets.
 func (w *World) checkShown(s shown) {
 	g := &w.ledger
 	if s.seq < 1 || g.seqs[s.seq] != s.job {
@@ -361,10 +361,10 @@ func (w *World) checkShown(s shown) {
 	}
 	old, ok := w.consumer.got[s.seq]
 	if w.damaged && !g.byExit[s.seq] {
-		old.outcome = s.outcome // it is no attempt's: which one is told of beside it hangs on records that are lost
+		old.outcome = s.outcome // the result is no attempt's own; which attempt is reported with it depends on lost records
 	}
 	if w.damaged {
-		old.round = s.round // records of rounds, or what tells one from the next, may be lost
+		old.round = s.round // records of rounds, or records that tell rounds apart, may be lost
 	}
 	if ok && old != s {
 		w.broken(ResultsSame, "result %d was %+v and is %+v", s.seq, old, s)

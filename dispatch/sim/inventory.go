@@ -12,16 +12,16 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// The set of hosts changes during a run: people edit the inventory file, and ask
-// for hosts beside it. A host's address leads to a machine, and that may become another
-// one, with or without a change of the file. A machine that no host's address leads to any
-// more goes on with what it has, and may come back.
+// The set of hosts changes during a run: people edit the inventory file and add or remove hosts by
+// request. A host's address leads to a machine. That machine may be replaced by another one, with
+// or without a change of the file. A machine that no address leads to any more continues its jobs,
+// and may come back.
 //
-// A world whose journal is damaged keeps its machines: what any machine of a name says
-// counts there, because the record of its machine may be what was lost
+// A world whose journal is damaged keeps its machines. There, the reports of any machine behind a
+// name count, because the record that names the right machine may have been lost
 // (docs/reliability.md, what is not proved).
 
-// newMachine makes a machine that can be behind a name, and its address.
+// newMachine creates a machine that can be behind a name, and returns it with its address.
 func (w *World) newMachine(name string, gpus int) (h *host, address string) {
 	n := len(w.hosts) + 1
 	h = &host{w: w, name: name, gpus: gpus, idx: n - 1, id: fmt.Sprintf("machine%d", n), shared: w.choices.Draw(4) != 3,
@@ -40,8 +40,8 @@ func (w *World) newMachine(name string, gpus int) (h *host, address string) {
 // behind returns the machine to which a host's address leads.
 func (w *World) behind(spec *hosts.Host) *host { return w.at[spec.Addresses[0]] }
 
-// machineOf returns the machine that is behind a name at present, be the host in the
-// inventory or not.
+// machineOf returns the machine that is currently behind a name, whether or not the inventory has a
+// host of that name.
 func (w *World) machineOf(name string) *host {
 	if s := w.known[name]; s != nil {
 		return w.behind(s)
@@ -49,7 +49,7 @@ func (w *World) machineOf(name string) *host {
 	return nil
 }
 
-// knows records what is allowed of a host that has this specification from now on.
+// knows records what a host with this specification may do from now on.
 func (w *World) knows(s *hosts.Host) {
 	w.known[s.Name] = s
 	w.ruled[s.Name] = max(w.ruled[s.Name], s.Slots.Fixed)
@@ -58,11 +58,11 @@ func (w *World) knows(s *hosts.Host) {
 	}
 }
 
-// most returns how many slots a host was ever given, by its rule or by people.
+// most returns the largest number of slots that a host was ever given, by its rule or by people.
 func (w *World) most(name string) int { return max(w.ruled[name], w.given[name]) }
 
-// set returns the hosts of the run, as the program makes them of the file and what people
-// asked for.
+// set returns the hosts of the run: those of the file, changed by what people requested, as the
+// program computes them.
 func (w *World) set(t *jobs.Table, provided ...*hosts.Host) []*hosts.Host {
 	list, _, errs := (&hosts.Inventory{Hosts: w.inv}).With(t.Inventory, provided)
 	if errs != nil {
@@ -71,14 +71,15 @@ func (w *World) set(t *jobs.Table, provided ...*hosts.Host) []*hosts.Host {
 	return list
 }
 
-// giveSet gives the set to anyone who dispatches. A later dispatcher reads it itself.
+// giveSet sends the set of hosts to the running dispatcher, if there is one. A later dispatcher
+// reads the set itself.
 func (w *World) giveSet() {
 	if l := w.life; l != nil && l.loop != nil {
 		l.hear(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
 	}
 }
 
-// takeSet notes the hosts that a core has from now on.
+// takeSet records the hosts that a core has from now on.
 func (l *life) takeSet(list []*hosts.Host) {
 	w := l.w
 	l.specs = map[string]*hosts.Host{}
@@ -96,13 +97,14 @@ func (l *life) takeSet(list []*hosts.Host) {
 	}
 }
 
-// settles is a machine's word, or that of files, on an attempt.
+// settles identifies a report on an attempt by its source, which is a machine or a file.
 type settles struct {
 	id   jobs.AttemptID
 	from *host // nil: files in the shared directory
 }
 
-// tellFrom passes a report of a machine on, and keeps in mind who told of what.
+// tellFrom passes a machine's report on to the core and records which machine reported on which
+// attempts.
 func (l *life) tellFrom(h *host, ev sched.Event) {
 	l.hearing(func() {
 		var from = h
@@ -146,7 +148,7 @@ func (l *life) tellFrom(h *host, ev sched.Event) {
 	l.tell(ev)
 }
 
-// looked keeps in mind what files say of attempts: they are the same for every machine.
+// looked records the attempts that files report on. The files are the same for every machine.
 func (l *life) looked(ev sched.HostLooked) {
 	for _, x := range ev.Msg.Jobs {
 		l.words[settles{x.Attempt, nil}] = true
@@ -156,14 +158,14 @@ func (l *life) looked(ev sched.HostLooked) {
 	}
 }
 
-// sends notes to which machine launches go.
+// sends records the machine to which each launch goes.
 func (w *World) sends(placed []sched.LaunchItem, h *host) {
 	for _, p := range placed {
 		w.truth.sent[p.Attempt] = h
 	}
 }
 
-// launchedOn returns the machine on which an attempt was launched; nil: not known.
+// launchedOn returns the machine on which an attempt was launched, or nil if it is not known.
 func (l *life) launchedOn(id jobs.AttemptID) *host {
 	t := l.core.Table()
 	a := t.Attempt(id)
@@ -179,8 +181,8 @@ func (l *life) launchedOn(id jobs.AttemptID) *host {
 	return nil
 }
 
-// checkSettled holds that what happens to an attempt is known from the machine on which
-// it was launched, or from files that every machine sees the same.
+// checkSettled checks that the end of an attempt was reported by the machine on which it was
+// launched, or by files that every machine sees the same.
 func (w *World) checkSettled(l *life, r *jobs.Record) {
 	id := r.Attempt()
 	at := w.truth.sent[id]
@@ -190,8 +192,8 @@ func (w *World) checkSettled(l *life, r *jobs.Record) {
 	w.broken(SettledByItsMachine, "%s of %s is recorded (%s), and %s, on which it was launched, has not told of it", r.Kind, id, r.Reason, at.id)
 }
 
-// checkPlace holds that a job is launched on a host of the set, one that it may run on, at
-// the host's present address.
+// checkPlace checks that a job is launched on a host of the set, that the host has the job's tags,
+// and that the launch goes to the host's current address.
 func (w *World) checkPlace(l *life, r *jobs.Record) {
 	s := l.specs[r.Host]
 	if s == nil {
@@ -207,13 +209,14 @@ func (w *World) checkPlace(l *life, r *jobs.Record) {
 	}
 }
 
-// cleaned reports whether the end of the run reaches a machine: the address of a host of the
-// set leads to it, and the journal says so too. What is alive on others is named there.
+// cleaned reports whether the end of the run reaches a machine. It does if the address of a host of
+// the set leads to it and the journal names it too. The end of the run lists what is alive on other
+// machines.
 func (w *World) cleaned(h *host) bool {
 	return w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.set(w.ledger.table), func(s *hosts.Host) bool { return w.behind(s) == h })
 }
 
-// The changes.
+// The faults that change the set of hosts.
 
 // edit changes a host of the inventory file.
 func (w *World) edit(i int, change func(*hosts.Host)) {
@@ -225,13 +228,13 @@ func (w *World) edit(i int, change func(*hosts.Host)) {
 	w.giveSet()
 }
 
-// find returns the place of a host in the inventory file, -1 if it is not there.
+// find returns the index of a host in the inventory file, or -1 if it is not there.
 func (w *World) find(name string) int {
 	return slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return s.Name == name })
 }
 
-// changeHosts removes a host from the file, and adds it again later: before it has left,
-// or afterwards.
+// changeHosts removes a host from the file and adds it again later, which may be before or after
+// the host has left.
 func changeHosts(w *World) bool {
 	if w.up() == nil || len(w.inv) == 0 {
 		return false
@@ -247,7 +250,7 @@ func changeHosts(w *World) bool {
 	return true
 }
 
-// changeSpec gives a host other slots, tags, or another lost_after in the file.
+// changeSpec changes the slots, tags, kept slots, or lost_after of a host in the file.
 func changeSpec(w *World) bool {
 	if len(w.inv) == 0 {
 		return false
@@ -272,7 +275,8 @@ func changeSpec(w *World) bool {
 	return true
 }
 
-// otherMachine returns another machine for a host: one that was behind its name, or a new one.
+// otherMachine returns another machine for a host: one that was behind its name earlier, or a new
+// one.
 func (w *World) otherMachine(s *hosts.Host) (h *host, address string) {
 	is := w.behind(s)
 	for a := range w.hosts {
@@ -284,7 +288,8 @@ func (w *World) otherMachine(s *hosts.Host) (h *host, address string) {
 	return w.newMachine(s.Name, is.gpus)
 }
 
-// goes lets a machine be out of reach for a time, or end its connections, mostly.
+// goes makes a machine unreachable for a time in one of three cases, and ends its connections in
+// another.
 func (h *host) goes() {
 	switch w := h.w; w.choices.Draw(3) {
 	case 0:
@@ -296,8 +301,8 @@ func (h *host) goes() {
 	}
 }
 
-// changeAddress gives a host another address in the file, behind which there is another
-// machine, and sometimes the old one again later.
+// changeAddress gives a host another address in the file, with another machine behind it. Sometimes
+// it restores the old address later.
 func changeAddress(w *World) bool {
 	if w.fragile || len(w.inv) == 0 {
 		return false
@@ -317,8 +322,8 @@ func changeAddress(w *World) bool {
 	return true
 }
 
-// changeMachine puts another machine behind the address of a host, and mostly the old one
-// back later.
+// changeMachine puts another machine behind the address of a host. In most cases it restores the
+// old machine later.
 func changeMachine(w *World) bool {
 	if w.fragile || len(w.inv) == 0 {
 		return false
@@ -339,14 +344,14 @@ func changeMachine(w *World) bool {
 	return true
 }
 
-// addHost adds a host to the file, or removes for good one that was added.
+// addHost adds a host to the file, or removes an added host for good.
 func addHost(w *World) bool {
 	if w.fragile {
 		return false
 	}
 	if i := slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.choices.Draw(2) == 1 {
 		if len(w.set(w.ledger.table)) < 2 {
-			return false // there is always one
+			return false // a run always has at least one host
 		}
 		w.logf("the inventory: without %s", w.inv[i].Name)
 		w.inv = slices.Delete(slices.Clone(w.inv), i, i+1)
@@ -363,7 +368,7 @@ func addHost(w *World) bool {
 	return true
 }
 
-// askHosts adds a host on request, or removes one, whatever the file says.
+// askHosts adds or removes a host by request, whatever the file contains.
 func askHosts(w *World) bool {
 	if w.fragile {
 		return false
@@ -374,7 +379,7 @@ func askHosts(w *World) bool {
 		return false
 	}
 	list := w.set(l.core.Table())
-	if n := w.choices.Draw(3); n == 0 && len(list) > 1 { // the first one stays, so that there is always one
+	if n := w.choices.Draw(3); n == 0 && len(list) > 1 { // the first host stays, so that there is always one
 		r.Do = []sched.Event{sched.ChangeInventory{Host: list[1+w.choices.Draw(len(list)-1)].Name, Change: jobs.HostRemoved}}
 	} else {
 		w.extra++

@@ -14,8 +14,8 @@ import (
 // farewell is how long a dispatcher waits for its hosts at the end.
 const farewell = 25 * time.Second
 
-// leave takes leave of the hosts, as dispatch/leave.go does. When nothing runs any more
-// (end) each that had an attempt is cleaned, and only then the end is written down.
+// leave says goodbye to the hosts, as dispatch/leave.go does. If the run is over (end), each host
+// that had an attempt is cleaned before the end is recorded.
 func (l *life) leave(end bool) {
 	if l.leaving {
 		return
@@ -29,7 +29,7 @@ func (l *life) leave(end bool) {
 		case a.link != nil:
 			a.sayBye()
 		case !a.clean:
-			a.connect() // or what is under way already
+			a.connect() // or keep the attempt that is under way
 		default:
 			a.hangUp()
 			a.leaves()
@@ -37,7 +37,7 @@ func (l *life) leave(end bool) {
 	}
 }
 
-// used names the hosts on which something may be left.
+// used returns the names of the hosts on which something of the run may be left.
 func (l *life) used() map[string]bool {
 	used := map[string]bool{}
 	t := l.core.Table()
@@ -93,7 +93,7 @@ func (l *life) close() {
 			return
 		}
 		unclean := 0
-		for name := range l.used() { // also hosts that are not in this inventory
+		for name := range l.used() { // including hosts that are not in this inventory
 			a := l.agent(name)
 			if a == nil && !slices.ContainsFunc(l.w.set(l.core.Table()), func(s *hosts.Host) bool { return s.Name == name }) {
 				continue // it was removed for good
@@ -121,7 +121,7 @@ func (l *life) close() {
 	})
 }
 
-// endRun cleans a host up: nothing of the run is alive afterwards.
+// endRun cleans a host. Nothing of the run is alive on it afterwards.
 func (p *helper) endRun() {
 	h, w := p.h, p.h.w
 	if p.superseded() || h.fence > p.epoch {
@@ -157,7 +157,7 @@ func (p *helper) dismiss() {
 	p.link.broken(h.w.between(0, 50*time.Millisecond), errLeft)
 }
 
-// shown is a result as a consumer gets it.
+// shown is a result as the consumer gets it.
 type shown struct {
 	seq     int64
 	job     jobs.ID
@@ -186,14 +186,14 @@ type consumer struct {
 
 func (c *consumer) init() { c.got = map[int64]shown{} }
 
-// take is the delivery of a result.
+// take receives a result.
 func (c *consumer) take(l *life, s shown) {
 	w := l.w
 	w.checkShown(s)
 	c.got[s.seq] = s
 	c.most = max(c.most, s.seq)
 	if w.choices.Draw(4) > 0 {
-		return // acknowledged with a later one
+		return // it is acknowledged with a later one
 	}
 	w.after(w.between(0, 5*time.Second), func() {
 		if l := w.life; l != nil && l.loop != nil {
@@ -202,7 +202,7 @@ func (c *consumer) take(l *life, s shown) {
 	})
 }
 
-// again delivers what an earlier dispatcher had not had acknowledged.
+// again delivers the results that were not acknowledged to an earlier dispatcher.
 func (c *consumer) again(l *life, t *jobs.Table) {
 	var waiting []*jobs.Job
 	for i := range t.Past {

@@ -15,27 +15,27 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// ledger is what the journal durably says, read from its very bytes as they reach the
-// disk. Beside a table that jobs.Fold makes, it keeps accounts of its own (account.go).
+// ledger is the durable content of the journal. It reads the bytes of the files as they reach the
+// disk. Besides a table that jobs.Fold computes, it keeps accounts of its own (account.go).
 type ledger struct {
-	epoch     int // of the newest file with a whole first record: who owns the run
+	epoch     int // of the newest file with a whole first record; its dispatcher owns the run
 	files     []journalBytes
 	observer  rundir.Disk
 	dec       journal.Decoder
-	table     *jobs.Table // the shadow
-	touched   []jobs.ID   // since the last comparison with a live table
+	table     *jobs.Table // the shadow: the durable records, folded
+	touched   []jobs.ID   // jobs changed since the last comparison with a live table
 	jobs      []account
-	seqs      map[int64]jobs.ID // by result number: whose it is
-	byExit    map[int64]bool    // by result number: an attempt's own end gave it
-	seq       int64             // the newest of them
+	seqs      map[int64]jobs.ID // by result number: the job that has the result
+	byExit    map[int64]bool    // by result number: whether the attempt's own exit gave the result
+	seq       int64             // the newest result number
 	acked     int64
-	requests  map[string]int           // how often each was answered
-	caused    map[string]int           // how many records of each say what it asked of hosts or launching
-	wishes    map[string]jobs.HostWish // what people asked of hosts, as recorded last
-	paused    bool                     // launching is paused by a person, according to the newest record
-	wished    bool                     // and that is to be compared with what the core makes of it
+	requests  map[string]int           // how often each request was answered
+	caused    map[string]int           // how many records each request caused that change hosts or launching
+	wishes    map[string]jobs.HostWish // by host: what people asked for in the newest record
+	paused    bool                     // a person has paused launching, according to the newest record
+	wished    bool                     // a wish was recorded since the last comparison with the core
 	ended     bool
-	machines  map[string]string // by name: the machine behind it, as recorded last
+	machines  map[string]string // by name: the machine behind it in the newest record
 	hosts     map[string]jobs.HostRequest
 	instances map[string]jobs.InstanceState
 }
@@ -43,10 +43,10 @@ type ledger struct {
 // journalBytes is one file of the journal.
 type journalBytes struct {
 	f       rundir.File
-	counted int64 // as far as it has been read
+	counted int64 // how many bytes were read
 	durable int64
-	kept    int64 // what was durable when a newer epoch began: this much must count
-	fixed   bool  // a newer epoch's first record counts it: nothing more does
+	kept    int64 // how many bytes were durable when a newer epoch began: at least these must count
+	fixed   bool  // the first record of a newer epoch has fixed its length; nothing more counts
 }
 
 func (g *ledger) init() {
@@ -79,7 +79,7 @@ func (g *ledger) file(w *World, epoch int) *journalBytes {
 	return b
 }
 
-// readElsewhere reports whether a dispatcher on another machine has read what this one wrote.
+// readElsewhere reports whether a dispatcher on another machine has read what l wrote.
 func (g *ledger) readElsewhere(l *life) bool {
 	for _, other := range l.w.lives {
 		if other.epoch > l.made && l.made > 0 && other.m != l.m {
@@ -89,7 +89,7 @@ func (g *ledger) readElsewhere(l *life) bool {
 	return false
 }
 
-// lostPower forgets the files whose names were lost.
+// lostPower forgets the files whose directory entries were lost.
 func (g *ledger) lostPower(w *World) {
 	for n := len(g.files); n > 0; n-- {
 		f, err := g.observer.OpenFile(journalPath(n), os.O_RDONLY, 0)
@@ -108,8 +108,8 @@ func journalPath(epoch int) string {
 	return fmt.Sprintf("%s/%s/%06d.jsonl", runDir, rundir.JournalDir, epoch)
 }
 
-// newEpoch records that the file of an epoch has been made: what is durable now in the
-// older ones must count, as far as nobody has fixed them.
+// newEpoch records that the file of an epoch was created. What is now durable in the older files
+// must count, unless an epoch has already fixed their length.
 func (g *ledger) newEpoch(w *World, path string) {
 	g.file(w, epochOf(path))
 	for i := len(g.files) - 2; i >= 0 && !g.marksOf(i+2); i-- {
@@ -119,8 +119,8 @@ func (g *ledger) newEpoch(w *World, path string) {
 	}
 }
 
-// marksOf reports whether the marks of an epoch, which fix all older files, stand beside its
-// file, or that its dispatcher died before it could write the file's first record.
+// marksOf reports whether the marks file of an epoch exists. It fixes the length of all older
+// files, even if its dispatcher died before it wrote the first record of its journal file.
 func (g *ledger) marksOf(epoch int) bool {
 	b, err := rundir.ReadFile(g.observer, strings.TrimSuffix(journalPath(epoch), ".jsonl")+".marks")
 	if err != nil {
@@ -130,13 +130,13 @@ func (g *ledger) marksOf(epoch int) bool {
 	return n > 0 && r.Epoch == epoch
 }
 
-// synced records that a file of the journal is durable up to size.
+// synced records that a journal file is durable up to size.
 func (g *ledger) synced(l *life, path string, size int64) {
 	w, epoch := l.w, epochOf(path)
 	b := g.file(w, epoch)
 	b.durable = max(b.durable, size)
 	switch {
-	case epoch < len(g.files): // whether it counts is for the newer one to say
+	case epoch < len(g.files): // the newer epoch decides whether it counts
 	case epoch == g.epoch:
 		g.read(w, epoch, size)
 	default:
@@ -145,7 +145,7 @@ func (g *ledger) synced(l *life, path string, size int64) {
 	}
 }
 
-// takeover reads what the first record of a new epoch fixes.
+// takeover reads the lengths that the first record of a new epoch fixes.
 func (g *ledger) takeover(w *World, epoch int) {
 	head := w.readJournal(epoch)
 	line, _, _ := bytes.Cut(head, []byte{'\n'})
@@ -162,7 +162,7 @@ func (g *ledger) takeover(w *World, epoch int) {
 		if b.fixed && m.Length != b.counted && !w.damaged {
 			w.broken(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.counted)
 		}
-		if !b.fixed && !w.unread { // else all is read anew when recovery has made something of it
+		if !b.fixed && !w.unread { // otherwise everything is read again after recovery
 			g.read(w, e, m.Length)
 		}
 		b.fixed = true
@@ -170,7 +170,7 @@ func (g *ledger) takeover(w *World, epoch int) {
 	g.epoch = epoch
 }
 
-// read takes the records up to an offset in.
+// read applies the records up to an offset.
 func (g *ledger) read(w *World, epoch int, to int64) {
 	b := g.file(w, epoch)
 	if to <= b.counted || b.fixed {
@@ -188,13 +188,13 @@ func (g *ledger) read(w *World, epoch int, to int64) {
 			if n == 0 {
 				w.broken(JournalFolds, "a durable line of epoch %d is damaged: %.100q", epoch, line)
 			}
-			line = line[min(n+1, len(line)):] // also when its newline is damaged
+			line = line[min(n+1, len(line)):] // even if its newline is damaged
 			w.enter(&r)
 		}
 	}
 }
 
-// first returns the record with which b begins, and its length; 0 if there is none.
+// first returns the first record of b and its length, which is 0 if there is none.
 func (g *ledger) first(b []byte) (r jobs.Record, n int) {
 	if r, ok := g.line(b); ok {
 		return r, len(b)
@@ -230,7 +230,7 @@ func (w *World) readJournal(epoch int) []byte {
 	return buf[:n]
 }
 
-// shadow folds a durable record.
+// shadow folds a durable record into the shadow table.
 func (g *ledger) shadow(w *World, r *jobs.Record) {
 	if r.Kind == jobs.KindAccepted {
 		for len(g.table.Specs) < int(r.Job)+r.Count-1 {
@@ -249,17 +249,17 @@ func (g *ledger) shadow(w *World, r *jobs.Record) {
 	}
 }
 
-// truth is what really happened on the hosts, whoever knows of it.
+// truth is what really happened on the hosts, whether or not any dispatcher knows of it.
 type truth struct {
 	facts   map[jobs.AttemptID]*fact
 	live    map[jobs.ID][]jobs.AttemptID
-	records int // durable ones so far
+	records int // durable records so far
 	sent    map[jobs.AttemptID]*host
 
 	finished map[jobs.ID]bool // jobs with an attempt that succeeded, whether or not a dispatcher knows it
 }
 
-// fact is what happened to an attempt.
+// fact is the true history of an attempt.
 type fact struct {
 	id        jobs.AttemptID
 	starts    int
@@ -267,8 +267,8 @@ type fact struct {
 	host      *host
 	boot      int
 	since     time.Duration
-	ended     *jobs.Outcome // as its supervisor saw it; nil while it runs, or if nobody saw it
-	forgotten bool          // its host lost its disk's last writes with the power
+	ended     *jobs.Outcome // as its supervisor saw it; nil while it runs, or if no supervisor saw it
+	forgotten bool          // its host lost the last writes of its disk in a power loss
 }
 
 func (t *truth) init() {
@@ -280,7 +280,7 @@ func (t *truth) init() {
 
 func (t *truth) of(id jobs.AttemptID) *fact { return t.facts[id] }
 
-// starts is the start of a job's process.
+// starts records the start of a job's process.
 func (t *truth) starts(w *World, r *run) {
 	id, h := r.s.id, r.h
 	w.logf("START %s on %s", id, h.name)
@@ -289,8 +289,8 @@ func (t *truth) starts(w *World, r *run) {
 		f = &fact{id: id}
 		t.facts[id] = f
 	}
-	// When the record of it was damaged and its host lost the claim with the power, nobody
-	// can know of it.
+	// If the record of the attempt was damaged and its host lost the claim in a power loss, nobody
+	// can know that it has started.
 	if f.starts++; f.starts > 1 && !(w.damaged && f.forgotten) {
 		w.broken(StartsOnce, "%s starts again, on %s", id, h.name)
 	}
@@ -332,7 +332,8 @@ func (t *truth) starts(w *World, r *run) {
 			}
 			continue
 		}
-		// Allowed only if the other had been given up before this one was launched.
+		// A second attempt is allowed only if the other had been given up before this one was
+		// launched.
 		if other.N > n || !o.lost || o.lostAt > e.launched {
 			w.broken(OneLiveAttempt, "%s starts on %s while %s runs on %s", id, h.name, other, o.host)
 		}
@@ -340,7 +341,7 @@ func (t *truth) starts(w *World, r *run) {
 	t.live[id.Job] = append(t.live[id.Job], id)
 }
 
-// dies ends the process, whether or not anyone notices.
+// dies records the end of the process, whether or not a supervisor notices.
 func (t *truth) dies(r *run) {
 	id := r.s.id
 	r.h.w.logf("END %s on %s", id, r.h.name)
@@ -354,14 +355,14 @@ func (t *truth) dies(r *run) {
 	}
 }
 
-// sawEnd notes the outcome that its supervisor has seen.
+// sawEnd records the outcome that the supervisor has seen.
 func (t *truth) sawEnd(r *run) {
 	o := *r.outcome
 	t.facts[r.s.id].ended = &o
 	t.finished[r.s.id.Job] = t.finished[r.s.id.Job] || o.OK()
 }
 
-// forget records that a host may not know any more what it has claimed.
+// forget records that a host may have lost its claims.
 func (t *truth) forget(h *host) {
 	for _, f := range t.facts {
 		f.forgotten = f.forgotten || f.host == h

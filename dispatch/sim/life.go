@@ -13,63 +13,63 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// machine is one that a dispatcher may run on.
+// machine is a machine on which a dispatcher may run.
 type machine struct {
 	name  string
-	wall  time.Duration // its wall clock is so far ahead
-	full  time.Duration // until when its writes to the run directory fail
-	hangs time.Duration // until when the run directory does not answer it
+	wall  time.Duration // how far its wall clock is ahead
+	full  time.Duration // its writes to the run directory fail until then
+	hangs time.Duration // the run directory does not answer it until then
 }
 
-// life is one dispatcher from its start to its death: the engine of package
-// dispatch, without goroutines. It holds the real core, commit loop, and journal.
+// life is one dispatcher from its start to its death: the engine of package dispatch without its
+// goroutines. It holds the real core, commit loop, and journal.
 type life struct {
 	w       *World
 	n       int
 	m       *machine
 	mount   *memdisk.Mount
-	share   *memdisk.Mount // the shared directory as its machine mounts it
+	share   *memdisk.Mount // the shared directory, mounted by its machine
 	run     *rundir.Run
 	journal *journal.Journal
 	core    *sched.Core
 	loop    *commit.Loop
-	made    int // the epoch whose file it has made
-	epoch   int // the same, when the run is its own
+	made    int // the epoch whose file it has created
+	epoch   int // the same, once it owns the run
 	agents  []*agent
 
 	born   time.Duration
-	slept  time.Duration // of its machine, which its monotonic clock does not count
-	inbox  []func()      // what waits for its next turn
+	slept  time.Duration // how long its machine slept; its monotonic clock does not count this
+	inbox  []func()      // functions for its next turn
 	told   []sched.Event // reports of attempts that the core gets together
 	busy   bool          // in a turn
-	paused int           // stopped (SIGSTOP), or its machine sleeps
+	paused int           // number of reasons why it does not run: SIGSTOP, or its machine sleeps
 	dead   bool
 	doom   doom
-	wakeAt time.Duration // true time of the next tick that is planned; 0: none
+	wakeAt time.Duration // true time of the next planned tick; 0: none
 
-	heard    map[*host]time.Duration // its Mono of the last beat of each machine
-	listed   map[*host]time.Duration // when each told all that it has
+	heard    map[*host]time.Duration // its monotonic time of the last heartbeat of each machine
+	listed   map[*host]time.Duration // when each machine last listed its attempts completely
 	drained  map[string]bool
-	owned    map[string]bool // an owner is there, as it was last told
-	given    map[string]int  // slots, by people
+	owned    map[string]bool // whether an owner is present, by the newest report
+	given    map[string]int  // slots that people gave to hosts
 	handed   map[jobs.AttemptID]given
-	shown    []shown       // results whose records are not with the journal yet
-	showing  []shown       // results whose records are
-	keeping  bool          // it looks whether it still owns the run
-	ownedAt  time.Duration // when it was last seen to
-	tokens   []jobs.Token  // that there are, as its core was last told
-	asked    bool          // by people: to launch nothing
+	shown    []shown       // results whose records are not in the journal yet
+	showing  []shown       // results whose records are being made durable
+	keeping  bool          // it is checking whether it still owns the run
+	ownedAt  time.Duration // when it last found that it owns the run
+	tokens   []jobs.Token  // the tokens that its core knows
+	asked    bool          // people have paused launching
 	beatAt   time.Duration
 	fencedBy int
 	finish   *sched.Finish
-	specs    map[string]*hosts.Host // its hosts, as its core was last told
-	uses     []string               // instances that are to be its hosts
-	sights   map[string]*hosts.Host // as it has listed them
-	words    map[settles]bool       // who has told of which attempts
+	specs    map[string]*hosts.Host // the hosts that its core knows
+	uses     []string               // instances that it uses as hosts
+	sights   map[string]*hosts.Host // instances that it has listed
+	words    map[settles]bool       // which sources have reported on which attempts
 	last     bool                   // it knows that no more jobs will come
 	leaving  bool
 	closing  bool
-	left     int // agents that have gone
+	left     int // number of agents that have ended
 }
 
 func (l *life) now() sched.Time {
@@ -77,7 +77,7 @@ func (l *life) now() sched.Time {
 	return sched.Time{Mono: w.now - l.born - l.slept, Wall: wallStart + jobs.Stamp(w.now+l.m.wall)}
 }
 
-// hear gives it something to do in its own time.
+// hear queues do for the next turn, after the collected reports of attempts.
 func (l *life) hear(do func()) {
 	l.hearing(func() {
 		l.stepTold()
@@ -102,7 +102,7 @@ func (l *life) tell(ev sched.Event) {
 	}
 }
 
-// stepTold gives the core the reports that have come one after the other.
+// stepTold sends the collected reports of attempts to the core together.
 func (l *life) stepTold() {
 	if len(l.told) > 0 {
 		told := l.told
@@ -111,7 +111,7 @@ func (l *life) stepTold() {
 	}
 }
 
-// wake begins a turn if it is neither in one nor stopped.
+// wake begins a turn, unless a turn is under way or the process is stopped.
 func (l *life) wake() {
 	if l.dead || l.busy || l.paused > 0 || len(l.inbox) == 0 {
 		return
@@ -135,8 +135,8 @@ func (l *life) wake() {
 	}
 }
 
-// commit ends a turn: what was decided goes to the journal, commands go when it has
-// their records.
+// commit ends a turn. The decisions go to the journal, and commands are released when their records
+// are durable.
 func (l *life) commit() {
 	if l.fencedBy > 0 {
 		return
@@ -152,11 +152,11 @@ func (l *life) commit() {
 	l.release(out.Commands)
 }
 
-// write makes a batch durable, apart from the turns, and tells how it fared.
+// write makes a batch durable outside the turns, and reports the result.
 func (l *life) write(batch []jobs.Record) {
 	w := l.w
 	before, after := time.Duration(0), time.Duration(0)
-	if w.noise(12) { // the disk takes its time
+	if w.noise(12) { // the disk is slow
 		before, after = w.between(0, 100*time.Millisecond), w.between(0, 100*time.Millisecond)
 	}
 	if w.now < l.m.hangs {
@@ -198,7 +198,7 @@ func (l *life) written(err error) {
 	l.release(out.Commands)
 }
 
-// later does it after a time, when the process is not stopped; not if it has died.
+// later calls do after d, once the process is not stopped. It does nothing if the process is dead.
 func (l *life) later(d time.Duration, do func()) {
 	switch {
 	case l.dead:
@@ -211,7 +211,7 @@ func (l *life) later(d time.Duration, do func()) {
 	}
 }
 
-// step gives events to the core: one, or reports of attempts.
+// step sends events to the core: either one event or several reports of attempts.
 func (l *life) step(evs ...sched.Event) {
 	if by := sched.FencedBy(evs[0]); by > 0 {
 		l.fence(by)
@@ -237,7 +237,7 @@ func (l *life) step(evs ...sched.Event) {
 	}
 }
 
-// confirm lets a host's leases be counted from a heartbeat that the core has seen.
+// confirm starts the leases of a host from a heartbeat that the core has seen.
 func (l *life) confirm(name string, uptime time.Duration) {
 	if l.core.Linked(name) && l.w.now-l.ownedAt <= sched.OwnerFor {
 		if a := l.agent(name); a != nil {
@@ -255,7 +255,7 @@ func (l *life) agent(name string) *agent {
 	return nil
 }
 
-// see is shown each record when it has just been folded.
+// see observes each record just after it was folded.
 func (l *life) see(r *jobs.Record) {
 	if l.w.verbose {
 		l.w.logf("  record %s %s %s next=%s seq=%d %s", r.Kind, r.Attempt(), r.Host, r.Next, r.Seq, r.Reason)
@@ -266,7 +266,7 @@ func (l *life) see(r *jobs.Record) {
 	l.w.checkRecord(l, r)
 }
 
-// show gives results to anyone who reads them.
+// show delivers results to the consumer.
 func (l *life) show(results *[]shown) {
 	for _, s := range *results {
 		l.w.consumer.take(l, s)
@@ -274,7 +274,7 @@ func (l *life) show(results *[]shown) {
 	*results = (*results)[:0]
 }
 
-// release carries commands out.
+// release carries out commands.
 func (l *life) release(commands []sched.Command) {
 	for _, o := range commands {
 		l.doom.strike(atOrder)
@@ -326,7 +326,7 @@ func (l *life) carryOut(o sched.Command) {
 	}
 }
 
-// plan makes sure that there is a turn when the commit loop wants one.
+// plan schedules a turn for the time at which the commit loop needs one.
 func (l *life) plan() {
 	at, ok := l.loop.Next()
 	if !ok || l.fencedBy > 0 {
@@ -344,15 +344,15 @@ func (l *life) plan() {
 		}
 		l.wakeAt = 0
 		if at, ok := l.loop.Next(); ok && at > l.now().Mono {
-			l.plan() // later than was planned
+			l.plan() // the time has moved
 			return
 		}
 		l.tell(sched.Tick{})
 	})
 }
 
-// keepHouse shows that it is alive and looks whether it still owns the run, apart
-// from its turns: the run directory may hang.
+// keepHouse writes the dispatcher's heartbeat and checks whether it still owns the run. It does so
+// outside the turns, because the run directory may hang.
 func (l *life) keepHouse() {
 	if l.dead {
 		return
@@ -377,7 +377,7 @@ func (l *life) keepHouse() {
 		var err error
 		if l.mortal(func() {
 			if by, err = l.journal.Fenced(); beat && err == nil && by == 0 {
-				_ = l.journal.Beat() // its heartbeat may be late
+				_ = l.journal.Beat() // a late heartbeat is allowed
 			}
 		}) {
 			return
@@ -398,7 +398,7 @@ func (l *life) keepHouse() {
 	})
 }
 
-// fence stops everything: another dispatcher owns the run.
+// fence stops everything, because another dispatcher owns the run.
 func (l *life) fence(by int) {
 	if l.fencedBy > 0 {
 		return
@@ -408,10 +408,10 @@ func (l *life) fence(by int) {
 	l.fencedBy = by
 	l.loop.Fence()
 	l.shown, l.showing = nil, nil
-	l.w.after(0, func() { l.die(false) }) // it says so and exits
+	l.w.after(0, func() { l.die(false) }) // it reports this and exits
 }
 
-// look asks the shared directory through the machine's own mount.
+// look reads the shared directory through the machine's own mount.
 func (l *life) look(o sched.Look) {
 	w := l.w
 	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {

@@ -3,7 +3,7 @@ package sim
 // mutations are the deliberate defects: first those in the program, then those in the
 // simulated hosts.
 var mutations = []mutation{
-	// dispatch/commit: what may leave, and when.
+	// dispatch/commit: which commands may leave, and when.
 	{name: "commands leave while their records are on the way", file: "dispatch/commit/loop.go", edits: []edit{
 		{"	r.waiting = append(r.waiting, r.held...)\n	clear(r.held)\n	r.held, r.urgent = r.held[:0], false\n	return r.batch, true", "	r.urgent = false\n	return r.batch, true"},
 		{"	case r.flying || len(r.pending) > 0:\n		return Out{}\n", ""}}},
@@ -14,7 +14,7 @@ var mutations = []mutation{
 	{name: "a pause ends when the journal works again", file: "dispatch/commit/block.go", edits: []edit{
 		{"		r.step(now, sched.Hold{By: sched.HoldJournal})", "		r.step(now, sched.Hold{By: sched.HoldJournal})\n		r.step(now, sched.Pause{})"}}},
 
-	// jobs/journal and jobs/rundir: what is durable, and whose it is.
+	// jobs/journal and jobs/rundir: what is durable, and which dispatcher owns it.
 	{name: "no fsync", file: "jobs/journal/journal.go", edits: []edit{
 		{"	if err := j.f.Sync(); err != nil {\n		return j.failed(err)\n	}\n", ""}}},
 	{name: "a dispatcher that was taken over may act upon its records", file: "jobs/journal/journal.go", edits: []edit{
@@ -30,7 +30,7 @@ var mutations = []mutation{
 	{name: "a takeover builds upon what is not durable", file: "jobs/journal/take.go", edits: []edit{
 		{"	if err = makeDurable(r, files, t.Epoch); err != nil {\n		return nil, nil, nil, err\n	}\n", ""}}, seeds: 3000},
 
-	// jobs/attempts and jobs: what a fact is.
+	// jobs/attempts and jobs: what counts as a fact.
 	{name: "an unfinished status file counts as an outcome", file: "jobs/attempts/status.go", edits: []edit{
 		{"bytes.Count(end, []byte{0}) == len(end) {\n		return f\n", "bytes.Count(end, []byte{0}) == len(end) {\n		f.State = Finished\n		return f\n"}}, seeds: 3000},
 	{name: "a torn sentinel counts as an outcome", file: "jobs/attempts/status.go", edits: []edit{
@@ -40,7 +40,7 @@ var mutations = []mutation{
 	{name: "the wish to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
 		{"		t.Cancels[r.Job] = Cancel{r.Reason, r.Request}\n", ""}}},
 
-	// dispatch/sched: what is decided.
+	// dispatch/sched: the decisions.
 	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
 		{"return h.lastHeard + h.spec.LostAfterOrDefault() }", "return h.lastHeard }"}}},
 	{name: "recovery forgets what may be running", file: "dispatch/sched/start.go", edits: []edit{

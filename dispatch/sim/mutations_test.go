@@ -19,19 +19,19 @@ var (
 	someMutations = flag.String("mutation", "", "only the defects with this in their names; docs/mutations.md is left alone")
 )
 
-// mutation is a deliberate defect.
+// mutation is a deliberate defect and how to find it.
 type mutation struct {
 	name  string
-	file  string // in the module
+	file  string // path in the module
 	edits []edit
-	seeds int  // worlds to try; 0: 600
-	far   bool // in worlds that are all battered (damage.go)
-	cuts  bool // in worlds in which journals end early (faultkinds.go)
+	seeds int  // number of worlds to try; 0: 600
+	far   bool // all worlds are battered (damage.go)
+	cuts  bool // only worlds in which journals end early (faultkinds.go)
 }
 
 type edit struct{ old, new string }
 
-// apply returns the text of the file with the defect.
+// apply returns the text of the file with the defect applied.
 func (wd *mutation) apply(root string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(root, wd.file))
 	if err != nil {
@@ -49,8 +49,8 @@ func (wd *mutation) apply(root string) (string, error) {
 
 const mutationsDoc = "../../docs/mutations.md"
 
-// TestMutations builds every deliberate defect, for this test alone, and holds that the
-// simulator finds it: an invariant that no defect breaks would prove nothing.
+// TestMutations checks that the simulator finds every deliberate defect. Each defect is built for
+// this test alone. An invariant that no defect breaks would prove nothing.
 func TestMutations(t *testing.T) {
 	if testing.Short() || raceEnabled || !strings.Contains(flag.Lookup("test.run").Value.String(), "Mutations") {
 		t.Skip("builds the simulator once for each defect: make mutations")
@@ -79,10 +79,10 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// TestMutationsTable checks without building anything what makes TestMutations fail late:
-// every defect still fits its file, and docs/mutations.md lists every defect and
-// every invariant. Which invariant notices a defect first may change with any change of
-// the core, so that column is not compared.
+// TestMutationsTable checks, without a build, that every defect still fits its file, and that
+// docs/mutations.md lists every defect and every invariant. These mistakes make TestMutations fail
+// late. The column that names the invariant is not compared, because any change of the core may
+// change which invariant notices a defect first.
 func TestMutationsTable(t *testing.T) {
 	if *updateDoc {
 		t.Skip("docs/mutations.md is being written")
@@ -112,8 +112,8 @@ func TestMutationsTable(t *testing.T) {
 
 var verdict = regexp.MustCompile(`seed (\d+): (.+?) at [0-9hms.µn]+: `)
 
-// try builds the simulator with the defect and runs it. It returns the name of the
-// invariant that the first world which fails has found broken.
+// try builds the simulator with the defect and runs it. It returns the name of the invariant that
+// was broken in the first failing world.
 func (wd *mutation) try(t *testing.T, root, dir string) string {
 	text, err := wd.apply(root)
 	if err != nil {
@@ -166,8 +166,7 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 	return ""
 }
 
-// writeDoc writes docs/mutations.md. caught has, for each defect, the invariant that
-// noticed it.
+// writeDoc writes docs/mutations.md. caught holds, for each defect, the invariant that noticed it.
 func writeDoc(t *testing.T, caught []string) {
 	var b strings.Builder
 	b.WriteString(mutationsHead)

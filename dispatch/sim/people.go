@@ -11,14 +11,14 @@ import (
 
 func ackOf(seq int64) sched.Event { return sched.Acked{Seq: seq} }
 
-// people are those who submit jobs and change their minds.
+// people are the users, who submit jobs and change their minds.
 type people struct {
 	edits    int
-	canceled map[jobs.ID]bool // those that somebody once wanted canceled
-	requests []sched.Request  // left in the run directory
+	canceled map[jobs.ID]bool // jobs that somebody asked to cancel
+	requests []sched.Request  // in the run directory
 }
 
-// cancels notes whom a cancel is about.
+// cancels records the jobs of a cancel.
 func (p *people) cancels(l *life, c sched.Cancel) {
 	if p.canceled == nil {
 		p.canceled = map[jobs.ID]bool{}
@@ -33,7 +33,7 @@ func (p *people) cancels(l *life, c sched.Cancel) {
 	}
 }
 
-// feed submits the jobs bit by bit, so that there is work while there are faults.
+// feed submits the jobs in small batches, so that there is work while there are faults.
 func (w *World) feed() {
 	w.after(w.between(time.Second, 12*time.Second), func() {
 		if l := w.life; l != nil && l.loop != nil {
@@ -43,8 +43,8 @@ func (w *World) feed() {
 	})
 }
 
-// feedRest submits what is stored and not accepted, some new jobs, and at the end
-// says that no more will come.
+// feedRest submits the jobs that are stored but not accepted, and some new ones. The last call
+// announces that no more will come.
 func (w *World) feedRest(l *life) {
 	l.hear(func() {
 		t := l.core.Table()
@@ -71,7 +71,7 @@ func (w *World) feedRest(l *life) {
 	})
 }
 
-// someJobs names one to three of the jobs that there are.
+// someJobs returns one to three of the existing jobs.
 func (w *World) someJobs(l *life) []jobs.ID {
 	n := len(l.core.Table().Jobs)
 	if n == 0 {
@@ -84,7 +84,7 @@ func (w *World) someJobs(l *life) []jobs.ID {
 	return ids
 }
 
-// ask gives the dispatcher an action of people, if there is one that listens.
+// ask sends a person's action to the running dispatcher. It returns false if there is none.
 func (w *World) ask(action func(l *life) sched.Event) bool {
 	l := w.life
 	if l == nil || l.loop == nil || l.paused > 0 {
@@ -93,7 +93,7 @@ func (w *World) ask(action func(l *life) sched.Event) bool {
 	ev := action(l)
 	l.tell(ev)
 	if w.choices.OneIn(4) {
-		l.tell(ev) // asked for twice
+		l.tell(ev) // requested twice
 	}
 	return true
 }
@@ -106,9 +106,9 @@ func askCancel(w *World) bool {
 	}) {
 		return false
 	}
-	if w.choices.OneIn(3) { // and thinks better of it
+	if w.choices.OneIn(3) { // and the person cancels it again
 		w.after(w.between(0, 3*time.Second), func() {
-			if !l.leaving { // it would be told that it comes too late
+			if !l.leaving { // a leaving dispatcher would answer that it is too late
 				l.tell(sched.Requeue{Jobs: ids})
 			}
 		})
@@ -136,7 +136,7 @@ func askPriority(w *World) bool {
 func askEdit(w *World) bool {
 	return w.ask(func(l *life) sched.Event {
 		ids := w.someJobs(l)
-		// Those whose attempts have been given up are the ones to be wrong about.
+		// Jobs whose attempts were given up are those where a mistake is most likely.
 		for i := range l.core.Table().Jobs {
 			if j := &l.core.Table().Jobs[i]; j.State == jobs.Queued && len(j.Attempts) > 0 && w.choices.OneIn(2) {
 				ids = append(ids, j.Spec.ID)
@@ -146,7 +146,7 @@ func askEdit(w *World) bool {
 	})
 }
 
-// someChange is one that every job can have, and now and then one that no host can run.
+// someChange returns a change that suits every job, or now and then one that no host can run.
 func (w *World) someChange() jobs.Change {
 	w.people.edits++
 	c := jobs.Change{Command: new(fmt.Sprintf("true %d", w.people.edits))}
@@ -175,8 +175,8 @@ func askPause(w *World) bool {
 
 var spares = []sched.Spare{"", sched.SpareSucceeded, sched.SpareStarted}
 
-// askByFile leaves a request in the run directory: it is given to every dispatcher until
-// the journal says that it has been taken in.
+// askByFile leaves a request in the run directory. Every dispatcher gets it until the journal
+// records its answer.
 func askByFile(w *World) bool {
 	l := w.up()
 	if l == nil || len(l.core.Table().Jobs) == 0 {
@@ -205,9 +205,8 @@ func (w *World) leaveRequest(l *life, r sched.Request) {
 	w.readRequests(l)
 }
 
-// askControlByFile leaves a request about a host or about the run as a whole. What holds
-// until it is taken back is taken back later. A drain or a stop names the dispatcher that
-// is there, or an earlier one.
+// askControlByFile leaves a request about a host or about the whole run. If its effect lasts, it is
+// taken back later. A drain or a stop names the current dispatcher or an earlier one.
 func askControlByFile(w *World) bool {
 	l := w.up()
 	if l == nil {
@@ -242,8 +241,8 @@ func askControlByFile(w *World) bool {
 	return true
 }
 
-// enterAnswer takes the durable answer to a request in. There is one, and a request for
-// another dispatcher is refused.
+// enterAnswer applies the durable answer to a request. It checks that there is only one, and that a
+// request for another dispatcher is refused.
 func (w *World) enterAnswer(r *jobs.Record) {
 	g := &w.ledger
 	if g.requests[r.Request]++; g.requests[r.Request] > 1 {
@@ -259,7 +258,7 @@ func (w *World) enterAnswer(r *jobs.Record) {
 	}
 }
 
-// enterCaused counts the records by which a request changes what lasts.
+// enterCaused counts the records with which a request changes lasting state.
 func (w *World) enterCaused(r *jobs.Record) {
 	if r.Request == "" {
 		return
@@ -270,7 +269,7 @@ func (w *World) enterCaused(r *jobs.Record) {
 	}
 }
 
-// lasts reports whether a request is about a host or a pause, which the journal keeps.
+// lasts reports whether a request is about a host or a pause, both of which the journal keeps.
 func (w *World) lasts(q *sched.Request) bool {
 	switch q.Do[0].(type) {
 	case sched.Pause, sched.DrainHost, sched.SetSlots:
@@ -279,7 +278,7 @@ func (w *World) lasts(q *sched.Request) bool {
 	return false
 }
 
-// readRequests gives a dispatcher what is in the run directory and not yet taken in.
+// readRequests sends a dispatcher the requests in the run directory that are not answered yet.
 func (w *World) readRequests(l *life) {
 	for _, r := range w.people.requests {
 		if w.ledger.requests[r.Name] == 0 {
@@ -288,8 +287,8 @@ func (w *World) readRequests(l *life) {
 	}
 }
 
-// askDrain drains the run. Every second time a person ends the drain later, unless the
-// run has ended by then.
+// askDrain drains the run. Every second time, a person cancels the drain later, unless the run has
+// ended by then.
 func askDrain(w *World) bool {
 	l := w.life
 	if !w.ask(func(*life) sched.Event { return sched.Drain{Why: "by a person"} }) {
@@ -305,7 +304,7 @@ func askStop(w *World) bool {
 	return w.ask(func(*life) sched.Event { return sched.Stop{Why: "by a person"} })
 }
 
-// What people ask of hosts holds over the deaths of dispatchers, until they take it back.
+// What people ask of hosts remains in force when dispatchers die, until people take it back.
 
 func askDrainHost(w *World) bool {
 	h := w.hosts[w.choices.Draw(len(w.hosts))]
@@ -317,7 +316,7 @@ func askDrainHost(w *World) bool {
 	return true
 }
 
-// askSlots gives a host other slots than its rule, for a time.
+// askSlots overrides a host's slots for a time.
 func askSlots(w *World) bool {
 	h := w.hosts[w.choices.Draw(len(w.hosts))]
 	name, n := h.name, 1+w.choices.Draw(8)
@@ -328,10 +327,9 @@ func askSlots(w *World) bool {
 	return true
 }
 
-// takeBack tells anyone who dispatches then, and again, until nothing of the wish is left,
-// neither with the dispatcher nor in the journal. People keep looking: what a dispatcher has
-// written of the wish may be found by the next one though it was never durable, and what
-// took it back may be lost with damage.
+// takeBack tells the current dispatcher to take a wish back. It repeats this until neither the
+// dispatcher nor the journal has the wish. It keeps checking, because the next dispatcher may find
+// a record of the wish that was never durable, and damage may destroy the record that took it back.
 func (w *World) takeBack(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
 	w.after(after, func() {
 		again := 5 * time.Second
@@ -344,13 +342,13 @@ func (w *World) takeBack(after time.Duration, ev sched.Event, gone func(*jobs.Ta
 	})
 }
 
-// enterWish takes the durable record of a wish in, without jobs.Fold.
+// enterWish applies the durable record of a wish without jobs.Fold.
 func (w *World) enterWish(r *jobs.Record) {
 	w.ledger.wishes[r.Host] = jobs.HostWish{Use: jobs.HostUse(r.Count), Slots: int32(r.Slot)}
 	w.ledger.wished = true
 }
 
-// inherits lets a dispatcher know what people asked of hosts before.
+// inherits initializes a dispatcher's state from what people asked of hosts before.
 func (l *life) inherits() {
 	l.drained, l.given = map[string]bool{}, map[string]int{}
 	for name, wish := range l.w.ledger.wishes {
@@ -363,9 +361,9 @@ func (l *life) inherits() {
 	l.w.ledger.wished = true
 }
 
-// wished keeps what people ask of hosts.
+// wished records what people ask of hosts.
 func (l *life) wished(ev sched.Event) {
-	known := func(name string) bool { // else the request is refused
+	known := func(name string) bool { // a request about an unknown host is refused
 		return l.isHost(name) && slices.ContainsFunc(l.core.Hosts(), func(h sched.HostView) bool { return h.Name == name })
 	}
 	switch ev := ev.(type) {
@@ -383,8 +381,8 @@ func (l *life) wished(ev sched.Event) {
 	}
 }
 
-// checkWishes compares what the core makes of its hosts with what the journal says that
-// people asked for, when that has changed and when a dispatcher begins.
+// checkWishes compares the core's state of its hosts with what people asked for according to the
+// journal. It does so after each change and when a dispatcher begins.
 func (w *World) checkWishes(l *life) {
 	g := &w.ledger
 	if !g.wished {

@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// makeRun makes the run directory as it is before the first dispatcher.
+// makeRun creates the run directory in its state before the first dispatcher.
 func (w *World) makeRun() {
 	m := w.server.Mount("maker")
 	mustMkdir(m, "/runs", runDir, runDir+"/"+rundir.JournalDir, runDir+"/"+rundir.AttemptsDir, runDir+"/"+rundir.HostsDir)
@@ -38,11 +38,11 @@ func mustMkdir(d rundir.Disk, paths ...string) {
 	}
 }
 
-// begin starts a dispatcher on a machine: it takes the run over and goes on with it.
+// begin starts a dispatcher on a machine. The dispatcher takes the run over and resumes it.
 func (w *World) begin(m *machine) { w.beginOver(m, nil, 0) }
 
-// beginOver takes the run over from a dispatcher that may be alive. With wake it does
-// something before the so manieth operation that the new one does on the disk.
+// beginOver takes the run over from a dispatcher that may be alive. If wake is positive, the old
+// dispatcher wakes up just before the new one's disk operation number wake.
 func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.coming = false
 	w.batter()
@@ -88,7 +88,7 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.feedRest(l)
 }
 
-// take is what resume does: the journal is folded, and the run goes on from there.
+// take does what resume does: it folds the journal and continues the run from there.
 func (l *life) take() error {
 	w := l.w
 	j, t, report, err := journal.Take(context.Background(), l.run, journal.TakeOptions{
@@ -121,8 +121,8 @@ func (l *life) take() error {
 	return nil
 }
 
-// inventory is that of one life: a person may have taken a host out of it, but not one of
-// which damage has taken every record. Nothing can be known of such a host
+// inventory returns the hosts of one life. A person may have removed one host from its inventory. A
+// host of which damage destroyed every record is not removed, because nothing can be known of it
 // (docs/reliability.md, what is not proved).
 func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 	list := w.set(t)
@@ -139,7 +139,7 @@ func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 	return slices.Delete(list, out, out+1)
 }
 
-// mentions reports whether a record that is left names the host.
+// mentions reports whether an intact record names the host.
 func mentions(t *jobs.Table, name string) bool {
 	for i := range t.Jobs {
 		for _, a := range t.Jobs[i].Attempts {
@@ -151,7 +151,7 @@ func mentions(t *jobs.Table, name string) bool {
 	return false
 }
 
-// startle lets a dispatcher do what it has to do at once, whether stopped or not.
+// startle makes a dispatcher carry out its due work now, even if it is stopped.
 func (l *life) startle() {
 	if l.dead || l.busy || l.loop == nil {
 		return
@@ -164,10 +164,10 @@ func (l *life) startle() {
 	}
 }
 
-// killed is what a dispatcher dies of in the middle of something.
+// killed is the panic value with which a dispatcher dies in the middle of an operation.
 type killed struct{}
 
-// mortal does something that the dispatcher may not survive.
+// mortal calls do, and reports whether the dispatcher died in it.
 func (l *life) mortal(do func()) (died bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -183,7 +183,7 @@ func (l *life) mortal(do func()) (died bool) {
 	return l.dead
 }
 
-// die ends a dispatcher: killed, or its machine has lost its power.
+// die ends a dispatcher. It is killed, or with power its machine loses its power.
 func (l *life) die(power bool) {
 	if l.dead {
 		return
@@ -212,7 +212,7 @@ func (l *life) die(power bool) {
 	}
 }
 
-// reborn starts another dispatcher later, here or on another machine.
+// reborn starts another dispatcher later, on this or another machine.
 func (w *World) reborn(d time.Duration) {
 	if w.coming {
 		return
@@ -227,8 +227,7 @@ func (w *World) reborn(d time.Duration) {
 	})
 }
 
-// disk is the run directory as one dispatcher sees it. It tells the ledger what has
-// become durable.
+// disk is the run directory as one dispatcher sees it. It reports durable data to the ledger.
 type disk struct {
 	*memdisk.Mount
 	l *life
@@ -246,7 +245,8 @@ func (d disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, er
 	return openFile{f, d.l, path}, nil
 }
 
-// inJournal reports whether a file is an epoch's. What stands beside it (marks) is none.
+// inJournal reports whether a file is the journal file of an epoch. The marks file beside it is not
+// one.
 func inJournal(path string) bool { return path == journalPath(epochOf(path)) }
 
 // openFile is an open file of the run directory.
@@ -256,7 +256,7 @@ type openFile struct {
 	path string
 }
 
-// Sync makes durable what any process of the machine has written.
+// Sync makes durable what any process of the machine has written to the file.
 func (f openFile) Sync() error {
 	err := f.File.Sync()
 	for _, other := range f.l.w.lives {
@@ -277,7 +277,7 @@ func (f openFile) Sync() error {
 	return err
 }
 
-// SyncDir makes durable what names any process of the machine has made.
+// SyncDir makes durable the directory entries that any process of the machine has created.
 func (d disk) SyncDir(dir string) error {
 	err := d.Mount.SyncDir(dir)
 	for _, other := range d.l.w.lives {
@@ -296,28 +296,28 @@ type doomAt uint8
 
 const (
 	nowhere   doomAt = iota
-	atDisk           // before an operation on the disk
+	atDisk           // before a disk operation
 	atWrite          // in the middle of a write
-	atRelease        // when the records are durable and no order has gone
-	atOrder          // before an order
+	atRelease        // after the records are durable, before the first command
+	atOrder          // before a command
 )
 
-// doom is what is going to happen to a dispatcher at a point of its turn.
+// doom is a planned event at a point of a dispatcher's turn.
 type doom struct {
 	l     *life
 	at    doomAt
-	left  int  // how often the point is passed before
+	left  int  // number of times that the point is still passed
 	power bool // its machine loses its power as well
 	do    func()
 }
 
-// arm lets it be killed at the nth passing of a point.
+// arm kills the dispatcher at the nth passing of a point.
 func (d *doom) arm(at doomAt, n int, power bool) {
 	d.at, d.left, d.power = at, n, power
 	d.do = func() { panic(killed{}) }
 }
 
-// armWith lets something else happen then.
+// armWith calls do at the nth passing of a point.
 func (d *doom) armWith(at doomAt, n int, do func()) { d.at, d.left, d.do = at, n, do }
 
 func (d *doom) disarm() { d.at = nowhere }
@@ -333,12 +333,12 @@ func (d *doom) strike(at doomAt) {
 	d.do()
 }
 
-// fault is asked before each operation on the run directory.
+// fault decides before each operation on the run directory whether it fails.
 func (l *life) fault(op, path string) error {
 	l.doom.strike(atDisk)
 	if op == "write" && l.doom.at == atWrite {
 		if l.doom.left--; l.doom.left <= 0 {
-			l.doom.at, l.doom.left = atDisk, 1 // it does not come back from this write
+			l.doom.at, l.doom.left = atDisk, 1 // the process dies before its next operation
 			return memdisk.Short{N: l.w.choices.Draw(400), Err: syscall.EINTR}
 		}
 	}
@@ -352,8 +352,8 @@ func (l *life) fault(op, path string) error {
 			return memdisk.Short{N: l.w.choices.Draw(300), Err: syscall.ENOSPC}
 		case 2:
 			return syscall.EDQUOT
-		} // otherwise only fsync tells, as on NFS
-	case op == "sync" && l.w.choices.Draw(2) == 0 && l.made == len(l.w.ledger.files): // nobody has read it
+		} // otherwise only fsync reports the error, as on NFS
+	case op == "sync" && l.w.choices.Draw(2) == 0 && l.made == len(l.w.ledger.files): // no other dispatcher has read it
 		return memdisk.Forget{Err: syscall.EIO, Zeros: l.w.choices.Draw(2) == 1}
 	case op == "sync":
 		return syscall.ESTALE
@@ -361,8 +361,8 @@ func (l *life) fault(op, path string) error {
 	return nil
 }
 
-// powerLoss loses what no process of the machine had made durable, as the choices decide.
-// What another machine has read in the meantime is on the server and stays.
+// powerLoss loses writes that no process of the machine had made durable, as the choices decide.
+// What another machine has read in the meantime is on the server and survives.
 func (m *machine) powerLoss(w *World) {
 	t := w.choices
 	for _, l := range w.lives {
@@ -383,7 +383,7 @@ func (m *machine) powerLoss(w *World) {
 	w.ledger.lostPower(w)
 }
 
-// show writes an event for the log: what stands behind its pointers.
+// show formats an event for the log, including the values behind its pointers.
 func show(ev sched.Event) string {
 	switch ev := ev.(type) {
 	case sched.HostUp:
@@ -432,7 +432,7 @@ func answers(ps []hosts.ProbedJob) string {
 	return b.String()
 }
 
-// showOrder does the same for an order.
+// showOrder formats a command for the log.
 func showOrder(o sched.Command) string {
 	if c, ok := o.(sched.Configure); ok {
 		return "configure " + c.Host

@@ -23,18 +23,18 @@ func init() {
 	flag.BoolVar(&batterAll, "battered", false, "damage the journal of every world again and again")
 }
 
-// TestSeeds holds every invariant in many worlds, with 40 to 60 faults in each
-// (promises 1, 2, 3 and 4; D6, E6, E7, K8, K9, B1, B2, P2, X1, X2, X8).
+// TestSeeds checks every invariant in many worlds, with 40 to 60 faults in each (promises 1, 2, 3
+// and 4; D6, E6, E7, K8, K9, B1, B2, P2, X1, X2, X8).
 //
-//	go test ./dispatch/sim -run TestSeeds -first 4711 -seeds 1 -whole-log   # one world again
-//	go test ./dispatch/sim -run TestSeeds -seeds 1000 -battered             # far more damage than ever
+//	go test ./dispatch/sim -run TestSeeds -first 4711 -seeds 1 -whole-log   # repeat one world
+//	go test ./dispatch/sim -run TestSeeds -seeds 1000 -battered             # far more damage
 func TestSeeds(t *testing.T) {
 	n := *seedCount
 	switch {
 	case n > 0:
 	case testing.Short():
 		n = 100
-	case raceEnabled: // one goroutine a world: there is little to race
+	case raceEnabled: // each world has one goroutine, so there is little to race
 		n = 40
 	default:
 		n = 500
@@ -127,8 +127,8 @@ func holdInWorlds(t *testing.T, n int) {
 	}
 }
 
-// TestSameChoicesSameWorld: nothing but the choices decides, down to the journal's bytes, so
-// that a failing seed fails again.
+// TestSameChoicesSameWorld checks that only the choices determine a world, down to the bytes of its
+// journal, so that a failing seed fails again.
 func TestSameChoicesSameWorld(t *testing.T) {
 	for seed := range uint64(12) {
 		a, b := Run(Seeded(seed), true), Run(Seeded(seed), true)
@@ -141,7 +141,7 @@ func TestSameChoicesSameWorld(t *testing.T) {
 	}
 }
 
-// FuzzChoices lets the fuzzer write the choices.
+// FuzzChoices checks the invariants in worlds whose choices come from the fuzzer.
 func FuzzChoices(f *testing.F) {
 	for seed := range uint64(4) {
 		t, b := Seeded(seed), make([]byte, 4000)

@@ -10,25 +10,25 @@ import (
 	"dcs-tui/jobs"
 )
 
-// neighbor is the second dispatcher: what the run of another user has on a host. It obeys
-// the rules that helpers and supervisors obey. Its choices do not come from the choices, so
-// worlds without neighbors are what they were.
+// neighbor is the dispatcher of another user, reduced to what its run has on a host. It obeys the
+// same rules as helpers and supervisors. It has its own random source, so it does not change worlds
+// without neighbors.
 type neighbor struct {
 	h    *host
-	boot int // of the host; what was started before is dead
+	boot int // of the host; what was started in an earlier boot is dead
 	rng  *rand.Rand
 	want int
 	held int
-	life int // counts its deaths
+	life int // number of times that it died
 }
 
-// lastSlot is how long a user waits for a slot before it uses one though others hold all.
+// lastSlot is how long a user waits before it uses a slot although others hold all.
 const lastSlot = 30 * time.Second
 
-// shared reports whether other users are on the hosts of this world.
+// shared reports whether the hosts of this world have other users.
 func (w *World) shared() bool { return len(w.specs)%3 == 1 }
 
-// setShare handles what the run wants. The first one wakes the neighbor.
+// setShare handles the share that the run wants. The first call starts the neighbor.
 func (p *helper) setShare(m hosts.Share) {
 	h := p.h
 	if p.superseded() {
@@ -41,7 +41,7 @@ func (p *helper) setShare(m hosts.Share) {
 	h.fill()
 }
 
-// act starts what it may, and now and then dies with all that it runs.
+// act starts jobs where the rules allow it. Sometimes the neighbor dies with all its jobs.
 func (b *neighbor) act() {
 	h, w := b.h, b.h.w
 	if b.boot != h.boot {
@@ -58,7 +58,7 @@ func (b *neighbor) act() {
 		b.want = b.rng.IntN(h.wants.Slots + 2)
 	}
 	for b.held < hosts.SlotBound(h.wants.Slots, nil, h.claims(0), 1, 0.5) {
-		b.held++ // published, then counted
+		b.held++ // publish first, then count
 		if !hosts.SlotsFit(h.wants.Slots, h.claims(0), 1, false) {
 			b.held--
 			break
@@ -77,8 +77,8 @@ func (b *neighbor) act() {
 	}
 }
 
-// claims returns what its helpers and supervisors have published on the host: that of the run,
-// with more slots that it is about to use, and that of the neighbor.
+// claims returns the published claims on the host: that of the run, plus more slots that it is
+// about to use, and that of the neighbor.
 func (h *host) claims(more int) []hosts.SlotClaim {
 	us := hosts.SlotClaim{User: 1, Run: "us", Weight: 1, Held: h.busy() + more}
 	if p := h.helper; p != nil && p.alive {
@@ -90,8 +90,8 @@ func (h *host) claims(more int) []hosts.SlotClaim {
 	return []hosts.SlotClaim{us, {User: 2, Run: "neighbor", Weight: 1, Want: h.other.want, Held: h.other.held}}
 }
 
-// fits reports whether a supervisor that has published n slots may keep them. If not, it
-// tries again.
+// fits reports whether a supervisor that has published n slots may keep them. Otherwise it tries
+// again later.
 func (h *host) fits(n int) bool {
 	if h.wants.Weight == 0 || hosts.SlotsFit(h.wants.Slots, h.claims(n), 0, h.last) {
 		return true
@@ -106,7 +106,7 @@ func (h *host) fits(n int) bool {
 	return false
 }
 
-// sharing is what the helper reports of the neighbor.
+// sharing returns what the helper reports about the neighbor.
 func (h *host) sharing() *hosts.Sharing {
 	claims := h.claims(0)
 	if h.wants.Weight == 0 || len(claims) == 1 || claims[1].Want+claims[1].Held == 0 {
@@ -125,8 +125,8 @@ func (h *host) sharing() *hosts.Sharing {
 	return &hosts.Sharing{Slots: bound, Held: claims[1].Held, Users: []hosts.SharedUser{{Name: "neighbor", Slots: claims[1].Held}}}
 }
 
-// checkShared holds, when something has started on a shared host, that no more slots are
-// held than there are. Only a user's last slot may be one more.
+// checkShared checks, after a start on a shared host, that no more slots are held than there are.
+// Only a user's last slot may exceed the limit.
 func (w *World) checkShared(h *host, ours bool) {
 	if h.other == nil || h.wants.Weight == 0 || h.other.boot != h.boot {
 		return
@@ -140,24 +140,24 @@ func (w *World) checkShared(h *host, ours bool) {
 	}
 }
 
-// Owners come back to their hosts, and jobs are suspended in the meantime, as hosts/helper/remote
-// (suspend.go) does it.
+// Owners come back to their hosts, and jobs are suspended in the meantime. The simulation follows
+// hosts/helper/remote (suspend.go).
 
 const (
-	suspendFor   = 10 * time.Second // the lease that the suspender renews
-	tickEvery    = 10 * time.Second // how often a supervisor looks whether it has run out
-	suspendBound = 30 * time.Second // how long trees may stay suspended that should continue
+	suspendFor   = 10 * time.Second // the suspender renews this lease
+	tickEvery    = 10 * time.Second // how often a supervisor checks whether the lease has expired
+	suspendBound = 30 * time.Second // how long process trees may stay suspended after they should continue
 )
 
 // suspension is the state of all jobs of a host.
 type suspension struct {
-	owner time.Duration // until when the owner wants it
-	on    bool          // the trees are stopped
+	owner time.Duration // the owner wants the host until then
+	on    bool          // the process trees are stopped
 	since time.Duration
-	total time.Duration // of what is over
-	alive int           // counts the suspenders; 0: none lives
+	total time.Duration // duration of all completed suspensions
+	alive int           // number of the living suspender; 0: none
 	made  int
-	heard time.Duration // by the suspender, of the helper
+	heard time.Duration // when the suspender last had a message from the helper
 	lease time.Duration
 	late  time.Duration // since when the jobs should continue; 0: they need not
 }
@@ -176,7 +176,7 @@ func (h *host) suspended() time.Duration {
 	return h.jobs.total
 }
 
-// watchOwner is the helper's look at the owner.
+// watchOwner is the helper's check for the owner.
 func (p *helper) watchOwner() {
 	h, s := p.h, &p.h.jobs
 	switch wanted := h.wish().Suspend && len(p.running) > 0; {
@@ -196,7 +196,7 @@ func (p *helper) watchOwner() {
 	}
 }
 
-// suspender is a round of the suspender.
+// suspender renews the lease of the suspension once, or resumes the jobs.
 func (h *host) suspender(n int) {
 	s := &h.jobs
 	if s.alive != n {
@@ -210,7 +210,7 @@ func (h *host) suspender(n int) {
 	h.w.after(sched.HeartbeatInterval, func() { h.suspender(n) })
 }
 
-// tick is what supervisors do for a suspended job.
+// tick is the periodic check of the supervisor of a suspended job.
 func (h *host) tick(since time.Duration) {
 	h.w.after(tickEvery, func() {
 		s := &h.jobs
@@ -235,7 +235,7 @@ func (h *host) resume() {
 	s.alive = 0
 }
 
-// ranFor calls do when d has passed without the time that jobs are suspended.
+// ranFor calls do after d, not counting the time during which jobs are suspended.
 func (h *host) ranFor(d time.Duration, do func()) {
 	credit := h.suspended()
 	h.w.after(d, func() {
@@ -247,7 +247,7 @@ func (h *host) ranFor(d time.Duration, do func()) {
 	})
 }
 
-// checkOwners looks for jobs that nobody continues.
+// checkOwners looks for suspended jobs that nobody continues.
 func (w *World) checkOwners() {
 	for _, h := range w.hosts {
 		s, p := &h.jobs, h.helper
@@ -278,13 +278,13 @@ func killSuspender(w *World) bool {
 	return killed
 }
 
-// The devices of the simulated hosts. A job holds its devices until it has ended, even if
-// its supervisor is dead, and other users hold some from time to time.
+// The devices of the simulated hosts. A job holds its devices until it has ended, even if its
+// supervisor is dead. Other users hold some devices from time to time.
 
-// given is what a dispatcher has given to an attempt.
+// given lists the devices that a dispatcher gave to an attempt.
 type given struct {
 	gpus  []int
-	share int // halves of each
+	share int // number of halves of each device
 }
 
 func shareOf(s *jobs.Spec) int {
@@ -294,8 +294,8 @@ func shareOf(s *jobs.Spec) int {
 	return 2
 }
 
-// checkGPUs looks at the devices that a dispatcher gives to an attempt: each half belongs
-// to one attempt of which it has not heard that it has ended.
+// checkGPUs checks the devices that a dispatcher gives to an attempt. Each half belongs to at most
+// one attempt whose end the dispatcher does not know.
 func (w *World) checkGPUs(l *life, id jobs.AttemptID) {
 	mine, entry := l.handed[id], w.ledger.entry(id)
 	if w.damaged || entry == nil {
@@ -319,8 +319,7 @@ func (r *run) holds(device int) bool {
 	return r.locked && r.boot == r.h.boot && (r.sup || r.job) && slices.Contains(r.s.gpus, device)
 }
 
-// held returns how many halves of a device are locked, by other runs than but and by
-// other users.
+// held returns how many halves of a device are locked by other users and by runs other than but.
 func (h *host) held(device int, but *run) (halves int) {
 	for _, r := range h.runs {
 		if r != but && r.holds(device) {
@@ -333,7 +332,7 @@ func (h *host) held(device int, but *run) (halves int) {
 	return halves
 }
 
-// lockGPUs locks the devices of a run, or returns those that others hold.
+// lockGPUs locks the devices of a run, or returns the devices that others hold.
 func (h *host) lockGPUs(r *run) (taken []int) {
 	for _, n := range r.s.gpus {
 		if h.held(n, r)+shareOf(r.s.spec) > 2 {
@@ -344,7 +343,7 @@ func (h *host) lockGPUs(r *run) (taken []int) {
 	return taken
 }
 
-// refusedGPUs refuses an attempt whose devices others hold.
+// refusedGPUs refuses an attempt because others hold its devices.
 func (h *host) refusedGPUs(id jobs.AttemptID, taken []int) {
 	h.fifo(func(p *helper) {
 		p.over(id)
@@ -352,7 +351,7 @@ func (h *host) refusedGPUs(id jobs.AttemptID, taken []int) {
 	})
 }
 
-// locks returns the devices that are in use, and those of which half is free.
+// locks returns the devices that are in use, and those of which one half is free.
 func (h *host) locks() (whole, half []int) {
 	for n := range h.gpus {
 		switch h.held(n, nil) {
@@ -366,7 +365,7 @@ func (h *host) locks() (whole, half []int) {
 	return whole, half
 }
 
-// checkHeld looks at a job that starts: it holds its devices, and nobody else does.
+// checkHeld checks that a job that starts holds its devices and nobody else does.
 func (w *World) checkHeld(r *run) {
 	for _, n := range r.s.gpus {
 		halves := 0
@@ -381,21 +380,23 @@ func (w *World) checkHeld(r *run) {
 	}
 }
 
-// Limits over all hosts: tokens, slots of queues; and what hosts keep for a queue (K10).
+// Limits over all hosts: tokens and slots of queues. Also the slots that hosts keep for a queue
+// (K10).
 
-// limitedOptions are of jobs that use something limited. Any of them can run in every world.
+// limitedOptions are options of jobs that use something limited. Any of them can run in every
+// world.
 var limitedOptions = []*jobs.Options{
 	{Tokens: []jobs.Token{{Name: "license", Count: 1}}}, {Tokens: []jobs.Token{{Name: "license", Count: 2}}},
 	{Tokens: []jobs.Token{{Name: "license", Count: 1}, {Name: "seat", Count: 2}}, Slots: 2}, {Tokens: []jobs.Token{{Name: "seat", Count: 1}}, Queue: "second"},
 	{Queue: "second", QueueSlots: 3}, {Queue: "second", QueueSlots: 2}, {Queue: "second", Slots: 2},
 }
 
-// drawTokens draws how many tokens there are.
+// drawTokens chooses the number of tokens.
 func (w *World) drawTokens() []jobs.Token {
 	return []jobs.Token{{Name: "license", Count: 2 + w.choices.Draw(2)}, {Name: "seat", Count: 2 + w.choices.Draw(3)}}
 }
 
-// drawKept draws what a host keeps for the queue named second.
+// drawKept chooses the slots that a host keeps for the queue named second.
 func (w *World) drawKept(slots int) []hosts.Kept {
 	k := hosts.Kept{Queue: "second"}
 	if slots > 1 && w.choices.Draw(3) > 0 {
@@ -404,7 +405,7 @@ func (w *World) drawKept(slots int) []hosts.Kept {
 	return []hosts.Kept{k}
 }
 
-// changeTokens changes how many tokens there are in the inventory file.
+// changeTokens changes the number of tokens in the inventory file.
 func changeTokens(w *World) bool {
 	l := w.life
 	if l == nil || l.loop == nil {
@@ -416,7 +417,7 @@ func changeTokens(w *World) bool {
 	return true
 }
 
-// checkLimits holds that a launch exceeds no limit. It counts the open attempts of the table.
+// checkLimits checks that a launch exceeds no limit. It counts the open attempts of the table.
 func (w *World) checkLimits(l *life, r *jobs.Record) {
 	t := l.core.Table()
 	is := t.Job(r.Job)
@@ -425,7 +426,7 @@ func (w *World) checkLimits(l *life, r *jobs.Record) {
 	for i := range t.Jobs {
 		j := &t.Jobs[i]
 		if j.Spec.Queue == spec.Queue && t.Specs[i].QueueSlots > 0 {
-			most = t.Specs[i].QueueSlots // an edit does not change it
+			most = t.Specs[i].QueueSlots // an edit does not change the limit
 		}
 		for _, a := range j.Attempts {
 			if !a.State.Open() {

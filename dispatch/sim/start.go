@@ -13,10 +13,10 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// What supervisors do: they take specs from the spool, claim, start, wait, seal.
+// The supervisors: they take specs from the spool, claim, start, wait, and seal.
 
-// fill starts what limit and lease allow. After a reboot there are no supervisors until a
-// helper has come.
+// fill starts the jobs that the limit and the lease allow. After a reboot there are no supervisors
+// until a helper has connected.
 func (h *host) fill() {
 	if h.spoolBoot != h.boot {
 		return
@@ -42,10 +42,10 @@ func (h *host) lapsed(id jobs.AttemptID) {
 	})
 }
 
-// alive reports whether a run is still what its supervisor thinks it is.
+// alive reports whether the supervisor of a run lives and the host was not rebooted since.
 func (r *run) alive() bool { return r.sup && r.boot == r.h.boot }
 
-// prepare makes the claim. A file system that hangs holds it up.
+// prepare makes the claim. A file system that hangs delays it.
 func (h *host) prepare(r *run) {
 	w := h.w
 	if !r.alive() {
@@ -90,7 +90,7 @@ func (h *host) refused(id jobs.AttemptID, why string) {
 	})
 }
 
-// begin starts the process, unless the lease has run out in the last instant.
+// begin starts the process, unless the lease has run out since the claim.
 func (h *host) begin(r *run) {
 	w := h.w
 	if !r.alive() {
@@ -119,7 +119,7 @@ func (h *host) begin(r *run) {
 	})
 }
 
-// fate draws how long a job runs and how it ends.
+// fate chooses how long a job runs and how it ends.
 func (h *host) fate(r *run) (time.Duration, *jobs.Outcome) {
 	w := h.w
 	d := w.between(0, 3*time.Second)
@@ -145,7 +145,7 @@ func (h *host) fate(r *run) (time.Duration, *jobs.Outcome) {
 	return d, o
 }
 
-// ended ends a job's process.
+// ended ends a job's process with an outcome.
 func (h *host) ended(r *run, o *jobs.Outcome) {
 	o.Started, o.Ended = r.started, max(r.started, h.stamp())
 	r.outcome = o
@@ -156,7 +156,7 @@ func (h *host) ended(r *run, o *jobs.Outcome) {
 	}
 }
 
-// die ends the process, whether or not anyone notices.
+// die ends the process, whether or not a supervisor notices.
 func (r *run) die() {
 	if r.job {
 		r.job = false
@@ -164,7 +164,7 @@ func (r *run) die() {
 	}
 }
 
-// seal writes the sentinel, lets go of the spec and reports.
+// seal writes the sentinel, releases the spec, and reports the exit.
 func (h *host) seal(r *run) {
 	w := h.w
 	if !r.alive() {
@@ -180,7 +180,7 @@ func (h *host) seal(r *run) {
 	case w.now >= h.full:
 		h.done = append(h.done, done{r.s.id, h.token(r.s.id, false).EncodeFinished(r.slot, *r.outcome)})
 		w.after(h.sealed-w.now, h.settle)
-	default: // both disks refuse: the helper may still pass the outcome on
+	default: // both disks fail: the helper may still pass the outcome on
 		h.reportExit(r)
 		w.after(w.between(time.Second, 5*time.Second), func() { h.seal(r) })
 		return
@@ -197,14 +197,14 @@ func (h *host) reportExit(r *run) {
 	})
 }
 
-// The files of attempts, as hosts make and read them: real status files.
+// The files of attempts. Their format is the real one.
 
 func (h *host) token(id jobs.AttemptID, tombstone bool) *attempts.Claim {
 	return &attempts.Claim{Tombstone: tombstone, Run: runUID, Attempt: id, Host: h.name, By: "1.1.1", Boot: h.bootID(), At: h.stamp()}
 }
 
-// claim creates the status file of an attempt, with the claim or a tombstone and the bytes
-// that are reserved for the outcome; fs.ErrExist if there is one.
+// claim creates the status file of an attempt. It contains the claim or a tombstone, and the bytes
+// that are reserved for the outcome. The error is fs.ErrExist if the file exists.
 func (h *host) claim(id jobs.AttemptID, tombstone bool) error {
 	f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -217,12 +217,12 @@ func (h *host) claim(id jobs.AttemptID, tombstone bool) error {
 func (h *host) writeTo(f rundir.File, b []byte, off int64) error {
 	_, err := f.WriteAt(b, off)
 	if err == nil && h.shared {
-		err = f.Sync() // on a local disk it may be lost with the power: then nothing is known
+		err = f.Sync() // on a local disk it may be lost with the power; then nothing is known
 	}
 	return errors.Join(err, f.Close())
 }
 
-// bury makes a claim of ours a tombstone.
+// bury replaces the host's own claim with a tombstone.
 func (h *host) bury(id jobs.AttemptID) {
 	if f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), os.O_WRONLY, 0); err == nil {
 		_ = h.writeTo(f, h.token(id, true).Encode(), 0)
@@ -240,11 +240,11 @@ func (h *host) writeStatus(id jobs.AttemptID, flag int, b []byte, off int64) {
 		err = h.writeTo(f, b, off)
 	}
 	if err != nil {
-		panic(err) // the simulated disk fails only where it is told to
+		panic(err) // the simulated disk fails only where the world makes it fail
 	}
 }
 
-// settle writes the status files that wait in the spool to where they belong.
+// settle moves the status files that wait in the spool to the attempts directory.
 func (h *host) settle() {
 	if h.w.now < h.sealed || !h.answers() {
 		return
@@ -255,7 +255,8 @@ func (h *host) settle() {
 	h.done = nil
 }
 
-// look returns what the files of an attempt say, where they belong and in the spool.
+// look returns the state of an attempt according to its status file in the attempts directory or in
+// the spool.
 func (h *host) look(id jobs.AttemptID) (f attempts.Fate, err error) {
 	b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileStatus))
 	if f.Attempt = id; err == nil {
@@ -269,8 +270,8 @@ func (h *host) look(id jobs.AttemptID) (f attempts.Fate, err error) {
 	return f, err
 }
 
-// tombstone creates the status file of an attempt that can then never start, and returns
-// what it says.
+// tombstone creates the status file of an attempt, which can then never start, and returns its
+// content.
 func (h *host) tombstone(id jobs.AttemptID) attempts.Fate {
 	if err := h.claim(id, true); err != nil {
 		return attempts.Fate{Attempt: id, State: attempts.Unreadable}
@@ -279,13 +280,13 @@ func (h *host) tombstone(id jobs.AttemptID) attempts.Fate {
 	return f
 }
 
-// claimed reports whether the host has made a claim or a tombstone, and makes none.
+// claimed reports whether the host has made a claim or a tombstone. It does not make one.
 func (h *host) claimed(id jobs.AttemptID) bool {
 	f, err := h.look(id)
 	return err == nil && f.Claim.Host == h.name
 }
 
-// touch writes the heartbeat file, as supervisors do every 10 s while they run jobs.
+// touch writes the heartbeat file. Supervisors do so every 10 s while they run jobs.
 func (h *host) touch() {
 	w := h.w
 	if w.now < h.beat+10*time.Second && h.beat > 0 {

@@ -11,33 +11,33 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// World is one simulated run with everything around it.
+// World is one simulated run with its environment.
 type World struct {
 	choices *Choices
 	verbose bool
 	log     []string
-	now     time.Duration // true time since the beginning; no machine's clock
+	now     time.Duration // true time since the beginning; it is no machine's clock
 	agenda  agenda
 
 	cfg   sched.Config
-	inv   []*hosts.Host // of the inventory file at present; never changed in place
-	specs []*jobs.Spec  // all that people are going to submit
-	fed   int           // of them, submitted
+	inv   []*hosts.Host // the hosts of the inventory file; elements are never changed in place
+	specs []*jobs.Spec  // every job that people are going to submit
+	fed   int           // how many of specs were submitted
 
 	server   *memdisk.Server          // of the run directory
-	share    *memdisk.Server          // of the attempts' shared directory
-	machines []*machine               // that a dispatcher may run on
+	share    *memdisk.Server          // of the shared directory of attempts
+	machines []*machine               // where a dispatcher may run
 	hosts    []*host                  // every machine that is or was behind the name of a host
 	at       map[string]*host         // by address
 	cloud    *cloud                   // nil: there is no provider
-	extra    int                      // hosts that were added
-	known    map[string]*hosts.Host   // by name: as it was known last
-	ruled    map[string]int           // by name: the most slots that it ever had by its rule …
-	given    map[string]int           // … and by people
+	extra    int                      // number of hosts that were added
+	known    map[string]*hosts.Host   // by name: the newest known specification
+	ruled    map[string]int           // by name: the most slots that its rule ever gave it
+	given    map[string]int           // by name: the most slots that people ever gave it
 	patience map[string]time.Duration // by name: the shortest lost_after that it ever had
-	life     *life                    // the dispatcher that runs; nil while there is none
+	life     *life                    // the running dispatcher; nil while there is none
 	lives    []*life
-	takes    int  // how many of them took the run over; a full disk keeps many from it
+	takes    int  // number of takeovers; a full disk prevents many
 	coming   bool // a dispatcher is going to start
 
 	people   people
@@ -45,14 +45,14 @@ type World struct {
 	truth    truth
 	ledger   ledger
 
-	fragile  bool // its journal may be damaged
-	battered bool // and is, again and again
+	fragile  bool // the journal may be damaged
+	battered bool // the journal is damaged again and again
 	cuts     bool // the only faults are deaths of dispatchers and journals that end early
 	copied   *copied
-	damaged  bool // it was
-	unread   bool // and no dispatcher has seen that yet
+	damaged  bool // the journal was damaged
+	unread   bool // no dispatcher has read the damaged journal yet
 
-	budget int // faults still to come
+	budget int // number of faults still to come
 	faults []int
 	turns  int
 	failed *Failure
@@ -63,13 +63,13 @@ const (
 	runDir    = "/runs/r"
 	runUID    = "simrun"
 	wallStart = jobs.Stamp(1_700_000_000_000_000_000)
-	// mostTime bounds a run: the faults are over after minutes, and what they leave
-	// behind must be after hours.
+	// mostTime bounds a run. The faults are over after minutes, and their effects must be over
+	// after hours.
 	mostTime  = 12 * time.Hour
 	mostLives = 200
 )
 
-// Failure is a broken invariant.
+// Failure describes a broken invariant.
 type Failure struct {
 	Invariant string
 	At        time.Duration
@@ -80,7 +80,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s at %v: %s", f.Invariant, f.At, f.Text)
 }
 
-// broken ends the world: an invariant does not hold.
+// broken ends the world because an invariant does not hold.
 func (w *World) broken(invariant, format string, args ...any) {
 	panic(&Failure{invariant, w.now, fmt.Sprintf(format, args...)})
 }
@@ -95,25 +95,25 @@ func (w *World) after(d time.Duration, do func()) { w.agenda.add(w.now+max(0, d)
 
 func (w *World) between(lo, hi time.Duration) time.Duration { return w.choices.Between(lo, hi) }
 
-// calm reports whether no more faults come.
+// calm reports whether there are no more faults to come.
 func (w *World) calm() bool { return w.budget <= 0 }
 
-// noise returns true once in n times while there are faults: for the small things that
-// go wrong all the time.
+// noise returns true once in n times while there are faults. It is for the small faults that happen
+// all the time.
 func (w *World) noise(n int) bool { return !w.calm() && !w.cuts && w.choices.OneIn(n) }
 
-// Result is what happened to a world.
+// Result is the outcome of a world.
 type Result struct {
-	Failure *Failure // nil if all is well
+	Failure *Failure // nil if no invariant was broken
 	Faults  map[string]int
 	Turns   int           // of all dispatchers
-	Lives   int           // dispatchers that took the run over
+	Lives   int           // number of dispatchers
 	Took    time.Duration // virtual time
-	Journal string        // every journal file, one after the other
-	Log     []string      // if asked for
+	Journal string        // the journal files, concatenated
+	Log     []string      // if it was requested
 }
 
-// Run plays a choices to its end.
+// Run simulates a world with the given choices until it ends.
 func Run(t *Choices, verbose bool) (res *Result) {
 	w := newWorld(t, verbose)
 	defer func() {
@@ -176,14 +176,14 @@ func (w *World) stuck() {
 	w.broken(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.fed, len(w.specs), w.life != nil)
 }
 
-// happening is something that is going to happen.
+// happening is a planned event.
 type happening struct {
 	at time.Duration
-	n  int // of happenings ever: those of one instant come in the order in which they were planned
+	n  int // sequence number; events of the same instant happen in the order in which they were planned
 	do func()
 }
 
-// agenda is a heap of happenings, the next one first.
+// agenda is a heap of happenings with the next one first.
 type agenda struct {
 	heap []happening
 	n    int
@@ -230,24 +230,24 @@ func (a *agenda) next() (happening, bool) {
 	}
 }
 
-// Choices is where every choice of a world comes from: endless from a seed, or a
-// slice of bytes. When that is used up each further choice is the first one, which is
-// always the harmless one.
+// Choices is the source of every choice of a world. It is either endless, from a seed, or a slice
+// of bytes. When the bytes are used up, every further choice is 0, which is always the harmless
+// one.
 type Choices struct {
-	rng   *rand.PCG // nil: bytes
+	rng   *rand.PCG // nil: the choices come from bytes
 	bytes []byte
 }
 
 // Seeded returns the endless choices of a seed.
 func Seeded(seed uint64) *Choices { return &Choices{rng: rand.NewPCG(seed, 0x73696d)} }
 
-// Bytes returns the choices that the bytes of b spell.
+// Bytes returns the choices that b encodes.
 func Bytes(b []byte) *Choices { return &Choices{bytes: b} }
 
-// Over reports whether choices made of bytes has none left.
+// Over reports whether choices from bytes are used up.
 func (t *Choices) Over() bool { return t.rng == nil && len(t.bytes) == 0 }
 
-// Draw returns one of n choices, 0 to n-1. n is at least 1.
+// Draw returns one of n choices, from 0 to n-1. n is at least 1.
 func (t *Choices) Draw(n int) int {
 	if n <= 1 {
 		return 0
@@ -274,13 +274,13 @@ func (t *Choices) byte() int {
 // OneIn returns true once in n times.
 func (t *Choices) OneIn(n int) bool { return t.Draw(n) == n-1 && n > 1 }
 
-// Between returns a time from lo to hi.
+// Between returns a duration from lo to hi.
 func (t *Choices) Between(lo, hi time.Duration) time.Duration {
 	const parts = 1 << 16
 	return lo + time.Duration(float64(hi-lo)*float64(t.Draw(parts))/(parts-1))
 }
 
-// How many faults a world has at least and at most.
+// The minimum and maximum number of faults of a world.
 const (
 	leastFaults = 40
 	mostFaults  = 60
@@ -289,7 +289,7 @@ const (
 // batterAll damages the journal of every world again and again.
 var batterAll bool
 
-// newWorld draws the hosts, the jobs and the run's options.
+// newWorld chooses the hosts, the jobs, and the run's options.
 func newWorld(t *Choices, verbose bool) *World {
 	w := &World{choices: t, verbose: verbose, at: map[string]*host{}, known: map[string]*hosts.Host{}, ruled: map[string]int{}, given: map[string]int{}, patience: map[string]time.Duration{},
 		server: memdisk.New(), share: memdisk.New(), faults: make([]int, len(faultKinds))}
@@ -348,13 +348,13 @@ func (w *World) drawHost(i int) {
 	if t.OneIn(8) {
 		spec.MaxLoad = 3
 	}
-	if t.OneIn(8) { // quiet hours that begin and end during the run
+	if t.OneIn(8) { // quiet hours begin and end during the run
 		now := time.Duration(wallStart) % (24 * time.Hour)
 		from := (now + w.between(0, 15*time.Minute)) % (24 * time.Hour)
 		spec.Quiet = []hosts.Quiet{{From: from, To: (from + w.between(time.Minute, 10*time.Minute)) % (24 * time.Hour)}}
 	}
 	if i == 1 && spec.GPUs > 0 {
-		spec.Link, spec.File = "local", "hosts.toml" // of an inventory: the hybrid order, and no more than its slots when alone
+		spec.Link, spec.File = "local", "hosts.toml" // a local host of an inventory: it uses the hybrid order, and at most its slots when alone
 	}
 	if i > 0 && t.OneIn(4) {
 		spec.Queues = w.drawKept(spec.Slots.Fixed)
