@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Short, returned by Mount.Fault for a write, writes the first N bytes and then
-// fails with Err; nil is io.ErrShortWrite. N is brought into bounds.
+// Short is an error that Mount.Fault returns for a write. The write stores the first N bytes and
+// then fails with Err; nil means io.ErrShortWrite. N is clamped to the length of the write.
 type Short struct {
 	N   int
 	Err error
@@ -27,10 +27,10 @@ func (s Short) Unwrap() error {
 	return s.Err
 }
 
-// Forget, returned by Mount.Fault for a sync, fails it with Err and loses what
-// the machine has written to the file since the last one, as a kernel may that
-// could not write it back: a later Sync does not bring it. With Zeros the file
-// keeps its length and reads as zeros there.
+// Forget is an error that Mount.Fault returns for a sync. The sync fails with Err and loses what
+// the machine has written to the file since the last sync, like a kernel that could not write it
+// back. A later Sync does not restore it. With Zeros, the file keeps its length and the lost bytes
+// read as zeros.
 type Forget struct {
 	Zeros bool
 	Err   error
@@ -41,7 +41,7 @@ func (f Forget) Error() string { return fmt.Sprintf("%v, and the written bytes a
 // Unwrap returns the cause.
 func (f Forget) Unwrap() error { return f.Err }
 
-// file is an open file. It still works when its name is removed.
+// file is an open file. It still works after its name is removed.
 type file struct {
 	m      *Mount
 	n      *node
@@ -51,7 +51,7 @@ type file struct {
 	closed bool
 }
 
-// do runs an operation on an open file of a machine that has kept its power.
+// do runs an operation on an open file of a machine that has not lost its power.
 func (f *file) do(op string, run func() error) error {
 	return f.m.do(op, f.path, func() error {
 		if err := f.dead(); err != nil {
@@ -162,7 +162,7 @@ func (f *file) Sync() error {
 	return err
 }
 
-// Close closes in any case, as the kernel does.
+// Close closes the file even if it reports an error, as the kernel does.
 func (f *file) Close() error {
 	err := f.do("close", func() error { return nil })
 	f.m.server.mu.Lock()

@@ -5,31 +5,31 @@ import (
 	"slices"
 )
 
-// Loss is a change that is not durable when the power fails.
+// Loss is a change that is not durable at a power failure.
 type Loss struct {
-	Op   string // "write", "truncate", or "name": one was made, moved or removed
-	Path string // the file, or the directory of the name
-	Name string // of Op "name": the name that came, or else the one that went
-	Len  int    // bytes of a write; otherwise 1
+	Op   string // "write", "truncate", or "name" (a name was created, moved, or removed)
+	Path string // the file, or the directory that contains the name
+	Name string // for "name": the created name, or else the removed one
+	Len  int    // number of bytes of a write; otherwise 1
 }
 
-// Fate is what happens to it.
+// Fate decides what happens to a Loss.
 type Fate struct {
-	Keep  int  // 0: it is lost; Loss.Len or more: it is kept; between: a write is torn there
-	Zeros bool // the lost end of a write that made the file longer reads as zeros; otherwise the file is as if it had not been written
+	Keep  int  // 0: the change is lost; Loss.Len or more: it is kept; between: a write is torn there
+	Zeros bool // the lost end of a write that extended the file reads as zeros; otherwise the file is not extended
 }
 
-// PowerLoss takes the machine's power away and gives it back. fate decides about
-// every change of it that is not durable: directory by directory in the order of
-// the tree, the files of a directory after its names, oldest change first; nil
-// loses all. What is left is durable. fate must not use the server.
+// PowerLoss simulates a power failure and a reboot of the machine. fate decides about every change
+// of the machine that is not durable. It gets them directory by directory in the order of the tree;
+// in each directory names come first, then the files, each with its oldest change first. A nil fate
+// loses all changes. What is left is durable. fate must not use the server.
 func (m *Mount) PowerLoss(fate func(Loss) Fate) {
 	m.server.mu.Lock()
 	defer m.server.mu.Unlock()
 	m.powerLoss(fate)
 }
 
-// PowerLoss takes the power of all machines, in the order in which they mounted.
+// PowerLoss fails the power of all machines, in the order in which they mounted.
 func (s *Server) PowerLoss(fate func(Loss) Fate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,15 +47,15 @@ func (m *Mount) powerLoss(fate func(Loss) Fate) {
 	m.server.root.loseAll(m, fate, map[*node]bool{})
 }
 
-// WriteBack makes all that the machine did durable, as a kernel does by itself
-// some time later, whether the process that did it is still alive or not.
+// WriteBack makes all changes of the machine durable, as a kernel does by itself some time later,
+// even if the process that made them has ended.
 func (m *Mount) WriteBack() {
 	m.server.mu.Lock()
 	defer m.server.mu.Unlock()
 	m.server.root.loseAll(m, func(l Loss) Fate { return Fate{Keep: l.Len} }, map[*node]bool{})
 }
 
-// WriteBack makes the writes of all machines durable.
+// WriteBack makes the changes of all machines durable.
 func (s *Server) WriteBack() {
 	s.mu.Lock()
 	mounts := slices.Clone(s.mounts)
@@ -65,8 +65,8 @@ func (s *Server) WriteBack() {
 	}
 }
 
-// Undone returns the changes of the machine that are not durable, in the order
-// in which PowerLoss would ask about them.
+// Undone returns the machine's changes that are not durable, in the order in which PowerLoss would
+// ask about them.
 func (m *Mount) Undone() []Loss {
 	m.server.mu.Lock()
 	defer m.server.mu.Unlock()
@@ -101,8 +101,8 @@ func (c *write) loss(n *node) Loss {
 	return Loss{Op: "write", Path: n.path, Len: len(c.data)}
 }
 
-// walk visits a directory, then what lies in it: under its present names and
-// under those that a loss of power may bring back.
+// walk visits a directory and then its content, under the current names and under the names that a
+// power failure may restore.
 func (n *node) walk(been map[*node]bool, visit func(*node)) {
 	if been[n] {
 		return
@@ -153,7 +153,7 @@ func (n *node) loseNames(m *Mount, fate func(Loss) Fate) {
 	}
 }
 
-// lose decides about a machine's writes to a file; what is left is durable.
+// lose applies fate to a machine's writes to a file. What is left is durable.
 func (n *node) lose(m *Mount, fate func(Loss) Fate) {
 	changed := false
 	kept := n.writes[:0]

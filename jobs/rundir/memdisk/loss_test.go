@@ -45,7 +45,8 @@ func content(d rundir.Disk, path string) string {
 	return strings.ReplaceAll(string(b), "\x00", "0")
 }
 
-// What was synced survives, and of what was not exactly what the caller says.
+// TestPowerLossOfWrites checks that synced bytes survive a power failure, and that the caller
+// decides exactly which other bytes survive.
 func TestPowerLossOfWrites(t *testing.T) {
 	for _, c := range []struct {
 		fates []memdisk.Fate // of two writes and a truncation
@@ -86,7 +87,8 @@ func TestPowerLossOfWrites(t *testing.T) {
 	}
 }
 
-// Names live as long as their directory was synced; a rename is one change.
+// TestPowerLossOfNames checks that names survive if their directory was synced, and that a rename
+// is one change.
 func TestPowerLossOfNames(t *testing.T) {
 	lost := func(memdisk.Loss) memdisk.Fate { return memdisk.Fate{} }
 	kept := func(l memdisk.Loss) memdisk.Fate { return memdisk.Fate{Keep: l.Len} }
@@ -116,7 +118,8 @@ func TestPowerLossOfNames(t *testing.T) {
 	}
 }
 
-// Machines see each other's changes at once, and one machine's power is its own.
+// TestMachines checks that machines see each other's changes at once, and that a power failure of
+// one machine does not affect the others.
 func TestMachines(t *testing.T) {
 	s := memdisk.New()
 	s.NamesDurable = true
@@ -147,7 +150,8 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// A listing may lag behind, but never behind what the machine did itself.
+// TestStaleListing checks that a listing may be stale, but always contains the machine's own
+// changes.
 func TestStaleListing(t *testing.T) {
 	s := memdisk.New()
 	a, b := s.Mount("a"), s.Mount("b")
@@ -179,8 +183,8 @@ func TestStaleListing(t *testing.T) {
 	}
 }
 
-// Faults fail an operation and leave everything as it was, but for what a short
-// write has written and a failed sync has lost.
+// TestFaults checks that a failed operation changes nothing, except for what a short write has
+// written and what a failed sync has lost.
 func TestFaults(t *testing.T) {
 	m := newDisk(t)
 	f := create(t, m, "/w/x")
@@ -225,8 +229,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The same calls and the same answers give the same bytes (the simulator's
-// promise that a seed replays exactly).
+// TestDeterministic checks that the same calls and the same answers give the same bytes. The
+// simulator's promise that a seed replays exactly depends on it.
 func TestDeterministic(t *testing.T) {
 	once := func(seed uint64) string {
 		m := newDisk(t)

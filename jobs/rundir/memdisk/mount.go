@@ -15,16 +15,16 @@ import (
 type Mount struct {
 	Name string
 
-	// Fault is asked before each operation; the error that it returns fails it,
-	// and nothing has happened, except with Short and Forget. The operations are
-	// mkdir, open, readdir, stat, rename, remove, syncdir; of a file read, write,
-	// fstat, truncate, sync and close (which closes all the same). The path of a
-	// rename is the new one. nil: nothing fails. It must not use the server.
+	// Fault is called before each operation. If it returns an error, the operation fails with it
+	// and has no effect, except with Short and Forget. The operations are mkdir, open, readdir,
+	// stat, rename, remove, and syncdir; for a file, they are read, write, fstat, truncate, sync,
+	// and close (which closes the file even if it fails). The path of a rename is the new one. A
+	// nil Fault lets every operation succeed. Fault must not use the server.
 	Fault func(op, path string) error
 
-	// Stale is asked before a directory is listed; with true the machine gets
-	// what it last saw there, unless it has seen nothing yet or has changed the
-	// directory itself since. nil: every listing is fresh.
+	// Stale is called before a directory is listed. If it returns true, the machine gets the
+	// listing that it last saw, unless it has seen none yet or has changed the directory itself
+	// since. A nil Stale makes every listing fresh.
 	Stale func(dir string) bool
 
 	server *Server
@@ -34,7 +34,7 @@ type Mount struct {
 
 var _ rundir.Disk = (*Mount)(nil)
 
-// do runs an operation under the server's lock, unless it is made to fail.
+// do runs an operation under the server's lock, unless Fault makes it fail.
 func (m *Mount) do(op, path string, f func() error) error {
 	var err error
 	if m.Fault != nil {
@@ -51,7 +51,7 @@ func (m *Mount) do(op, path string, f func() error) error {
 	return nil
 }
 
-// Mkdir makes a directory.
+// Mkdir creates a directory.
 func (m *Mount) Mkdir(path string, perm fs.FileMode) error {
 	return m.do("mkdir", path, func() error {
 		if _, err := m.server.find(path); err == nil {
@@ -68,7 +68,7 @@ func (m *Mount) Mkdir(path string, perm fs.FileMode) error {
 	})
 }
 
-// OpenFile opens or makes a file.
+// OpenFile opens or creates a file.
 func (m *Mount) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
 	var f *file
 	err := m.do("open", path, func() error {
@@ -125,8 +125,8 @@ func (m *Mount) Names(dir string) ([]string, error) {
 	return names, err
 }
 
-// Stat describes a file or directory. Sys is a *syscall.Stat_t: the user who runs
-// the program owns everything.
+// Stat describes a file or directory. Sys is a *syscall.Stat_t. Everything belongs to the user who
+// runs the program.
 func (m *Mount) Stat(path string) (fs.FileInfo, error) {
 	var info fs.FileInfo
 	err := m.do("stat", path, func() error {
@@ -140,10 +140,10 @@ func (m *Mount) Stat(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// Lstat is Stat, because there are no symbolic links.
+// Lstat is the same as Stat, because there are no symbolic links.
 func (m *Mount) Lstat(path string) (fs.FileInfo, error) { return m.Stat(path) }
 
-// Rename moves a name within its directory, over another file if there is one.
+// Rename moves a name within its directory. It replaces a file of the new name.
 func (m *Mount) Rename(from, to string) error {
 	return m.do("rename", to, func() error {
 		d, old, err := m.server.parent(from)
@@ -161,7 +161,7 @@ func (m *Mount) Rename(from, to string) error {
 		case d != d2:
 			return syscall.EXDEV
 		case over != nil && over.dir:
-			return syscall.EEXIST // as package os says
+			return syscall.EEXIST // like package os
 		case n == over:
 			return nil
 		case over != nil && n.dir:
@@ -172,7 +172,7 @@ func (m *Mount) Rename(from, to string) error {
 	})
 }
 
-// Remove takes a name away: a file's, or an empty directory's.
+// Remove removes the name of a file or of an empty directory.
 func (m *Mount) Remove(path string) error {
 	return m.do("remove", path, func() error {
 		d, name, err := m.server.parent(path)
@@ -191,7 +191,7 @@ func (m *Mount) Remove(path string) error {
 	})
 }
 
-// SyncDir makes durable what this machine did to the names of dir.
+// SyncDir makes this machine's changes to the names of dir durable.
 func (m *Mount) SyncDir(dir string) error {
 	return m.do("syncdir", dir, func() error {
 		d, err := m.server.directory(dir)
@@ -208,7 +208,7 @@ func (m *Mount) SyncDir(dir string) error {
 	})
 }
 
-// stat is a fs.FileInfo.
+// stat implements fs.FileInfo.
 type stat struct {
 	name string
 	size int64

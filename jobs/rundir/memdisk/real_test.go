@@ -16,8 +16,8 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// What the simulator trusts: random calls on this disk and on the kernel's give
-// the same names, bytes, sizes, kinds and errors.
+// TestAgreesWithTheKernel checks that random calls on this disk and on the kernel's give the same
+// names, bytes, sizes, kinds, and errors. The simulator relies on it.
 func TestAgreesWithTheKernel(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
@@ -40,7 +40,7 @@ func newDisk(t testing.TB) *memdisk.Mount {
 	return m
 }
 
-// script does random things below dir and says what came of each.
+// script does random operations below dir and returns the result of each.
 func script(seed uint64, d rundir.Disk, dir string) []string {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var said []string
@@ -58,7 +58,7 @@ func script(seed uint64, d rundir.Disk, dir string) []string {
 		case errors.Is(err, io.EOF):
 			text += " EOF"
 		case errors.Is(err, fs.ErrClosed):
-			text += " error " + syscall.EBADF.Error() // the kernel's word when package os is passed by
+			text += " error " + syscall.EBADF.Error() // the kernel's error when package os is bypassed
 		case err != nil:
 			text += " error " + err.Error()
 		}
@@ -107,7 +107,7 @@ func script(seed uint64, d rundir.Disk, dir string) []string {
 			}
 			p := path()
 			if info, err := d.Stat(p); err == nil && info.IsDir() {
-				continue // the kernel opens directories
+				continue // unlike this disk, the kernel opens directories
 			}
 			flag := flags[rng.IntN(len(flags))]
 			f, err := d.OpenFile(p, flag, 0o640)

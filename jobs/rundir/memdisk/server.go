@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Server is a file server: one tree, seen through Mounts. It is safe for
-// concurrent use; a simulator needs no goroutine for it.
+// Server is a file server: one tree that Mounts access. It is safe for concurrent use. A simulator
+// needs no goroutine for it.
 type Server struct {
-	// Now gives the times of files; nil: the Unix epoch, always.
+	// Now returns the times of files. If it is nil, every time is the Unix epoch.
 	Now func() time.Time
 	// NamesDurable makes every name durable at once, as an NFS server does.
 	NamesDurable bool
@@ -30,7 +30,7 @@ func New() *Server {
 	return s
 }
 
-// Mount returns another machine's view of the server.
+// Mount returns a new machine's view of the server.
 func (s *Server) Mount(name string) *Mount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,18 +39,18 @@ func (s *Server) Mount(name string) *Mount {
 	return m
 }
 
-// node is a file or a directory: what is on the disk, and the changes since.
+// node is a file or a directory. It holds the durable state and the changes since.
 type node struct {
 	ino  uint64
-	path string // newest name, for Loss
+	path string // newest path, for Loss
 	dir  bool
 	perm uint32
 	mod  time.Time
 
-	data, onDisk []byte // a file: with all changes; on the disk
+	data, onDisk []byte // of a file: with all changes; the durable content
 	writes       []write
 
-	names, durable map[string]*node // a directory, in the same way
+	names, durable map[string]*node // of a directory: with all changes; the durable names
 	renames        []naming
 }
 
@@ -59,17 +59,17 @@ type write struct {
 	by       *Mount
 	durable  bool
 	truncate bool
-	off      int64 // of data; the new size when truncate is set
+	off      int64 // offset of data; the new size when truncate is set
 	data     []byte
-	grows    int64 // the file is at least so long afterwards
+	grows    int64 // the minimum length of the file afterwards
 }
 
-// naming is a change of a directory: a name goes, a name comes, or both.
+// naming is a change of a directory: a name is removed, created, or both.
 type naming struct {
 	by         *Mount
 	durable    bool
-	gone, made string // "" when there is none
-	node       *node  // of made
+	gone, made string // "" if there is none
+	node       *node  // the node of made
 }
 
 func (s *Server) now() time.Time {
@@ -105,7 +105,7 @@ func (s *Server) find(path string) (*node, error) {
 	return n, nil
 }
 
-// directory is find for what must be one.
+// directory returns the node of a path, which must be a directory.
 func (s *Server) directory(path string) (*node, error) {
 	d, err := s.find(path)
 	if err == nil && !d.dir {
@@ -114,7 +114,7 @@ func (s *Server) directory(path string) (*node, error) {
 	return d, err
 }
 
-// parent returns the directory of a path and the name in it.
+// parent returns the directory that contains a path and the last part of the path.
 func (s *Server) parent(path string) (*node, string, error) {
 	path = filepath.Clean(path)
 	d, err := s.directory(filepath.Dir(path))
@@ -127,7 +127,7 @@ func (s *Server) parent(path string) (*node, string, error) {
 	return d, filepath.Base(path), nil
 }
 
-// rename makes a change of names by a mount; it is durable if the server says so.
+// rename applies a mount's change of names. It is durable at once with Server.NamesDurable.
 func (s *Server) rename(d *node, c naming) {
 	if c.node != nil {
 		c.node.path = filepath.Join(d.path, c.made)
@@ -137,7 +137,7 @@ func (s *Server) rename(d *node, c naming) {
 	d.renames = append(d.renames, c)
 	d.settleNames()
 	d.mod = s.now()
-	delete(c.by.seen, d) // a machine knows what it did itself
+	delete(c.by.seen, d) // a machine sees its own changes
 }
 
 func (c *naming) apply(names map[string]*node) {
@@ -149,7 +149,7 @@ func (c *naming) apply(names map[string]*node) {
 	}
 }
 
-// settleNames brings the oldest durable changes to the disk.
+// settleNames applies the oldest durable changes to the durable names.
 func (n *node) settleNames() {
 	k := 0
 	for ; k < len(n.renames) && n.renames[k].durable; k++ {
@@ -158,7 +158,7 @@ func (n *node) settleNames() {
 	n.renames = slices.Delete(n.renames, 0, k)
 }
 
-// write makes a change of a file's bytes.
+// write applies a change of a file's bytes.
 func (s *Server) write(n *node, c write) {
 	n.data = c.apply(n.data)
 	n.writes = append(n.writes, c)
@@ -178,7 +178,7 @@ func (c *write) apply(b []byte) []byte {
 	return b
 }
 
-// grown returns b with at least size bytes, zeros at its end.
+// grown returns b extended with zeros to at least size bytes.
 func grown(b []byte, size int64) []byte {
 	if n := int(size) - len(b); n > 0 {
 		b = append(b, make([]byte, n)...)
@@ -186,7 +186,7 @@ func grown(b []byte, size int64) []byte {
 	return b
 }
 
-// settleWrites brings the oldest durable changes to the disk.
+// settleWrites applies the oldest durable changes to the durable content.
 func (n *node) settleWrites() {
 	k := 0
 	for ; k < len(n.writes) && n.writes[k].durable; k++ {

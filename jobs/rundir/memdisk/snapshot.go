@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Snapshot keeps the present state of a directory and returns a function that restores
-// it, durably: with the same inode numbers, like a restored snapshot, or with new ones,
-// like a copy. Open files keep their content and lose their names.
+// Snapshot saves the current state of a directory. restore restores it durably: with the same inode
+// numbers, like a restored snapshot, or with new ones, like a copy. Open files keep their content
+// and lose their names.
 func (s *Server) Snapshot(dir string) (restore func(copied bool), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
