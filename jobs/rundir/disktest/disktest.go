@@ -1,7 +1,6 @@
-// Package disktest is a rundir.Disk that fails on demand: the n-th operation,
-// with a chosen error or a short write, or a loss of power after which only what
-// was synced is there. It is for tests of what is written to a run directory,
-// and for nothing else.
+// Package disktest is a rundir.Disk that fails on demand. The n-th operation fails with a chosen
+// error or a short write, or a power failure leaves only what was synced. It is only for tests of
+// writes to a run directory.
 package disktest
 
 import (
@@ -14,22 +13,22 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Disk passes every operation to rundir.OS, counting them, and lets one fail.
+// Disk passes every operation to rundir.OS, counts them, and lets one fail.
 type Disk struct {
 	mu     sync.Mutex
 	count  int
 	failAt int
 	err    error
-	short  bool // a failing write writes half
+	short  bool // a failing write stores the first half
 	Failed string
 
-	dirty   map[string][]span // written and not synced, by path
-	unnamed map[string]bool   // created or renamed here, directory not synced
+	dirty   map[string][]span // written but not synced, by path
+	unnamed map[string]bool   // created or renamed here; the directory is not synced
 }
 
-// FailAt makes the n-th operation from now on fail with err, once. A failing
-// write leaves nothing, or with short the first half; a failing Sync forgets
-// what was written since the last one, as a kernel may.
+// FailAt makes the n-th operation from now on fail with err, once. A failing write stores nothing,
+// or the first half if short is set. A failing Sync loses what was written since the last one, as a
+// kernel may.
 func (d *Disk) FailAt(n int, err error, short bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,8 +141,8 @@ func (d *Disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, e
 	return &file{File: f, d: d, path: path}, nil
 }
 
-// PowerLoss takes from the real disk what was never synced: bytes become zero,
-// names vanish. Files must not be used by anyone in the meantime.
+// PowerLoss removes from the real disk what was never synced: bytes become zero, and names vanish.
+// Nobody may use the files in the meantime.
 func (d *Disk) PowerLoss() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -174,7 +173,7 @@ func zero(path string, spans []span) error {
 	return f.Close()
 }
 
-// named notes a new name in a directory.
+// named records a new name in a directory.
 func (d *Disk) named(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,7 +242,7 @@ func (f *file) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
-// Close closes in any case, as the kernel does; it only reports the failure.
+// Close always closes the file, as the kernel does. It only reports the failure.
 func (f *file) Close() error {
 	err := f.d.fail("close", f.path)
 	return errors.Join(err, f.File.Close())
