@@ -1,5 +1,5 @@
-// Package jobstest makes seeded histories of runs, legal by construction, for
-// the tests of Fold and of the journal. It is not for use outside tests.
+// Package jobstest generates seeded histories of runs for the tests of Fold and of the journal. The
+// histories are legal by construction. The package is only for tests.
 package jobstest
 
 import (
@@ -11,9 +11,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// History returns n specifications and the records of a run with them: about
-// steps records, of every kind but KindEpoch, with retries, copies, lost hosts
-// that return, requeued rounds. The same seed gives the same history.
+// History returns n specifications and the records of a run with them. There are about steps
+// records of every kind except KindEpoch, with retries, copies, lost hosts that return, and
+// requeued rounds. The same seed gives the same history.
 func History(seed uint64, n, steps int) ([]*jobs.Spec, []jobs.Record) {
 	specs := Specs(n)
 	h := &history{rng: rand.New(rand.NewPCG(seed, 42)), table: &jobs.Table{Specs: slices.Clone(specs)}}
@@ -23,8 +23,8 @@ func History(seed uint64, n, steps int) ([]*jobs.Spec, []jobs.Record) {
 	return specs, h.records
 }
 
-// Continue goes on with a run that was recovered: steps records, legal for the
-// table, which it changes. After damage the numbers of attempts leave gaps.
+// Continue continues a recovered run. It returns steps records that are legal for the table, and
+// changes the table. After damage, the numbers of attempts leave gaps.
 func Continue(seed uint64, t *jobs.Table, steps int) []jobs.Record {
 	h := &history{rng: rand.New(rand.NewPCG(seed, 43)), table: t}
 	for range steps {
@@ -122,7 +122,7 @@ func (h *history) step() {
 	}
 }
 
-// edit gives a job another command, a timeout and, now and then, bytes that JSON cannot hold.
+// edit gives a job another command, a timeout, and now and then bytes that JSON cannot hold.
 func (h *history) edit(j *jobs.Job) {
 	command, timeout := fmt.Sprintf("echo 'edited <%d> \u2028'", h.rng.IntN(100)), time.Duration(h.rng.IntN(3))*time.Minute
 	if h.chance(20) {
@@ -136,7 +136,7 @@ func (h *history) edit(j *jobs.Job) {
 	h.emit(jobs.Record{Kind: jobs.KindEdited, Job: s.ID, Spec: s, Reason: "edited by a person"})
 }
 
-// attempt lets something happen to one attempt, if anything can.
+// attempt makes something happen to one attempt, if anything can.
 func (h *history) attempt(j *jobs.Job, a *jobs.Attempt) {
 	r := jobs.Record{Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: 1 + h.rng.IntN(8)}
 	late := a.State == jobs.AttemptLost
@@ -149,7 +149,7 @@ func (h *history) attempt(j *jobs.Job, a *jobs.Attempt) {
 			others++
 		}
 	}
-	back := jobs.Queued // where the job goes when this attempt settles nothing
+	back := jobs.Queued // the job's next state if this attempt gives no result
 	if others > 0 {
 		back = jobs.Running
 	}
@@ -186,7 +186,7 @@ func (h *history) attempt(j *jobs.Job, a *jobs.Attempt) {
 	}
 }
 
-// next sets where the job goes: nowhere when it has ended already.
+// next sets the state of the job after a record. A job that has ended keeps its state.
 func (h *history) next(r jobs.Record, to jobs.JobState) jobs.Record {
 	if j := h.table.Job(r.Job); j.State.Terminal() {
 		r.Next, r.Charged, r.Retry = j.State, false, 0
@@ -198,7 +198,7 @@ func (h *history) next(r jobs.Record, to jobs.JobState) jobs.Record {
 	return r
 }
 
-// instance creates an instance or moves one on.
+// instance creates an instance or changes its state.
 func (h *history) instance() {
 	name := fmt.Sprintf("dcs-history-%d", h.rng.IntN(3))
 	next := map[jobs.InstanceState]jobs.InstanceState{"": jobs.InstanceCreating, jobs.InstanceCreating: jobs.InstanceUp,
