@@ -26,14 +26,14 @@ type Options struct {
 	// Shell is the absolute path of the login shell, which is run as `SHELL -c COMMAND`, as
 	// sshd does; "": the user's own login shell.
 	Shell string
-	// Noise is printed on standard output by the shell's rc file before the
-	// command runs (bash: .bashrc, tcsh: .tcshrc; other shells: before they start).
+	// Noise is printed to standard output by the shell's rc file before the command runs (.bashrc
+	// for bash, .tcshrc for tcsh; other shells print it before they start).
 	Noise string
 	// Env is added to the environment of every command; HOME and SHLVL are set
 	// unless they are in it (see SSHD.Home).
 	Env map[string]string
 
-	RSA, ECDSA  bool     // further host keys; ed25519 is always there
+	RSA, ECDSA  bool     // further host keys; there is always an ed25519 key
 	HostCA      bool     // host keys get certificates; known_hosts holds only the @cert-authority line
 	Passphrase  string   // of the client's key; "": none
 	MaxStartups string   // of sshd_config; "": the default (10:30:100)
@@ -107,7 +107,7 @@ func NewSSHD(dir string, opts Options) (*SSHD, error) {
 	return nil, err
 }
 
-// findSSHD returns the absolute path of sshd, which refuses to run by another one.
+// findSSHD returns the absolute path of sshd. sshd refuses to run by a relative path.
 func findSSHD() (string, error) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		return "", ErrNoSSHD
@@ -141,8 +141,8 @@ func (s *SSHD) Start() error {
 		return nil
 	}
 	if os.Geteuid() == 0 {
-		// sshd run by root refuses to start without its privilege separation
-		// directory, which Debian makes only when the service starts.
+		// If root runs sshd, it refuses to start without its privilege separation directory. Debian
+		// creates that directory only when the service starts.
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			return fmt.Errorf("hosttest: %w", err)
 		}
@@ -312,8 +312,8 @@ type proc struct {
 	name        string
 }
 
-// below lists the living descendants of pid, parents before children. pid must
-// be a child of ours that has not been reaped, so its number cannot be reused.
+// below lists the living descendants of pid, parents before children. pid must be a child of this
+// process that has not been reaped, so that its number cannot be reused.
 func below(pid int) []proc {
 	children := map[int][]proc{}
 	entries, err := os.ReadDir("/proc")
@@ -337,7 +337,7 @@ func below(pid int) []proc {
 	return list
 }
 
-// readProc reads name and parent of a process that is no zombie.
+// readProc returns the name and parent of a process. It returns false for a zombie.
 func readProc(pid int) (proc, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/hosts"
 )
 
-// keygen runs ssh-keygen quietly.
+// keygen runs ssh-keygen without output.
 func keygen(args ...string) error {
 	cmd := exec.Command("ssh-keygen", append([]string{"-q"}, args...)...)
 	cmd.Env = cleanEnv()
@@ -28,13 +28,13 @@ func cleanEnv() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent", "LC_ALL=C"}
 }
 
-// NewKey makes a key pair (ed25519, rsa or ecdsa) in path and path.pub.
+// NewKey creates a key pair (ed25519, rsa or ecdsa) in path and path.pub.
 func NewKey(path, kind, passphrase string) error {
 	return keygen("-t", kind, "-N", passphrase, "-C", "hosttest", "-f", path)
 }
 
-// Sign makes path-cert.pub: the public key path.pub signed by ca, for a host or
-// for a user, valid for the names.
+// Sign creates path-cert.pub. It contains the public key path.pub, signed by ca, for a host or for
+// a user, and is valid for the names.
 func Sign(ca, path string, host bool, names ...string) error {
 	args := []string{"-s", ca, "-I", "hosttest", "-n", strings.Join(names, ",")}
 	if host {
@@ -206,14 +206,14 @@ func appendFile(name, text string) error {
 	return f.Close()
 }
 
-// Home returns the home directory of commands. It has no rc files but those for Options.Noise:
-// those of whoever runs the tests would cost time, print text, and leave locks behind when a
+// Home returns the home directory of commands. It contains only the rc files for Options.Noise. The
+// rc files of whoever runs the tests would cost time, print text, and leave locks behind when a
 // test kills them.
 func (s *SSHD) Home() string { return filepath.Join(s.Dir, "home") }
 
-// writeShell creates Home, and the program that replaces the login shell, "" for the user's
-// own. sshd runs that program instead of every command, which is in SSH_ORIGINAL_COMMAND. It
-// runs the shell as sshd would.
+// writeShell creates Home and the program that replaces the login shell. It returns the path of the
+// program, or "" for the user's own shell. sshd runs that program instead of every command, which
+// is in SSH_ORIGINAL_COMMAND. The program runs the shell as sshd would.
 func (s *SSHD) writeShell() (string, error) {
 	if err := os.MkdirAll(s.Home(), 0o700); err != nil {
 		return "", fmt.Errorf("hosttest: %w", err)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// ssh runs OpenSSH's own client against the server: the fixture is judged by a
-// client that is not ours.
+// ssh runs OpenSSH's own client against the server, so that the tests of the fixture do not depend
+// on our client.
 func ssh(t *testing.T, s *SSHD, command string) (string, error) {
 	t.Helper()
 	if _, err := exec.LookPath("ssh"); err != nil {
@@ -27,8 +27,8 @@ func ssh(t *testing.T, s *SSHD, command string) (string, error) {
 	return string(out), err
 }
 
-// The fixture is a working server under each login shell
-// with noise where the shell has an rc file.
+// TestShells checks that the fixture is a working server under each login shell, with noise where
+// the shell has an rc file.
 func TestShells(t *testing.T) {
 	for _, shell := range []string{"", "/bin/bash", "/bin/dash", "/bin/tcsh"} {
 		t.Run(strings.TrimPrefix(shell, "/bin/"), func(t *testing.T) {
@@ -53,7 +53,8 @@ func TestShells(t *testing.T) {
 	}
 }
 
-// A stopped server refuses connections and comes back on the same port with the same keys.
+// TestStopAndStart checks that a stopped server refuses connections and comes back on the same port
+// with the same keys.
 func TestStopAndStart(t *testing.T) {
 	s := StartSSHD(t, Options{RSA: true, ECDSA: true})
 	for range 2 {
@@ -72,7 +73,7 @@ func TestStopAndStart(t *testing.T) {
 	}
 }
 
-// Two servers may share one client, and host certificates work.
+// TestSharedClient checks that two servers may share one client, and that host certificates work.
 func TestSharedClient(t *testing.T) {
 	a := StartSSHD(t, Options{})
 	b := StartSSHD(t, Options{With: a, HostCA: true})
@@ -83,7 +84,7 @@ func TestSharedClient(t *testing.T) {
 	}
 }
 
-// Stop leaves nothing of the server behind, running commands included.
+// TestStopEndsCommands checks that Stop leaves no process of the server, running commands included.
 func TestStopEndsCommands(t *testing.T) {
 	s := StartSSHD(t, Options{})
 	cmd := exec.Command("ssh", "-F", s.ConfigFile, "-p", strconv.Itoa(s.Port), "127.0.0.1", "echo $$; exec sleep 1000")
