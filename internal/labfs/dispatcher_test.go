@@ -14,13 +14,13 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// the user's own machine cannot write the run directory any
-// more. Nothing is launched, one line says why, what runs is kept, and it all
-// continues by itself when that heals.
+// TestDispatchersDirectoryFails checks a run whose dispatcher can no longer write the run
+// directory. Nothing is launched, one line gives the reason, and running jobs are kept. The run
+// continues by itself when the directory works again.
 func TestDispatchersDirectoryFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail, heal func(*labfs.Mount)
-		says       string // in the line that tells it
+		says       string // a part of the line that reports the failure
 	}{
 		"wedged":    {(*labfs.Mount).Wedge, (*labfs.Mount).Unwedge, "run directory"},
 		"full":      {func(m *labfs.Mount) { m.Full(true) }, func(m *labfs.Mount) { m.Full(false) }, "no space left"},
@@ -42,7 +42,7 @@ func TestDispatchersDirectoryFails(t *testing.T) {
 			if text := strings.ToLower(p.err.String()); !strings.Contains(text, c.says) {
 				t.Errorf("%q is not said:\n%s", c.says, text)
 			}
-			// What the hosts had been given ends; nothing more begins.
+			// The jobs that the hosts already have end, and no others start.
 			at, since := l.ran(), time.Now()
 			l.until("a second without a new start", func() bool {
 				if now := l.ran(); now != at {
@@ -87,15 +87,15 @@ func failAll(errno syscall.Errno, says string) struct {
 	}
 }
 
-// The run directory is removed while the run lasts: one clear line, and a person
-// can end it.
+// TestRemovedRunDirectory checks that a run whose directory is removed reports it in one clear
+// line, and that a person can end it.
 func TestRemovedRunDirectory(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2, labfs.Options{Stale: time.Second, WriteBack: true})
 	file := l.jobs(20, l.gate("gate"))
 	p := l.dcs(0, "run", "--no-tui", "--hosts", l.inventory(1, 2, ""), "--run-dir", l.run(), file)
 	l.until("the slots are busy", func() bool { return l.ran() >= 2 }, p.err.String)
-	l.on(1, "/bin/mv", "run", "trash").wait() // at once: the first fault that is met is told, and of half a directory that is another
+	l.on(1, "/bin/mv", "run", "trash").wait() // in one step: the dispatcher reports the first fault that it finds, and a half-removed directory is a different fault
 	p.says("nothing is launched")
 	if text := p.err.String(); !strings.Contains(text, "removed") {
 		t.Errorf("it is not said what is wrong:\n%s", text)
@@ -112,9 +112,9 @@ func TestRemovedRunDirectory(t *testing.T) {
 	}
 }
 
-// while the run directory hangs for the dispatcher, what happens to
-// hosts is still said, and a person who ends it is obeyed; what was running is
-// adopted afterwards.
+// TestDispatcherSpeaksWhileItsDirectoryHangs checks that a dispatcher whose run directory hangs
+// still reports the events of hosts and obeys a person who ends it. The running jobs are adopted
+// afterwards.
 func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, labfs.Options{Stale: time.Second, WriteBack: true})
@@ -123,16 +123,16 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", hosts, "--run-dir", l.run(), l.jobs(n, "[ %d -gt 1 ] || { "+l.gate("first")+"; exit; }; "+l.gate("gate")))
 	l.until("every slot is busy", func() bool { return l.ran() >= 4 }, p.err.String)
 	l.mounts[0].Wedge()
-	l.open("first") // its end is to be written down
+	l.open("first") // the end of its job must be recorded
 	p.says("nothing is launched")
-	for i, helper := range p.helpers() { // what is said of the second must not wait for the first one's log
+	for i, helper := range p.helpers() { // the report about the second must not wait for the first one's log
 		said := strings.Count(p.err.String(), "\n")
 		syscall.Kill(helper.PID, syscall.SIGKILL)
 		l.until(fmt.Sprintf("what happened to host %d is said", i+1), func() bool { return strings.Count(p.err.String(), "\n") > said }, p.err.String)
 	}
 	p.signal(syscall.SIGTERM)
 	p.says("dispatching stops")
-	p.signal(syscall.SIGTERM) // leaves there and then
+	p.signal(syscall.SIGTERM) // the second signal makes it exit immediately
 	first := p.wait()
 	if first.code != 4 {
 		t.Errorf("exit %d\n%s", first.code, first.err)
@@ -149,8 +149,9 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	}
 }
 
-// A run in which nothing happens for hours, because every slot is busy, says that
-// its directory hangs all the same, and that it answers again.
+// TestIdleDispatcherSaysThatItsDirectoryHangs checks a run in which nothing happens for hours
+// because every slot is busy. It must still report that its directory hangs, and that it answers
+// again.
 func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2, labfs.Options{Stale: time.Second, WriteBack: true})
@@ -166,8 +167,9 @@ func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 	}
 }
 
-// helpers are the helpers whose links the program's process holds. Nothing of /proc
-// is read that waits for a program being started: one may hang in closing its files.
+// helpers returns the helpers whose links the program's process holds. It reads nothing in /proc
+// that waits for a program that is being started, because that program may hang while it closes its
+// files.
 func (p *process) helpers() []progtest.Process {
 	ours := fmt.Sprintf("\nPPid:\t%d\n", p.cmd.Process.Pid)
 	list := progtest.Processes(func(h progtest.Process) bool {

@@ -15,7 +15,7 @@ import (
 // Op is a set of kinds of calls.
 type Op uint32
 
-// The kinds of calls, each a bit. List is opening and reading a directory.
+// The kinds of calls, one bit each. List is opening and reading a directory.
 const (
 	Lookup Op = 1 << iota
 	Getattr
@@ -46,7 +46,7 @@ const (
 var opNames = []string{"Lookup", "Getattr", "Setattr", "Open", "Create", "Read", "Write", "Flush", "Fsync",
 	"Mkdir", "Rmdir", "Unlink", "Rename", "Link", "Symlink", "List", "Statfs"}
 
-// String names the kinds of a set.
+// String returns the names of the kinds in the set.
 func (o Op) String() string {
 	var names []string
 	for i, name := range opNames {
@@ -59,24 +59,26 @@ func (o Op) String() string {
 
 // Fault makes calls fail.
 type Fault struct {
-	Ops   Op
-	Name  string        // pattern (path.Match) of the last part of the path (of a rename's or link's new one; of an open file's as it was opened); "": any
-	Errno syscall.Errno // what they answer
-	Count int           // how many; 0: all until Stop
-	Every int           // of those that match, only each so many-th; 0: each
-	Lost  bool          // the call is carried out, only its answer is wrong
+	Ops Op
+	// Name is a pattern (path.Match) for the last part of the path; "" matches any. The path of a
+	// rename or a link is the new one. The path of an open file is the one at its opening.
+	Name  string
+	Errno syscall.Errno // the error that they return
+	Count int           // number of failing calls; 0: all until Stop
+	Every int           // only every Every-th matching call fails; 0: each
+	Lost  bool          // the call is carried out, and only its answer is wrong
 }
 
 // Injected is a fault that is in force.
 type Injected struct {
 	m    *Mount
 	f    Fault
-	met  int // calls that match
+	met  int // number of matching calls
 	hits int
 	over bool
 }
 
-// faults are what is wrong with a mount.
+// faults are the faults of a mount.
 type faults struct {
 	mu       sync.Mutex
 	list     []*Injected
@@ -85,8 +87,8 @@ type faults struct {
 	seen     map[Kind]int
 }
 
-// Kind is a kind of call on a kind of file: Name is a pattern for the last part of
-// its path, in which numbers are open.
+// Kind is a kind of call on a kind of file. Name is a pattern for the last part of the path, in
+// which each number is replaced by [0-9]*.
 type Kind struct {
 	Op   Op
 	Name string
@@ -94,7 +96,7 @@ type Kind struct {
 
 var number = regexp.MustCompile(`[0-9]+`)
 
-// Seen returns how often calls of each kind have come.
+// Seen returns the number of calls of each kind.
 func (m *Mount) Seen() map[Kind]int {
 	m.faults.mu.Lock()
 	defer m.faults.mu.Unlock()
@@ -110,15 +112,15 @@ func (m *Mount) Fail(f Fault) *Injected {
 	return i
 }
 
-// FailFlush makes the next count closes of written files fail, as NFS does when
-// the server could not store what it had taken. With WriteBack the data is lost.
+// FailFlush makes the next count closes of written files fail. NFS does so when the server could
+// not store data that it had accepted. With WriteBack the data is lost.
 func (m *Mount) FailFlush(errno syscall.Errno, name string, count int) *Injected {
 	return m.Fail(Fault{Ops: Flush, Name: name, Errno: errno, Count: count})
 }
 
-// LostReply carries each every-th of such calls out and answers as a server does
-// to the repeated request when its first answer was lost: "exists" to what makes a
-// name, "no such file" to what takes one away.
+// LostReply carries out every every-th matching call, and then answers like a server that gets the
+// request again because its first reply was lost: "exists" for a call that creates a name, "no such
+// file" for one that removes a name.
 func (m *Mount) LostReply(op Op, name string, every int) *Injected {
 	errno := syscall.ENOENT
 	if op&growing != 0 {
@@ -127,14 +129,14 @@ func (m *Mount) LostReply(op Op, name string, every int) *Injected {
 	return m.Fail(Fault{Ops: op, Name: name, Errno: errno, Every: every, Lost: true})
 }
 
-// Hits returns how many calls have failed by it.
+// Hits returns the number of calls that the fault has made fail.
 func (i *Injected) Hits() int {
 	i.m.faults.mu.Lock()
 	defer i.m.faults.mu.Unlock()
 	return i.hits
 }
 
-// Stop ends it.
+// Stop ends the fault.
 func (i *Injected) Stop() {
 	i.m.faults.mu.Lock()
 	defer i.m.faults.mu.Unlock()
@@ -144,9 +146,8 @@ func (i *Injected) Stop() {
 // ReadOnly makes every change fail with EROFS.
 func (m *Mount) ReadOnly(on bool) { m.faults.set(&m.faults.readOnly, on) }
 
-// Full leaves no room: nothing new can be made, and no file grows. What is
-// written over existing bytes succeeds. With WriteBack a write is taken and
-// refused at fsync or close.
+// Full makes the file system full: nothing new can be created, and no file grows. Writes over
+// existing bytes succeed. With WriteBack a write is accepted, and refused at fsync or close.
 func (m *Mount) Full(on bool) { m.faults.set(&m.faults.full, on) }
 
 func (f *faults) set(b *bool, on bool) {
@@ -165,7 +166,7 @@ func (f *faults) get(b *bool) bool {
 	return *b
 }
 
-// hit returns the fault that a call meets, nil if none; it uses it up.
+// hit returns the fault that applies to a call, or nil. It counts as one use of the fault.
 func (f *faults) hit(op Op, name string) *Fault {
 	kind := Kind{op, number.ReplaceAllLiteralString(name, "[0-9]*")}
 	f.mu.Lock()
@@ -193,7 +194,7 @@ func (f *faults) hit(op Op, name string) *Fault {
 	return nil
 }
 
-// loses reports whether a call that makes the name would lose its reply.
+// loses reports whether a call that creates the name would lose its reply.
 func (f *faults) loses(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,7 +211,7 @@ func matches(pattern, name string) bool {
 	return pattern == "" || ok && err == nil
 }
 
-// call lets one call through gate and faults.
+// call executes do after the gate and the faults have let the call through.
 func (m *Mount) call(ctx context.Context, op Op, name string, do func() syscall.Errno) syscall.Errno {
 	if errno := m.gate.pass(ctx); errno != 0 {
 		return errno

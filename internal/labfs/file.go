@@ -15,12 +15,12 @@ import (
 // file is an open file of a client.
 type file struct {
 	fd    int
-	name  string // under which it was opened
-	reads bool   // it is open for reading only
+	name  string // the name under which it was opened
+	reads bool   // it is open only for reading
 	dirty bool   // written since its last flush; guarded by the node's lock
 }
 
-// chunk is a write that the client has taken and the server has not.
+// chunk is a write that the client has accepted and the server does not have yet.
 type chunk struct {
 	f    *file
 	off  int64
@@ -69,8 +69,8 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	return inode, &file{fd: fd, name: name}, fuse.FOPEN_DIRECT_IO, 0
 }
 
-// Read implements fs.NodeReader: what the server has, and over it what this
-// client has written.
+// Read implements fs.NodeReader. It returns the server's data, overlaid with what this client has
+// written.
 func (n *node) Read(ctx context.Context, h fs.FileHandle, dest []byte, off int64) (res fuse.ReadResult, errno syscall.Errno) {
 	errno = n.m.call(ctx, Read, h.(*file).name, func() syscall.Errno {
 		k, err := unix.Pread(h.(*file).fd, dest, off)
@@ -135,7 +135,7 @@ func (n *node) store(c chunk) syscall.Errno {
 	return 0
 }
 
-// size is how long the file is for this client.
+// size returns the length of the file for this client.
 func (n *node) size(server uint64) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +145,8 @@ func (n *node) size(server uint64) uint64 {
 	return server
 }
 
-// send gives the server what waits. What it refuses is lost, and said once.
+// send sends the pending chunks to the server. Chunks that the server refuses are lost, and their
+// error is reported once.
 func (n *node) send() (errno syscall.Errno) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -164,7 +165,7 @@ func (n *node) discard() {
 	n.pending = nil
 }
 
-// wrote reports whether there is anything that a flush of f could be about.
+// wrote reports whether a flush of f may have anything to report.
 func (n *node) wrote(f *file) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -173,8 +174,8 @@ func (n *node) wrote(f *file) bool {
 	return was || len(n.pending) > 0
 }
 
-// Flush implements fs.NodeFlusher. It comes with each close; only a file that is
-// open for writing, after a write, has something to ask the server.
+// Flush implements fs.NodeFlusher. The kernel calls it at each close. It asks the server only if
+// the file is open for writing and was written.
 func (n *node) Flush(ctx context.Context, h fs.FileHandle) syscall.Errno {
 	if f := h.(*file); f.reads || !n.wrote(f) {
 		return 0
@@ -185,7 +186,7 @@ func (n *node) Flush(ctx context.Context, h fs.FileHandle) syscall.Errno {
 // Fsync implements fs.NodeFsyncer.
 func (n *node) Fsync(ctx context.Context, h fs.FileHandle, _ uint32) syscall.Errno {
 	name := n.called()
-	if f, ok := h.(*file); ok { // of a directory there is nothing to sync
+	if f, ok := h.(*file); ok { // a directory has nothing to sync
 		n.wrote(f)
 		name = f.name
 	}
@@ -205,7 +206,7 @@ func (n *node) Release(_ context.Context, h fs.FileHandle) syscall.Errno {
 	return errnoOf(unix.Close(h.(*file).fd))
 }
 
-// Setattr implements fs.NodeSetattrer; what waits is sent first.
+// Setattr implements fs.NodeSetattrer. It sends the pending chunks first.
 func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	return n.m.call(ctx, Setattr, n.called(), func() syscall.Errno {
 		if errno := n.send(); errno != 0 {

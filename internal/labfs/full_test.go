@@ -11,8 +11,8 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// exits checks that every job has the exit code that it really had (promise 3),
-// job i having been told to exit with i mod 3.
+// exits checks that the recorded exit code of every job is the one that it really had (promise 3).
+// Job i was told to exit with i mod 3.
 func (l *lab) exits(n int, e ended) {
 	l.t.Helper()
 	got := map[int]bool{}
@@ -31,8 +31,8 @@ func (l *lab) exits(n int, e ended) {
 	}
 }
 
-// the file server is full for everybody, or refuses what it
-// had taken, while jobs end. Their results come late and are right.
+// TestFullWhileJobsEnd checks that results are late but right when the file server is full for
+// every client, or refuses data that it had accepted, while jobs end.
 func TestFullWhileJobsEnd(t *testing.T) {
 	for name, errno := range map[string]syscall.Errno{"no space": 0, "sentinels refused": syscall.ENOSPC, "quota": syscall.EDQUOT} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,8 @@ func TestFullWhileJobsEnd(t *testing.T) {
 				t.Errorf("exit %d\n%s", e.code, e.err)
 			}
 			l.exits(n, e)
-			// What failed because its disk was full runs again, each said; nothing else does.
+			// Jobs that failed because their disk was full run again, and each is reported. No
+			// other job runs again.
 			events := l.dcs(0, "events", l.run()).wait()
 			more := strings.Count(events.out, "queued again: its disk was full")
 			if got := l.ranOnce(n); got != n+more || errno != 0 && more > 0 {
@@ -80,8 +81,8 @@ func TestFullWhileJobsEnd(t *testing.T) {
 	}
 }
 
-// a host whose file server is full when it is reached is not given up: it
-// says why, is tried again, and works when there is space.
+// TestHostFullWhenReached checks that a host whose file server is full at the first connection is
+// not given up. It reports the reason, is retried, and works when there is space.
 func TestHostFullWhenReached(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, labfs.Options{Stale: time.Second, WriteBack: true})

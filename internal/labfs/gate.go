@@ -15,12 +15,12 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// gate is what every call of a mount passes. While it is shut calls wait, as
-// those of a hard-mounted NFS do; only a process that is being killed gets away.
+// gate is what every call of a mount must pass. While it is shut, calls wait, like those on a
+// hard-mounted NFS. Only the calls of a process that is being killed return.
 type gate struct {
 	mu      sync.Mutex
-	shut    chan struct{} // closed when the gate opens; nil: it is open
-	closing chan struct{} // closed at the end of the mount
+	shut    chan struct{} // closed when the gate opens; nil: the gate is open
+	closing chan struct{} // closed when the mount ends
 	once    sync.Once
 	waiting int
 }
@@ -34,7 +34,7 @@ func (m *Mount) Wedge() {
 	}
 }
 
-// Unwedge lets calls continue: those that hang, and new ones.
+// Unwedge lets calls continue, both those that hang and new ones.
 func (m *Mount) Unwedge() {
 	m.gate.mu.Lock()
 	defer m.gate.mu.Unlock()
@@ -44,7 +44,7 @@ func (m *Mount) Unwedge() {
 	}
 }
 
-// Waiting returns how many calls hang now.
+// Waiting returns the number of calls that hang now.
 func (m *Mount) Waiting() int {
 	m.gate.mu.Lock()
 	defer m.gate.mu.Unlock()
@@ -83,10 +83,10 @@ func (g *gate) pass(ctx context.Context) syscall.Errno {
 	return 0
 }
 
-// dying reports whether the thread that made the call has been killed, or is
-// exiting. Other signals do not interrupt a call to a hard-mounted NFS. It reads
-// nothing but status: to read stat the kernel waits for a program that is being
-// started, and that may be the one that waits for us, closing its files.
+// dying reports whether the thread that made the call was killed or is exiting. Other signals do
+// not interrupt a call on a hard-mounted NFS. It reads only the file status in /proc. A read of
+// stat waits in the kernel for a program that is being started, which may be the caller itself
+// while it closes its files.
 func dying(ctx context.Context) bool {
 	caller, ok := fuse.FromContext(ctx)
 	if !ok || caller.Pid == 0 {
@@ -94,9 +94,9 @@ func dying(ctx context.Context) bool {
 	}
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", caller.Pid))
 	if err != nil {
-		return true // it is gone
+		return true // the thread is gone
 	}
-	memory := false // what exits has none any more when it closes its files
+	memory := false // an exiting process has no memory any more when it closes its files
 	for line := range bytes.Lines(b) {
 		if hex, ok := bytes.CutPrefix(line, []byte("SigPnd:")); ok {
 			mask, _ := strconv.ParseUint(string(bytes.TrimSpace(hex)), 16, 64)

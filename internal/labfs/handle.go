@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// object is a file or directory of the server: its handle, and its attributes when it
-// was looked at.
+// object is a file or directory of the server: its handle, and its attributes at the time of the
+// lookup.
 type object struct {
 	handle unix.FileHandle
 	stat   syscall.Stat_t
 }
 
-// find looks a name up in an open directory; "" is the directory itself.
+// find looks up a name in an open directory; "" means the directory itself.
 func find(dir int, name string) (o object, errno syscall.Errno) {
 	fd, err := unix.Openat(dir, dot(name), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -26,7 +26,7 @@ func find(dir int, name string) (o object, errno syscall.Errno) {
 	return identify(fd)
 }
 
-// identify gives the object that fd is open on.
+// identify returns the object on which fd is open.
 func identify(fd int) (o object, errno syscall.Errno) {
 	if err := syscall.Fstat(fd, &o.stat); err != nil {
 		return o, errnoOf(err)
@@ -43,13 +43,14 @@ func dot(name string) string {
 	return name
 }
 
-// openHandle opens what a handle names; ESTALE when the server has it no more.
+// openHandle opens the object of a handle. It returns ESTALE if the server no longer has the
+// object.
 func (s *Server) openHandle(h unix.FileHandle, flags int) (int, syscall.Errno) {
 	fd, err := unix.OpenByHandleAt(s.fd, h, flags|unix.O_CLOEXEC)
 	return fd, errnoOf(err)
 }
 
-// errnoOf gives the error number of a system call's error.
+// errnoOf returns the error number of a system call's error.
 func errnoOf(err error) syscall.Errno {
 	if err == nil {
 		return 0

@@ -22,15 +22,14 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// lab is some machines that share a directory over a network file system. Machine
-// 0 is the user's; each sees the directory through a mount of its own, at the
-// same place.
+// lab is a set of machines that share a directory over a network file system. Machine 0 is the
+// user's. Each machine sees the directory through a mount of its own, at the same path.
 type lab struct {
 	t      *testing.T
 	server *labfs.Server
 	mounts []*labfs.Mount // by machine
-	place  string         // where each machine has the shared directory
-	local  string         // a directory that no fault reaches: what jobs really did
+	place  string         // the path of the shared directory on each machine
+	local  string         // a directory that no fault affects; jobs record there what they really did
 }
 
 func newLab(t *testing.T, machines int, o labfs.Options) *lab {
@@ -45,7 +44,7 @@ func newLab(t *testing.T, machines int, o labfs.Options) *lab {
 		}
 	}
 	t.Cleanup(l.nothingLeft)
-	t.Cleanup(func() { // whatever the test broke is whole before it is awaited
+	t.Cleanup(func() { // heals what the test broke before the end is awaited
 		for _, m := range l.mounts {
 			m.Unwedge()
 		}
@@ -55,7 +54,7 @@ func newLab(t *testing.T, machines int, o labfs.Options) *lab {
 
 func (l *lab) path(name string) string { return filepath.Join(l.local, name) }
 
-// run is the run directory as the machines name it.
+// run returns the path of the run directory on the machines.
 func (l *lab) run() string { return filepath.Join(l.place, "run") }
 
 func (l *lab) file(path, text string) string {
@@ -66,7 +65,7 @@ func (l *lab) file(path, text string) string {
 	return path
 }
 
-// enter is the command line that runs something on a machine.
+// enter returns the command line that runs a command on a machine.
 func (l *lab) enter(machine int, dir string) []string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -75,7 +74,7 @@ func (l *lab) enter(machine int, dir string) []string {
 	return []string{exe, wordEnter, fmt.Sprintf("/proc/%d/ns/mnt", os.Getpid()), l.mounts[machine].Dir, l.place, dir}
 }
 
-// inventory writes a hosts.toml of machines 1 to n, and what more says of each.
+// inventory writes a hosts.toml with machines 1 to n. more is added to the entry of each.
 func (l *lab) inventory(n, slots int, more string) string {
 	var b strings.Builder
 	for i := 1; i <= n; i++ {
@@ -85,8 +84,8 @@ func (l *lab) inventory(n, slots int, more string) string {
 	return l.file(l.path("hosts.toml"), b.String())
 }
 
-// jobs writes n jobs; each first adds its attempt id to a file of its own, then
-// does what rest says: %d is its number.
+// jobs writes n jobs. Each job first appends its attempt id to a file of its own, and then executes
+// rest, where %d is the number of the job.
 func (l *lab) jobs(n int, rest string) string {
 	var b strings.Builder
 	for id := 1; id <= n; id++ {
@@ -95,14 +94,14 @@ func (l *lab) jobs(n int, rest string) string {
 	return l.file(l.path("jobs.txt"), b.String())
 }
 
-// gate is a command that waits for a local file of that name.
+// gate returns a command that waits until a local file of that name exists.
 func (l *lab) gate(name string) string {
 	return fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path(name))
 }
 
 func (l *lab) open(name string) { l.file(l.path(name), "") }
 
-// process is the program while it runs.
+// process is a running instance of the program.
 type process struct {
 	l    *lab
 	cmd  *exec.Cmd
@@ -135,21 +134,21 @@ func (l *lab) on(machine int, argv ...string) *process {
 	return p
 }
 
-// ended is a program that has run to its end.
+// ended is a program that has ended.
 type ended struct {
 	code     int
 	out, err string
 }
 
-// patience is how long anything may take on a busy machine.
+// patience is the limit for any wait on a busy machine.
 const patience = 4 * time.Minute
 
-// wait waits for the end; four minutes of waiting are a failure.
+// wait waits for the end of the program. It fails the test after four minutes.
 func (p *process) wait() ended {
 	p.l.t.Helper()
 	late := time.AfterFunc(patience, func() {
 		p.late.Store(true)
-		p.cmd.Process.Signal(syscall.SIGQUIT) // what it says of its goroutines stands in its output
+		p.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines are then listed in its output
 		time.AfterFunc(5*time.Second, func() { p.cmd.Process.Kill() })
 	})
 	err := p.cmd.Wait()
@@ -171,20 +170,20 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// says waits until the program has said a text.
+// says waits until the program has printed a text.
 func (p *process) says(text string) {
 	p.l.t.Helper()
 	p.l.until("the program says "+strconv.Quote(text), func() bool { return strings.Contains(p.err.String(), text) },
 		func() string { return p.err.String() })
 }
 
-// until waits for a condition on the world; four minutes of waiting are a failure.
+// until waits for a condition. It fails the test after four minutes.
 func (l *lab) until(what string, ok func() bool, more ...func() string) {
 	l.t.Helper()
 	polltest.Until(l.t, patience, what, ok, more...)
 }
 
-// ran counts the jobs that have run, or run.
+// ran returns the number of jobs that have started.
 func (l *lab) ran() int {
 	names, err := os.ReadDir(l.path("ran"))
 	if err != nil {
@@ -193,8 +192,8 @@ func (l *lab) ran() int {
 	return len(names)
 }
 
-// ranOnce checks that each of n jobs ran, and each attempt id once (promise 2). It
-// returns how many attempts there were.
+// ranOnce checks that each of n jobs ran, and that each attempt id ran once (promise 2). It returns
+// the number of attempts.
 func (l *lab) ranOnce(n int) (attempts int) {
 	l.t.Helper()
 	for id := 1; id <= n; id++ {
@@ -240,8 +239,8 @@ func (e ended) lines(t *testing.T) []line {
 	return ls
 }
 
-// counted checks that jobs 1 to n have each exactly one result, of that state, in
-// what one or more dispatchers printed (promise 1; a repeat has the same number).
+// counted checks that each of the jobs 1 to n has exactly one result, of that state, in the output
+// of one or more dispatchers (promise 1). A repeated result has the same number.
 func (l *lab) counted(n int, state string, all ...ended) {
 	l.t.Helper()
 	seqs := map[int]int{}

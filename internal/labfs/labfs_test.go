@@ -16,11 +16,11 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// long is a cache time that no test outlasts.
+// long is a cache time that exceeds the duration of every test.
 const long = 10 * time.Minute
 
-// sh runs a shell in a process of its own (the one that serves a mount must not
-// work in it) with $a and $b as the mounts, and returns what it says.
+// sh runs a shell script with $a and $b as the mounts and returns its output. The shell is a
+// process of its own, because the process that serves a mount must not use it.
 func sh(t *testing.T, script string, mounts ...*labfs.Mount) string {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
@@ -43,8 +43,8 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-// a name polled before it existed stays invisible until its directory
-// is listed; attributes are kept until the file is opened.
+// TestNamesAndAttributesAreStale checks that a name that was looked up before it existed stays
+// invisible until its directory is listed, and that attributes are cached until the file is opened.
 func TestNamesAndAttributesAreStale(t *testing.T) {
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{Stale: long}), s.Mount(labfs.Options{Stale: long})
@@ -61,8 +61,8 @@ func TestNamesAndAttributesAreStale(t *testing.T) {
 	expect(t, "listed again", sh(t, "ls $a; test -e $a/x || echo none", a), "none")
 }
 
-// A name that another client has renamed is opened by its handle; one that it
-// has replaced is seen as it was, until the directory is listed.
+// TestRenamedElsewhere checks that a name that another client has renamed is opened by its handle,
+// and that a name that it has replaced shows the old file until the directory is listed.
 func TestRenamedElsewhere(t *testing.T) {
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{Stale: long}), s.Mount(labfs.Options{Stale: long})
@@ -72,7 +72,8 @@ func TestRenamedElsewhere(t *testing.T) {
 	expect(t, "listed", sh(t, "ls $a; cat $a/z $a/w", a), "w\nz\none\ntwo")
 }
 
-// Close-to-open: others see at fsync or close what was written.
+// TestWritesReachOthersAtClose checks close-to-open consistency: other clients see written data
+// after fsync or close.
 func TestWritesReachOthersAtClose(t *testing.T) {
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{WriteBack: true}), s.Mount(labfs.Options{})
@@ -84,8 +85,8 @@ func TestWritesReachOthersAtClose(t *testing.T) {
 	expect(t, "after fsync", got, "10")
 }
 
-// on a full server a write may be taken and refused at close; what
-// stands over reserved bytes succeeds.
+// TestFull checks that a full server may accept a write and refuse it at close, and that writes
+// over reserved bytes succeed.
 func TestFull(t *testing.T) {
 	s := labfs.New(t)
 	a, w := s.Mount(labfs.Options{}), s.Mount(labfs.Options{WriteBack: true})
@@ -108,7 +109,7 @@ func TestFull(t *testing.T) {
 	expect(t, "room again", sh(t, "echo x > $a/new; cat $a/new", a), "x")
 }
 
-// ReadOnly refuses every change and no reading.
+// TestReadOnly checks that ReadOnly refuses every change and no read.
 func TestReadOnly(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{})
@@ -122,7 +123,8 @@ func TestReadOnly(t *testing.T) {
 	expect(t, "reading", sh(t, "cat $a/x", a), "hello")
 }
 
-// A lost reply: the call was carried out, the answer says otherwise.
+// TestLostReplies checks that a call whose reply is lost is carried out although its answer is an
+// error.
 func TestLostReplies(t *testing.T) {
 	for _, c := range []struct {
 		op           labfs.Op
@@ -155,8 +157,8 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// Fail hits the calls that it names, as often as it says; a failed close loses
-// what was not yet stored.
+// TestFaults checks that Fail affects the calls that it names, as often as requested, and that a
+// failed close loses the data that was not stored yet.
 func TestFaults(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{WriteBack: true})
@@ -184,11 +186,11 @@ func TestFaults(t *testing.T) {
 	expect(t, "healed", sh(t, "cat $a/1.exit", a), "x")
 }
 
-// A wedged mount hangs every call; what kills a process gets it out, no other
-// signal does; it heals, and whatever hangs the test can end.
+// TestWedge checks that every call on a wedged mount hangs, that only a fatal signal interrupts it,
+// that the mount works again after Unwedge, and that the test can end whatever hangs.
 func TestWedge(t *testing.T) {
 	var abandoned chan error
-	t.Cleanup(func() { <-abandoned }) // after the mounts have ended, wedged as they are
+	t.Cleanup(func() { <-abandoned }) // after the mounts have ended while wedged
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{}), s.Mount(labfs.Options{})
 	sh(t, "echo hello > $a/x", a)
@@ -226,8 +228,9 @@ func TestWedge(t *testing.T) {
 	abandoned = last
 }
 
-// The device of a mount is not inherited: a child that outlives a test that
-// crashed would keep its mounts, and all that hangs in them, for ever.
+// TestTheDeviceIsNotInherited checks that children do not inherit the FUSE device. A child that
+// outlived a crashed test would otherwise keep its mounts, and everything that hangs in them,
+// forever.
 func TestTheDeviceIsNotInherited(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{})
@@ -236,8 +239,9 @@ func TestTheDeviceIsNotInherited(t *testing.T) {
 	}
 }
 
-// A program that is started while a written file of its parent hangs is held up in
-// closing it. It does not hold up the server, and continues when the server answers.
+// TestWedgeWhileAProgramStarts checks a program that is started while a written file of its parent
+// hangs. The program is delayed when it closes the file. It does not delay the server, and
+// continues when the server answers.
 func TestWedgeWhileAProgramStarts(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{WriteBack: true})
@@ -266,7 +270,7 @@ func TestWedgeWhileAProgramStarts(t *testing.T) {
 	a.Wedge()
 	io.WriteString(in, "go\n")
 	polltest.Until(t, patience, "a call hangs", func() bool { return a.Waiting() > 0 })
-	time.Sleep(200 * time.Millisecond) // the server looks several times whether the caller dies
+	time.Sleep(200 * time.Millisecond) // meanwhile the server checks several times whether the caller is dying
 	a.Unwedge()
 	rest, err := io.ReadAll(out)
 	if err != nil || string(rest) != "started\n" {

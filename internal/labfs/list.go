@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Opendir implements fs.NodeOpendirer. Opening a directory to list it asks the
-// server again, and so makes visible what others have made: the one way on NFS.
+// Opendir implements fs.NodeOpendirer. Opening a directory to list it asks the server again and so
+// makes the names visible that other clients created. On NFS, this is the only way.
 func (n *node) Opendir(ctx context.Context) syscall.Errno {
 	return n.m.call(ctx, List, n.called(), n.refresh)
 }
 
-// refresh makes the kernel forget names of which it believes what is not so any
-// more. The kernel holds no lock of the directory while it opens it.
+// refresh makes the kernel forget cached names that are no longer right. The kernel holds no lock
+// of the directory while it opens it.
 func (n *node) refresh() syscall.Errno {
 	var changed []string
 	errno := n.in(func(dir int) syscall.Errno {
@@ -52,7 +52,7 @@ func (n *node) Readdir(ctx context.Context) (stream fs.DirStream, errno syscall.
 		if errno != 0 {
 			return errno
 		}
-		d := os.NewFile(uintptr(fd), fmt.Sprintf("/proc/self/fd/%d", fd)) // by that name the entries are looked at
+		d := os.NewFile(uintptr(fd), fmt.Sprintf("/proc/self/fd/%d", fd)) // the name under which the entries are looked up
 		defer d.Close()
 		entries, err := d.ReadDir(-1)
 		if err != nil {
@@ -62,7 +62,7 @@ func (n *node) Readdir(ctx context.Context) (stream fs.DirStream, errno syscall.
 		for _, e := range entries {
 			info, err := e.Info()
 			if err != nil {
-				continue // removed meanwhile
+				continue // removed in the meantime
 			}
 			st := info.Sys().(*syscall.Stat_t)
 			list = append(list, fuse.DirEntry{Name: e.Name(), Mode: st.Mode, Ino: st.Ino})

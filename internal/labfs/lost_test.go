@@ -8,8 +8,8 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// the answer to making, linking or removing a file is lost, and
-// its repeat is answered wrongly. No job is lost for it, and none starts twice.
+// TestLostRepliesInARun checks a run in which the replies to creating, linking, or removing files
+// are lost and the repeated requests get wrong answers. No job is lost, and none starts twice.
 func TestLostRepliesInARun(t *testing.T) {
 	for _, c := range []struct {
 		name, pattern string

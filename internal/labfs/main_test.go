@@ -12,20 +12,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
+	_ "dcs-tui/internal/cli" // the program under test, imported so that a change of it invalidates cached results of these tests
 	"dcs-tui/internal/progtest"
 )
 
-// program is the binary under test, built once.
+// program is the path of the binary under test, which is built once.
 var program string
 
-// wordEnter makes the test binary stand for a machine: it goes into a mount
-// namespace in which that machine's mount is at the place common to all, and becomes
-// another program.
+// wordEnter makes the test binary act as a machine. It enters a mount namespace in which that
+// machine's mount is at the common path, and executes another program.
 const wordEnter = "__enter"
 
-// envHeld makes the test binary a program that holds the file of that name open,
-// written to, while it starts another.
+// envHeld makes the test binary a program that holds the named file open and written while it
+// starts another program.
 const envHeld = "LABFS_HELD"
 
 func hold(name string) error {
@@ -68,22 +67,23 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // most of the time they wait for time to pass
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // the tests mostly wait for time to pass
 		f.Value.Set("6")
 	}
 	return m.Run()
 }
 
-// enter becomes argv in a mount namespace of its own, made from the namespace
-// (a file), with mount at place and dir as the working directory. It asks the mount
-// nothing, so it does not hang with it, unless dir lies in it.
+// enter executes argv in a mount namespace of its own, derived from the namespace file. It binds
+// mount to place and sets dir as the working directory. It does not access the mount, so it does
+// not hang with it, unless dir is in it.
 func enter(namespace, mount, place, dir string, argv []string) error {
 	runtime.LockOSThread()
 	ns, err := unix.Open(namespace, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", namespace, err)
 	}
-	// Threads share their view of the files; this one must not to change it.
+	// Threads share their file system attributes. This thread must stop sharing them to change its
+	// own.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare: %w", err)
 	}

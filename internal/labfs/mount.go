@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say what a client is like.
+// Options describe how a client behaves.
 type Options struct {
-	Stale     time.Duration // how long names, missing names and attributes are kept
-	WriteBack bool          // what is written reaches the server at fsync or close
+	Stale     time.Duration // how long names, missing names, and attributes are cached
+	WriteBack bool          // written data reaches the server at fsync or close
 }
 
 // Mount is one client's view of a server.
@@ -32,12 +32,12 @@ type Mount struct {
 	gate   gate
 	faults faults
 	fuse   *fuse.Server
-	served chan struct{} // closed when nothing serves it any more
+	served chan struct{} // closed when the mount is no longer served
 }
 
 var mounts atomic.Int64
 
-// Mount mounts the server for one more client, until the end of the test.
+// Mount mounts the server for one more client. The mount ends with the test.
 func (s *Server) Mount(o Options) *Mount {
 	s.t.Helper()
 	m := &Mount{s: s, opts: o, served: make(chan struct{})}
@@ -54,14 +54,14 @@ func (s *Server) Mount(o Options) *Mount {
 		EntryTimeout: &o.Stale, AttrTimeout: &o.Stale, NegativeTimeout: &o.Stale,
 		RootStableAttr: &fs.StableAttr{Ino: root.stat.Ino, Gen: 1},
 	})
-	// A child that inherited the device would keep the mount alive, and whatever hangs
-	// in it, when we are gone: nothing is forked before it is marked.
+	// A child that inherited the device would keep the mount, and everything that hangs in it,
+	// alive after this process has ended. So nothing is forked before the device is marked.
 	syscall.ForkLock.RLock()
 	var err error
 	m.fuse, err = fuse.NewServer(raw, m.Dir, &fuse.MountOptions{
 		DirectMountStrict: true, AllowOther: true, FsName: "labfs", Name: "labfs",
 		DisableXAttrs: true, DisableReadDirPlus: true, DisableSplice: true,
-		Logger: log.New(io.Discard, "", 0), // an aborted connection is no news
+		Logger: log.New(io.Discard, "", 0), // aborted connections are expected
 	})
 	closeDevicesOnExec()
 	syscall.ForkLock.RUnlock()
@@ -76,7 +76,7 @@ func (s *Server) Mount(o Options) *Mount {
 	return m
 }
 
-// closeDevicesOnExec marks each descriptor on the FUSE device.
+// closeDevicesOnExec sets close-on-exec on each descriptor of the FUSE device.
 func closeDevicesOnExec() {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
@@ -88,8 +88,8 @@ func closeDevicesOnExec() {
 	}
 }
 
-// close ends the mount whatever hangs in it or is open on it, also in other
-// mount namespaces: the connection is aborted.
+// close ends the mount by aborting its connection. This works even if calls hang in it, or files
+// are open on it, also in other mount namespaces.
 func (m *Mount) close() {
 	m.gate.once.Do(func() { close(m.gate.closing) })
 	if err := unix.Unmount(m.Dir, unix.MNT_FORCE|unix.MNT_DETACH); err != nil {

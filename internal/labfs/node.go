@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// node is what a client knows of one object of the server.
+// node is a client's view of one object of the server.
 type node struct {
 	fs.Inode
 	m      *Mount
@@ -21,18 +21,18 @@ type node struct {
 
 	mu      sync.Mutex
 	name    string            // the last part of its path, as last used
-	known   map[string]uint64 // a directory's: names looked up, and their inode; 0: there was none
-	pending []chunk           // a file's: written and not yet sent to the server
+	known   map[string]uint64 // for a directory: the inode of each name that was looked up; 0: there was none
+	pending []chunk           // for a file: writes that were not sent to the server yet
 }
 
 func (m *Mount) node(name string, o object) *node {
 	return &node{m: m, handle: o.handle, name: name, known: map[string]uint64{}}
 }
 
-// child gives the inode of an object found under a name in n.
+// child returns the inode of an object that was found under a name in n.
 func (n *node) child(ctx context.Context, name string, o object, out *fuse.EntryOut) *fs.Inode {
 	inode := n.NewInode(ctx, n.m.node(name, o), fs.StableAttr{Mode: o.stat.Mode & syscall.S_IFMT, Ino: o.stat.Ino, Gen: 1})
-	c := inode.Operations().(*node) // an old one, if the object is known
+	c := inode.Operations().(*node) // the existing node, if the object is known
 	c.mu.Lock()
 	c.name = name
 	c.mu.Unlock()
@@ -48,14 +48,14 @@ func (n *node) called() string {
 	return n.name
 }
 
-// note keeps what the client believes of a name, to be looked at again by refresh.
+// note records what the client believes about a name, so that refresh can check it.
 func (n *node) note(name string, ino uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.known[name] = ino
 }
 
-// in runs f with the directory open on the server.
+// in calls f with the directory open on the server.
 func (n *node) in(f func(dir int) syscall.Errno) syscall.Errno {
 	fd, errno := n.m.s.openHandle(n.handle, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errno != 0 {
@@ -65,9 +65,8 @@ func (n *node) in(f func(dir int) syscall.Errno) syscall.Errno {
 	return f(fd)
 }
 
-// Lookup implements fs.NodeLookuper. The kernel keeps a missing name, except one
-// whose making will be answered wrongly: a client of NFS forgets a name for which
-// "exists" was the answer.
+// Lookup implements fs.NodeLookuper. The kernel caches a missing name, unless the reply to its
+// creation will be lost: an NFS client forgets a name for which the answer was "exists".
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
 	errno = n.m.call(ctx, Lookup, name, func() syscall.Errno {
 		return n.in(func(dir int) syscall.Errno {
@@ -138,7 +137,7 @@ func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, o
 	})
 }
 
-// makes makes a name and gives its inode.
+// makes creates a name and returns its inode.
 func (n *node) makes(ctx context.Context, op Op, name string, out *fuse.EntryOut, do func(dir int) error) (inode *fs.Inode, errno syscall.Errno) {
 	errno = n.m.call(ctx, op, name, func() syscall.Errno {
 		return n.in(func(dir int) syscall.Errno {

@@ -12,22 +12,22 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// RequireEnv is the variable that makes a test fail where FUSE cannot be had,
-// instead of being left out.
+// RequireEnv names the variable that makes a test fail, instead of being skipped, where FUSE does
+// not work.
 const RequireEnv = "DCS_REQUIRE_FAULTS"
 
 // Server is a file server: a directory in memory, and its clients.
 type Server struct {
-	// Dir is what the server itself sees: never stale, never failing. Tests look
-	// into it and never into a mount.
+	// Dir is the server's own view, which is never stale and never fails. Tests must inspect it and
+	// not a mount.
 	Dir string
 
 	t  testing.TB
-	fd int // of Dir; handles are opened relative to it
+	fd int // open on Dir; handles are opened relative to it
 }
 
-// New makes a server, which ends with the test. Where file systems cannot be
-// mounted the test is left out, or fails if DCS_REQUIRE_FAULTS=1.
+// New creates a server that ends with the test. Where file systems cannot be mounted, it skips the
+// test, or fails it if DCS_REQUIRE_FAULTS=1.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, fd: -1, Dir: filepath.Join(t.TempDir(), "server")}
@@ -37,7 +37,7 @@ func New(t testing.TB) *Server {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		leaveOut(t, "no FUSE here: %v", err)
 	}
-	// A file system of our own: whatever lies under TMPDIR may know no handles.
+	// A file system of its own, because the one of TMPDIR may not support handles.
 	if err := unix.Mount("labfs", s.Dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=256m,mode=0700"); err != nil {
 		leaveOut(t, "file systems cannot be mounted here (root is needed): %v", err)
 	}
@@ -56,7 +56,7 @@ func (s *Server) close() {
 	}
 }
 
-// leaveOut skips the test, or fails it where it must run.
+// leaveOut skips the test, or fails it if RequireEnv is set.
 func leaveOut(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv(RequireEnv) == "1" {

@@ -10,28 +10,28 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// caches that stay stale for ten minutes hold nothing up
-// and lose nothing. Another machine, which has looked for every name before it
-// existed, takes the run over, adopts what runs and counts what has ended (X1).
+// TestStaleCachesEverywhere checks that caches that stay stale for ten minutes delay nothing and
+// lose nothing. Another machine, which has looked up every name before it existed, takes the run
+// over, adopts the running jobs, and counts the ended ones (X1).
 func TestStaleCachesEverywhere(t *testing.T) {
 	l := newLab(t, 7, labfs.Options{Stale: long, WriteBack: true})
 	const n = 300
 	hosts := l.inventory(4, 4, "")
 	file := l.jobs(n, "[ %d -le 200 ] || "+l.gate("gate"))
-	// Machines 5 and 6 look for the run before there is one, and so does the user's.
+	// Machines 5 and 6 and the user's machine look for the run before it exists.
 	for _, m := range []int{0, 5, 6} {
 		l.on(m, "/bin/sh", "-c", "test -e run; test -e run/owner").wait()
 	}
 	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", hosts, "--run-dir", l.run(), file)
 	l.until("the jobs that need no gate have run", func() bool { return l.ran() >= 200 }, p.err.String)
-	// It has looked for what does not exist yet: the names in a directory that
-	// it has listed before.
+	// The machine has looked up names that do not exist yet, in a directory that it has listed
+	// before.
 	var poll strings.Builder
 	poll.WriteString("ls . run run/attempts run/journal >/dev/null\n")
 	for id := 1; id <= n; id++ {
 		fmt.Fprintf(&poll, "test -e run/attempts/000/%d.1.status\n", id)
 	}
-	poll.WriteString("cat run/attempts/000/*.status > /dev/null\n") // and read unfinished ones
+	poll.WriteString("cat run/attempts/000/*.status > /dev/null\n") // it also reads unfinished status files
 	poll.WriteString("test -e run/journal/000002.jsonl; test -e run/STOP; true\n")
 	if e := l.on(5, "/bin/sh", "-c", poll.String()).wait(); e.code != 0 {
 		t.Fatal(e.err)

@@ -15,14 +15,13 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// called is a kind of call and a machine that makes it.
+// called is a kind of call and the machine that makes it.
 type called struct {
 	machine int
 	kind    labfs.Kind
 }
 
-// learn runs some jobs without faults and returns the kinds of calls that each
-// machine has made.
+// learn runs some jobs without faults and returns the kinds of calls of each machine.
 func learn(t *testing.T) []called {
 	l := newLab(t, 3, labfs.Options{Stale: 100 * time.Millisecond, WriteBack: true})
 	e := l.dcs(0, "run", "--no-tui", "--hosts", l.inventory(2, 2, ""), "--run-dir", l.run(), l.jobs(30, "true")).wait()
@@ -41,9 +40,9 @@ func learn(t *testing.T) []called {
 	return list
 }
 
-// calls of each kind on each kind of file of a run fail, one
-// at a time on each machine, in an order chosen by a fixed seed, while the run
-// continues. Every job has its one right result, and no attempt starts twice.
+// TestEachCallFails makes calls of each kind on each kind of file of a run fail, one at a time on
+// each machine, in an order chosen by a fixed seed, while the run continues. It checks that every
+// job has its one right result, and that no attempt starts twice.
 func TestEachCallFails(t *testing.T) {
 	t.Parallel()
 	kinds := learn(t)
@@ -78,7 +77,7 @@ func sweep(t *testing.T, errno syscall.Errno, kinds []called) {
 		wg.Go(func() {
 			for _, i := range rng.Perm(len(mine)) {
 				f := l.mounts[machine].Fail(labfs.Fault{Ops: mine[i].kind.Op, Name: mine[i].kind.Name, Errno: errno, Count: 1})
-				polltest.Within(200*time.Millisecond, func() bool { // a call of that kind may never come again
+				polltest.Within(200*time.Millisecond, func() bool { // there may be no further call of that kind
 					return f.Hits() > 0 || time.Now().After(until) || l.ran() == n
 				})
 				f.Stop()

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// inLong picks how long something lasts: the second with DCS_LONG=1.
+// inLong returns short, or long with DCS_LONG=1.
 func inLong(short, long time.Duration) time.Duration {
 	if os.Getenv("DCS_LONG") == "1" {
 		return long
@@ -20,9 +20,9 @@ func inLong(short, long time.Duration) time.Duration {
 	return short
 }
 
-// the shared directory hangs on one host. Its beats continue, so
-// it is not declared dead; one line says what hangs; the other hosts continue;
-// when it answers again everything is counted and nothing has run twice.
+// TestWedgedHost checks a run whose shared directory hangs on one host. The host's heartbeats
+// continue, so it is not given up. One line reports what hangs, and the other hosts continue. When
+// the directory answers again, every job is counted and none has run twice.
 func TestWedgedHost(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestWedgedHost(t *testing.T) {
 	l.until("the other hosts have done most", func() bool { return l.ran() >= n/2 }, p.err.String)
 	l.until("calls of the host hang", func() bool { return l.mounts[1].Waiting() > 0 }, p.err.String)
 	p.says("file system")
-	// Longer than a host may be silent.
+	// This is longer than a host may be silent.
 	for over := time.After(inLong(18*time.Second, 75*time.Second)); ; {
 		select {
 		case <-over:
