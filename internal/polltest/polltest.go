@@ -1,7 +1,6 @@
-// Package polltest waits, in tests, for what sends no event: a file that another process
-// writes, processes that are not our children, the far end of a socket. What goroutines
-// of a test do by themselves is awaited with channels, or in a bubble of
-// testing/synctest. It is for tests only.
+// Package polltest waits in tests for conditions that send no event: a file that another process
+// writes, a process that is not our child, the far end of a socket. For the goroutines of a test
+// itself, use channels or a bubble of testing/synctest. The package is for tests only.
 package polltest
 
 import (
@@ -9,15 +8,15 @@ import (
 	"time"
 )
 
-// The pause between two looks grows, so that what is there in a moment is seen at once,
-// and what takes long costs little.
+// The pause between two checks grows. A condition that holds soon is noticed soon, and one that
+// takes long costs little.
 const (
 	firstPause = time.Millisecond
 	maxPause   = 20 * time.Millisecond
 )
 
-// Within looks until ok holds and reports whether it did so within limit. It looks once
-// more when the time is over.
+// Within checks ok repeatedly and reports whether it returned true within limit. It checks once
+// more at the end of limit.
 func Within(limit time.Duration, ok func() bool) bool {
 	pause := firstPause
 	for end := time.Now().Add(limit); !ok(); pause = min(2*pause, maxPause) {
@@ -25,13 +24,13 @@ func Within(limit time.Duration, ok func() bool) bool {
 		if left <= 0 {
 			return false
 		}
-		time.Sleep(min(pause, left)) // on real time: nothing tells that the world has changed
+		time.Sleep(min(pause, left)) // in real time, because no event announces a change
 	}
 	return true
 }
 
-// Until is Within for what must come to hold: the test fails when it does not. what
-// says what was waited for, more what else there is to say then.
+// Until waits like Within and fails the test if ok does not return true within limit. what
+// describes what was awaited; more returns additional text for the failure.
 func Until(t testing.TB, limit time.Duration, what string, ok func() bool, more ...func() string) {
 	t.Helper()
 	if Within(limit, ok) {
@@ -44,8 +43,8 @@ func Until(t testing.TB, limit time.Duration, what string, ok func() bool, more 
 	t.Fatalf("%v passed without: %s%s", limit, what, text)
 }
 
-// Long leaves a test of more than some ten seconds out of `make test`. `make test LONG=1`,
-// and so CI, runs it.
+// Long skips a test of more than about ten seconds in `make test`. `make test LONG=1`, and
+// therefore CI, runs it.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

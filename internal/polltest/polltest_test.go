@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// What holds at once costs no time, what holds soon is seen soon, what holds at the last
-// look counts, and what never holds costs the limit and no more.
+// TestWithin checks that a condition that holds at once costs no time, that one that holds soon is
+// noticed soon, that one that holds at the last check counts, and that one that never holds costs
+// exactly the limit.
 func TestWithin(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name  string
-		after time.Duration // when it comes to hold
+		after time.Duration // when the condition starts to hold
 		holds bool
-		at    time.Duration // when Within returns
+		at    time.Duration // when Within must return
 	}{
 		{"at once", 0, true, 0},
 		{"soon", 2 * ms, true, 3 * ms},
