@@ -12,19 +12,19 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// Process is one of this machine.
+// Process is a process of this machine.
 type Process struct {
 	PID  int
-	Dir  string // in /proc
-	Args string // each with a NUL after it
+	Dir  string // its directory in /proc
+	Args string // each argument is followed by a NUL
 }
 
 func (p Process) String() string {
 	return fmt.Sprint(p.PID, " ", strings.ReplaceAll(p.Args, "\x00", " "))
 }
 
-// Processes lists those that are meant, but for the test itself. It knows nothing about how
-// the program marks what it starts.
+// Processes lists the processes for which meant returns true, except the test itself. It knows
+// nothing about how the program marks the processes that it starts.
 func Processes(meant func(Process) bool) []Process {
 	var list []Process
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
@@ -33,7 +33,7 @@ func Processes(meant func(Process) bool) []Process {
 		if pid == os.Getpid() {
 			continue
 		}
-		args, _ := os.ReadFile(d + "/cmdline") // none when it has just ended
+		args, _ := os.ReadFile(d + "/cmdline") // empty if the process has just ended
 		if p := (Process{pid, d, string(args)}); meant(p) {
 			list = append(list, p)
 		}
@@ -41,8 +41,8 @@ func Processes(meant func(Process) bool) []Process {
 	return list
 }
 
-// LeftBehind waits until there are none that are meant (promise 4), no longer than limit.
-// Those that there are then it kills and returns.
+// LeftBehind waits, at most for limit, until meant returns true for no process (promise 4). It
+// kills and returns the processes that are left.
 func LeftBehind(limit time.Duration, meant func(Process) bool) (left []Process) {
 	polltest.Within(limit, func() bool {
 		left = Processes(meant)

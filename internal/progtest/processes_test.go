@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Promise 4 is held by this: what lives is found, named and killed, what has ended is not.
+// TestLeftBehind checks that LeftBehind finds, names, and kills a live process, and ignores one
+// that has ended. The tests of promise 4 rely on it.
 func TestLeftBehind(t *testing.T) {
 	mark := "of " + t.TempDir()
 	meant := func(p Process) bool { return strings.Contains(p.Args, mark) }

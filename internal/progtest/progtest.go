@@ -1,6 +1,6 @@
-// Package progtest is what tests of the real program share, whatever hosts and file
-// systems they give it: it builds the program, keeps what it says while it runs, and
-// finds what it leaves behind. It is for tests only, and knows nothing about runs and jobs.
+// Package progtest contains what the tests of the real program share, whatever hosts and file
+// systems they use. It builds the program, keeps its output while it runs, and finds the processes
+// that it leaves behind. It is for tests only, and knows nothing about runs and jobs.
 package progtest
 
 import (
@@ -12,11 +12,10 @@ import (
 	"sync"
 )
 
-// Build builds the program in dir and returns where it is. What the compiler says goes
-// to standard error; env is added to its environment. Its callers import internal/cli:
-// when that changes, cached results of their tests do not count. Runs of this process do
-// not share slots with others on this machine, unless they ask for it: tests run beside
-// each other.
+// Build builds the program in dir and returns its path. The compiler's messages go to standard
+// error. env is added to the compiler's environment. Callers must import internal/cli, so that a
+// change of it invalidates the cached results of their tests. Runs of this process do not share
+// slots with others on this machine unless they request it, because tests run concurrently.
 func Build(dir string, env ...string) (program string, err error) {
 	os.Setenv("DCS_TUI_RUN_SHARE", "off")
 	program = filepath.Join(dir, "dcs-tui")
@@ -29,7 +28,8 @@ func Build(dir string, env ...string) (program string, err error) {
 	return program, nil
 }
 
-// Buffer may be read while a process still writes to it. The zero value is empty.
+// Buffer collects output and may be read while a process still writes to it. The zero value is
+// empty.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -42,7 +42,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// String is all that was written.
+// String returns all that was written.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
