@@ -1,5 +1,5 @@
-// Package ptytest opens pseudo-terminals and has programs run on them; for tests and
-// benchmarks only. It reads nothing: what the program writes is for whoever runs it.
+// Package ptytest opens pseudo-terminals and runs programs on them. It is for tests and benchmarks
+// only. It does not read the output of the programs; the caller does.
 package ptytest
 
 import (
@@ -19,8 +19,8 @@ import (
 // ErrNone reports that there are no pseudo-terminals on this machine.
 var ErrNone = errors.New("there are no pseudo-terminals here")
 
-// New returns a pseudo-terminal without a size: what a person types at, whose reads may
-// have a deadline, and what a program has. The caller closes both.
+// New returns a pseudo-terminal without a size. person is the end at which a person types; its
+// reads support deadlines. program is the end for a program. The caller closes both.
 func New() (person, program *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -41,8 +41,8 @@ func New() (person, program *os.File, err error) {
 	return person, program, nil
 }
 
-// Open is New for a test, which is left out where there are no pseudo-terminals; both
-// ends are closed when it ends.
+// Open is New for a test. It skips the test where there are no pseudo-terminals, and closes both
+// ends when the test ends.
 func Open(t testing.TB) (person, program *os.File) {
 	t.Helper()
 	person, program, err := New()
@@ -59,7 +59,7 @@ func Open(t testing.TB) (person, program *os.File) {
 	return person, program
 }
 
-// Size gives the terminal a size in cells; what runs on it is told by a signal.
+// Size sets the size of the terminal in cells. A signal informs the program that runs on it.
 func Size(t testing.TB, person *os.File, columns, rows int) {
 	t.Helper()
 	size := &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}
@@ -68,7 +68,7 @@ func Size(t testing.TB, person *os.File, columns, rows int) {
 	}
 }
 
-// State is how the terminal is set.
+// State returns the settings of the terminal.
 func State(t testing.TB, person *os.File) unix.Termios {
 	t.Helper()
 	s, err := unix.IoctlGetTermios(int(person.Fd()), unix.TCGETS)
@@ -78,23 +78,23 @@ func State(t testing.TB, person *os.File) unix.Termios {
 	return *s
 }
 
-// Attach has a command start with the program's end as its streams and as its
-// controlling terminal, in a session of its own. Anyone who has started it closes that
-// end: reading at the person's end fails when nobody has it any more.
+// Attach makes a command start with the program's end as its streams and as its controlling
+// terminal, in a session of its own. The caller must close that end after the start. A read at the
+// person's end fails when no process has the program's end open any more.
 func Attach(cmd *exec.Cmd, program *os.File) {
 	HeedSignals()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 }
 
-// HeedSignals makes programs that are started from now on end on the signals of a
-// terminal. They inherit the signals that this process ignores: SIGHUP under nohup, and
-// SIGINT and SIGQUIT if a shell without job control started it in the background.
+// HeedSignals makes programs that are started from now on end on the signals of a terminal.
+// Programs inherit the signals that this process ignores: SIGHUP under nohup, and SIGINT and
+// SIGQUIT if a shell without job control started it in the background.
 func HeedSignals() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
-			// A signal that this process catches has its default action in programs
-			// that it starts. The channel is never read.
+			// A signal that this process catches has its default action in the programs that it
+			// starts. The channel is never read.
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
