@@ -1,6 +1,6 @@
-// Command shots makes a real run to be photographed: a lab of sshd servers on loopback,
-// the program in tmux. It keeps what the terminals show, with their colors.
-// scripts/screenshots draws the pictures.
+// Command shots makes a real run for screenshots: a lab of sshd servers on loopback, with the
+// program in tmux. It saves the content of the terminals with their colors. scripts/screenshots
+// draws the pictures.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-const lab = 6 // hosts
+const lab = 6 // number of hosts
 
 func run(bin, out string) error {
 	dir, err := os.MkdirTemp("", "lab-")
@@ -79,22 +79,22 @@ func run(bin, out string) error {
 	if err := t.until("[1 Jobs"); err != nil {
 		return err
 	}
-	time.Sleep(45 * time.Second) // some history
-	freeze := func() {           // ws05 does not answer any more
+	time.Sleep(45 * time.Second) // wait for some history
+	freeze := func() {           // makes ws05 stop answering
 		hosts[4].Freeze()
 	}
 	defer hosts[4].Resume()
 	if err := t.record(out, freeze); err != nil {
 		return err
 	}
-	if err := t.until("✗"); err != nil { // ws05 is lost
+	if err := t.until("✗"); err != nil { // wait until ws05 is lost
 		return err
 	}
 	shots := []struct {
 		name string
 		w, h int
 		keys []string
-		wait string // until the screen has this, before the keys
+		wait string // the keys are sent once the screen contains this text
 	}{
 		{"jobs", 160, 48, []string{"g", "j", "j"}, ""},
 		{"failed", 160, 48, []string{"3"}, ""},
@@ -133,10 +133,10 @@ func run(bin, out string) error {
 	return nil
 }
 
-// recordedKeys are the keys of the animation, by the second in which they are pressed.
+// recordedKeys are the keys of the animation, by the second at which they are pressed.
 var recordedKeys = map[int]string{1: "g", 6: "j", 7: "j", 8: "l", 16: "Escape", 17: "g", 20: "2", 29: "4", 33: "h"}
 
-// record keeps the screen once a second, while a host stops answering and keys are pressed.
+// record saves the screen once a second while a host stops answering and keys are pressed.
 func (t *tmux) record(out string, freeze func()) error {
 	if err := t.do("resize-window", "-x", "120", "-y", "32"); err != nil {
 		return err
@@ -161,8 +161,8 @@ func (t *tmux) record(out string, freeze func()) error {
 	return t.do("send-keys", "h", "1") // leave the heat map
 }
 
-// sweep is a grid like the ones people have: a hundred settings, some of which fail for
-// one of two reasons.
+// sweep is a typical parameter grid with about a hundred settings. Some fail for one of two
+// reasons.
 const sweep = `#DCS default tries=2
 #DCS name='train C=[C] gamma=[gamma] seed=[seed]'
 sh train.sh [C] [gamma] [seed]
@@ -173,7 +173,7 @@ sh train.sh [C] [gamma] [seed]
 @result loss
 `
 
-// train stands for a training: it says how far it is and prints an epoch now and then.
+// train is the script of a simulated training. It reports its progress and prints every epoch.
 const train = `C=$1 gamma=$2 seed=$3 n=$DCS_JOB_ID
 epochs=$((20 + n * 7 % 40))
 echo "training with C=$C gamma=$gamma, $epochs epochs"
