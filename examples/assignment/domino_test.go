@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// smaller is the template beside this directory with fewer settings.
+// smaller is examples/assignment.txt with fewer settings.
 const smaller = `#DCS default tries=1 timeout=1s
 '%s' [variant] [n] [m] [instance]
 [variant] brute bnb heur
@@ -39,11 +39,12 @@ func (s *setting) tuple() [3]int {
 	return [3]int{slices.Index([]string{"heur", "bnb", "brute"}, s.Params["variant"]), n, m}
 }
 
-// atLeastAsHard compares component by component.
+// atLeastAsHard reports whether every component of a is at least that of b.
 func atLeastAsHard(a, b [3]int) bool { return a[0] >= b[0] && a[1] >= b[1] && a[2] >= b[2] }
 
-// ExpoCloud's experiment, for real: easy settings run first, a timeout skips all that is
-// at least as hard and nothing else, and the summary says how many those were (E2).
+// TestDomino repeats ExpoCloud's experiment with the real program. It checks that easy settings run
+// first, that a timeout skips exactly the settings that are at least as hard, and that the summary
+// reports how many were skipped (E2).
 func TestDomino(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program and runs it for some seconds")
@@ -62,7 +63,7 @@ func TestDomino(t *testing.T) {
 	var out, said bytes.Buffer
 	run.Stdout, run.Stderr = &out, &said
 	var exit *exec.ExitError
-	if err := run.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 { // some did not succeed
+	if err := run.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 { // some jobs did not succeed
 		t.Fatalf("%v\n%s", err, &said)
 	}
 	var all []*setting
@@ -84,7 +85,7 @@ func TestDomino(t *testing.T) {
 			t.Errorf("%v runs though %v has timed out", s.Params, all[why].Params)
 		}
 	}
-	if len(all) != 72 || count["timed_out"] == 0 || count["succeeded"] == 0 || count["skipped"] < 7 { // brute with 14 and 18 tasks at the least
+	if len(all) != 72 || count["timed_out"] == 0 || count["succeeded"] == 0 || count["skipped"] < 7 { // at least brute with 14 and 18 tasks is skipped
 		t.Errorf("%d jobs: %v", len(all), count)
 	}
 	if want := fmt.Sprintf("%d jobs avoided", count["skipped"]); !strings.Contains(said.String(), want) {

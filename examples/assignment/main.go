@@ -1,14 +1,13 @@
-// Assignment solves one instance of the assignment problem by branch and bound: n
-// tasks, each for another one of m agents (m >= n), at the lowest total cost. It is
-// the example of ExpoCloud (Goldenberg, arXiv 2208.12195), whose experiment asks how far three
-// variants of the search get before a timeout:
+// Assignment solves one instance of the assignment problem by branch and bound: it assigns n tasks
+// to n different agents out of m (m >= n) at the lowest total cost. It is the example of ExpoCloud
+// (Goldenberg, arXiv 2208.12195), whose experiment asks how far three variants of the search get
+// before a timeout:
 //
-//	brute  every assignment is looked at
-//	bnb    a branch that costs as much as the best solution so far is cut off
-//	heur   the same, with a lower bound for what the rest of the branch must cost
+//	brute  visits every assignment
+//	bnb    cuts off a branch that costs as much as the best solution so far
+//	heur   like bnb, with a lower bound for the cost of the rest of the branch
 //
-// It is a job for dcs-tui like any program, and no part of it: see
-// examples/assignment.txt.
+// It is an ordinary job for dcs-tui and not a part of it: see examples/assignment.txt.
 package main
 
 import (
@@ -50,17 +49,17 @@ func run(args []string) error {
 	return nil
 }
 
-// search is a branch and bound: tasks are given to agents in order.
+// search is a branch and bound search. It assigns the tasks in order.
 type search struct {
-	cost  [][]int // of a task, by agent
-	free  []bool  // agents
-	best  int     // lowest cost of a whole assignment so far
-	nodes int64   // partial assignments looked at
+	cost  [][]int // cost of a task, by agent
+	free  []bool  // which agents are free
+	best  int     // lowest cost of a complete assignment so far
+	nodes int64   // number of partial assignments visited
 
 	cutOff, bound bool
 }
 
-// newSearch makes an instance: the same for all variants.
+// newSearch creates an instance, which is the same for all variants.
 func newSearch(variant string, tasks, agents int, instance uint64) *search {
 	rng := rand.New(rand.NewPCG(instance, uint64(tasks)<<32|uint64(agents)))
 	s := &search{free: make([]bool, agents), best: 1 << 40, cutOff: variant != "brute", bound: variant == "heur"}
@@ -77,8 +76,7 @@ func newSearch(variant string, tasks, agents int, instance uint64) *search {
 	return s
 }
 
-// assign gives task t and those after it to free agents; spent is the cost of
-// those before.
+// assign assigns task t and the later ones to free agents. spent is the cost of the earlier tasks.
 func (s *search) assign(t, spent int) {
 	s.nodes++
 	if t == len(s.cost) {
@@ -101,8 +99,8 @@ func (s *search) assign(t, spent int) {
 	}
 }
 
-// rest is a lower bound for the cost of task t and those after it: each by its
-// cheapest free agent, whoever else may want that one.
+// rest returns a lower bound for the cost of task t and the later ones. It is the sum of the cost
+// of each task with its cheapest free agent, even if several tasks share an agent.
 func (s *search) rest(t int) int {
 	sum := 0
 	for _, row := range s.cost[t:] {

@@ -2,7 +2,8 @@ package main
 
 import "testing"
 
-// E2: the variants differ in how much they look at, never in what they find.
+// TestVariantsFindTheSameCost checks that the variants differ in how much they search, but never in
+// the cost that they find (E2).
 func TestVariantsFindTheSameCost(t *testing.T) {
 	for instance := range uint64(20) {
 		var best [3]int
