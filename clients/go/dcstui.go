@@ -1,7 +1,7 @@
-// Package dcstui runs shell commands on the hosts of a dcs-tui run and hands out their
-// results in completion order. It starts dcs-tui as a child process and speaks the protocol
-// of docs/protocol.md. If that process is killed, the client resumes the run, and every job
-// still gets one result.
+// Package dcstui runs shell commands on the hosts of a dcs-tui run and returns their results in
+// completion order. It starts dcs-tui as a child process and speaks the protocol of
+// docs/protocol.md. If that process is killed, the client resumes the run, and every job still gets
+// one result.
 //
 // The package is this file and needs only the standard library, so it can be copied.
 package dcstui
@@ -25,59 +25,59 @@ import (
 	"time"
 )
 
-// Options say how dcs-tui is started. The zero value runs jobs on this machine.
+// Options configure how dcs-tui is started. The zero value runs jobs on this machine.
 type Options struct {
-	Program string   // dcs-tui unless set
+	Program string   // default: dcs-tui
 	Args    []string // flags of dcs-tui run, such as --hosts hosts.toml
-	// Dir is the run directory; dcs-runs/go-TIME unless set. If it holds a run, that run is
-	// resumed: a program that was ended and submits the same ids again gets the result of
-	// each, and nothing runs twice.
+	// Dir is the run directory. The default is dcs-runs/go-TIME. If it contains a run, that run is
+	// resumed: a program that is restarted and submits the same ids again gets the result of each,
+	// and nothing runs twice.
 	Dir    string
-	Output bool      // Result.Output holds what each job printed
-	Log    io.Writer // what dcs-tui says to people; discarded if nil
+	Output bool      // store the output of each job in Result.Output
+	Log    io.Writer // receives the messages of dcs-tui; discarded if nil
 }
 
 // Job is a command to run.
 type Job struct {
-	ID      string // unique in the run; made by Submit if ""
+	ID      string // unique in the run; Submit chooses one if ""
 	Command string
 	Params  map[string]string
-	// Options are further keys of a job in docs/protocol.md, such as "timeout": "2h".
+	// Options are additional keys of a job in docs/protocol.md, such as "timeout": "2h".
 	Options map[string]any
 }
 
-// Result is what happened to a job. Its fields are those of the protocol.
+// Result is the result of a job. Its fields are those of the protocol.
 type Result struct {
 	ID             string
 	Job            int    // its number in the run
 	UID            string // of this round of the job
 	Round          int    // 1, or more after a requeue
-	State          string // succeeded, failed, timed_out, canceled, skipped, or refused: it was never part of the run
+	State          string // succeeded, failed, timed_out, canceled, skipped, or refused (it never was part of the run)
 	Exit           *int   // nil if it did not exit by itself
 	Signal         string // SIGKILL, …
-	Reason         string // in words
+	Reason         string // in plain text
 	Command        string
 	Params         map[string]string
-	Attempt        string // the one that counts, such as 17.2
+	Attempt        string // the attempt that counts, such as 17.2
 	Host           string
 	Attempts       int
 	ElapsedSeconds float64 `json:"elapsed_seconds"`
 	CPUSeconds     float64 `json:"cpu_seconds"`
 	MaxRSSBytes    int64   `json:"max_rss_bytes"`
-	Stdout, Stderr string  // files; host:path where only the host has them
-	Output         string  // with Options.Output
+	Stdout, Stderr string  // paths of files; host:path if only the host has them
+	Output         string  // set with Options.Output
 	OutputError    string  `json:"output_error"`
 }
 
 // OK reports whether the job succeeded.
 func (r *Result) OK() bool { return r.State == "succeeded" }
 
-// StoppedError is returned when dcs-tui ended before the jobs were over, other than by being
-// killed: somebody stopped it, or no host could be used.
+// StoppedError is returned if dcs-tui ended before the jobs were over, and was not killed: somebody
+// stopped it, or no host could be used.
 type StoppedError struct {
 	Code int    // exit code of dcs-tui
-	Text string // what it said last
-	Dir  string // of the run, which dcs-tui resume continues
+	Text string // the last message of dcs-tui
+	Dir  string // the run directory, which dcs-tui resume continues
 }
 
 func (e *StoppedError) Error() string {
@@ -87,10 +87,10 @@ func (e *StoppedError) Error() string {
 // Client is a run. Its methods are safe for concurrent use.
 type Client struct {
 	opts    Options
-	results chan *Result  // closed at the end
-	closed  chan struct{} // by Close
+	results chan *Result  // closed at the end of the run
+	closed  chan struct{} // closed by Close
 	err     error         // why the run ended; set before results is closed
-	cmd     *exec.Cmd     // of the goroutine serve
+	cmd     *exec.Cmd     // owned by the goroutine serve
 	out     io.Reader
 	said    *tail
 
@@ -133,8 +133,8 @@ func Start(o Options) (*Client, error) {
 	return c, nil
 }
 
-// start starts dcs-tui and sends it the jobs that have no result. A job that the run has
-// already is not run again.
+// start starts dcs-tui and sends it the jobs that have no result. dcs-tui does not run a job again
+// that the run already contains.
 func (c *Client) start() error {
 	args := append([]string{"run", "--no-tui", "--json", "--run-dir", c.opts.Dir}, c.opts.Args...)
 	if _, err := os.Stat(filepath.Join(c.opts.Dir, "run.toml")); err == nil {
@@ -169,10 +169,10 @@ func (c *Client) start() error {
 	c.mu.Unlock()
 	c.write.Lock()
 	c.in = in
-	go func() { // it reads while this is written
+	go func() { // dcs-tui reads its input concurrently
 		defer c.write.Unlock()
 		for _, j := range pending {
-			in.Write(j.line) // an error is the end of the process, which serve sees
+			in.Write(j.line) // an error means that the process has ended, which serve notices
 		}
 		if len(canceled) > 0 {
 			in.Write(lineOf(map[string]any{"cancel": canceled}))
@@ -192,8 +192,8 @@ func lineOf(keys map[string]any) []byte {
 	return append(line, '\n')
 }
 
-// Submit adds a job to the run and returns its id. It waits only for the pipe to dcs-tui,
-// which reads ahead of the jobs that run.
+// Submit adds a job to the run and returns its id. It waits only for the pipe to dcs-tui, which
+// accepts jobs faster than it runs them.
 func (c *Client) Submit(j Job) (id string, err error) {
 	keys := map[string]any{}
 	maps.Copy(keys, j.Options)
@@ -229,7 +229,7 @@ func (c *Client) Cancel(ids ...string) error {
 	return c.send(lineOf(map[string]any{"cancel": ids}))
 }
 
-// send writes a line. If dcs-tui has been killed, start writes what matters again.
+// send writes a line. If dcs-tui was killed, start sends what matters again.
 func (c *Client) send(line []byte) error {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -240,7 +240,8 @@ func (c *Client) send(line []byte) error {
 	return nil
 }
 
-// CloseInput records that no more jobs come. Next returns io.EOF after the last result.
+// CloseInput announces that no more jobs will be submitted. After the last result, Next returns
+// io.EOF.
 func (c *Client) CloseInput() {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -250,8 +251,8 @@ func (c *Client) CloseInput() {
 	}
 }
 
-// Next returns the next result in completion order. It waits until there is one. After
-// CloseInput and the last result the error is io.EOF.
+// Next returns the next result in completion order. It blocks until there is one. After CloseInput
+// and the last result, the error is io.EOF.
 func (c *Client) Next(ctx context.Context) (*Result, error) {
 	select {
 	case r, ok := <-c.results:
@@ -264,8 +265,8 @@ func (c *Client) Next(ctx context.Context) (*Result, error) {
 	}
 }
 
-// Results yields the results as Next does. An error is the last pair; io.EOF ends it
-// without one.
+// Results yields the same results as Next. An error is yielded as the last pair, except io.EOF,
+// which only ends the sequence.
 func (c *Client) Results(ctx context.Context) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		for {
@@ -297,7 +298,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// maxDeaths is how often in a row dcs-tui may be killed before it prints anything.
+// maxDeaths is how many times in a row dcs-tui may be killed before it prints anything.
 const maxDeaths = 10
 
 // serve reads results until the run is over, and resumes it when dcs-tui is killed.
@@ -307,7 +308,7 @@ func (c *Client) serve() {
 		if c.read() {
 			deaths = 0
 		}
-		c.cmd.Wait() // its state says more than the error
+		c.cmd.Wait() // its state has more information than the error
 		switch code := c.cmd.ProcessState.ExitCode(); {
 		case code == 0 || code == 1 || code == 130: // all jobs are over
 			c.err = io.EOF
@@ -326,13 +327,13 @@ func (c *Client) serve() {
 	}
 }
 
-// read hands out results until dcs-tui ends. It reports whether there was a line.
+// read passes results on until dcs-tui ends. It reports whether it read any line.
 func (c *Client) read() (any bool) {
 	r := bufio.NewReader(c.out)
 	for {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
-			return any // half a line comes again
+			return any // dcs-tui sends an incomplete line again
 		}
 		any = true
 		var l struct {
@@ -346,7 +347,7 @@ func (c *Client) read() (any bool) {
 			l.State, l.Reason = "refused", l.Error
 		}
 		c.mu.Lock()
-		known := l.State != "" && c.jobs[l.ID] != nil // else it is another's, a repeat, or a reply
+		known := l.State != "" && c.jobs[l.ID] != nil // otherwise it is somebody else's job, a repeated result, or a reply
 		delete(c.jobs, l.ID)
 		c.mu.Unlock()
 		if !known {
@@ -359,7 +360,7 @@ func (c *Client) read() (any bool) {
 	}
 }
 
-// tail passes text on and keeps its last line.
+// tail is a writer that passes text on and keeps the last line.
 type tail struct {
 	to   io.Writer
 	mu   sync.Mutex
