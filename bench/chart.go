@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// chart is a line chart over values that are evenly spaced, as powers of two are.
+// chart is a line chart over evenly spaced values, such as powers of two.
 type chart struct {
 	title, x, y string
 	at          []int
 	names       []string
-	values      [][]float64 // by series
+	values      [][]float64 // one slice per series
 }
 
 func newChart(title, x, y string, at []int, names ...string) *chart {
 	return &chart{title: title, x: x, y: y, at: at, names: names, values: make([][]float64, len(names))}
 }
 
-// add adds a value of each series.
+// add appends one value to each series.
 func (c *chart) add(values ...float64) {
 	for i, v := range values {
 		c.values[i] = append(c.values[i], v)
@@ -50,7 +50,7 @@ type chartMark struct {
 	Label   string
 }
 
-// svg draws the chart.
+// svg returns the chart as an SVG image.
 func (c *chart) svg() ([]byte, error) {
 	const left, right, top, bottom = 56.0, 500.0, 34.0, 260.0
 	most := 0.0
@@ -99,7 +99,7 @@ func (c *chart) svg() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// chart puts charts into the report, as files beside it.
+// chart writes charts to files beside the report and adds them to it.
 func (r *report) chart(charts ...*chart) error {
 	for i, c := range charts {
 		b, err := c.svg()

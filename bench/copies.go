@@ -14,8 +14,8 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// copies measures what --speculate saves: with a host that dies, and with one that takes ten
-// times as long for each job. There are four hosts of two slots.
+// copies measures the time that --speculate saves in two cases: a host that dies, and a host that
+// takes ten times as long for each job. There are four hosts with two slots each.
 func copies(l *lab, r *report) error {
 	r.table("80 jobs of 1 s, one host dies after 3 s", "median", "all")
 	for _, c := range []struct {
@@ -44,12 +44,12 @@ func copies(l *lab, r *report) error {
 		}
 		r.row(c.name, fmt.Sprintf("%.1f s", run.wall.Seconds()))
 	}
-	// In T seconds six slots end T/2 jobs each, and two slots T/20.
+	// In T seconds, six slots complete T/2 jobs each, and two slots complete T/20 each.
 	r.row("ideal", fmt.Sprintf("%.1f s", 200/(6./2+2./20)))
 	return nil
 }
 
-// dying runs 80 jobs of a second, and kills everything on a host after three seconds.
+// dying runs 80 jobs of one second and kills everything on one host after three seconds.
 func (l *lab) dying(flags []string) (time.Duration, error) {
 	cmd := l.dcs(4, 2, l.runDir(), append(flags, l.file("second.txt", strings.Repeat("sleep 1\n", 80)))...)
 	done := make(chan error, 1)
@@ -58,11 +58,11 @@ func (l *lab) dying(flags []string) (time.Duration, error) {
 	return c.wall, errors.Join(err, <-done, l.sshd[3].Start())
 }
 
-// killHost ends the sshd of a host, and whatever runs on it.
+// killHost kills the sshd of a host and all processes below it.
 func (l *lab) killHost(i int) error {
 	s := l.sshd[i]
 	s.Stop()
-	for range 3 { // a supervisor may have started something meanwhile
+	for range 3 { // a supervisor may have started a process in the meantime
 		if err := l.killAll(s, "DCS_HOST=ws"+strconv.Itoa(i+1)); err != nil {
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// efficiency is the share of slot time spent in jobs: 16 jobs of one second a
-// slot, over four hosts, connecting included.
+// efficiency measures the share of slot time that is spent in jobs: 16 jobs of one second per slot
+// over four hosts, connecting included.
 func efficiency(l *lab, r *report) error {
 	const each = 16
 	r.table("slots", "xargs -P (no ssh)", "dcs-tui, 4 hosts", "all")

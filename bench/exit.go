@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// exits measures from the last instruction of the last job to the exit of the program.
-// Before it exits the program looks on each host for processes that jobs left behind.
+// exits measures the time from the last instruction of the last job to the exit of the program.
+// Before it exits, the program searches each host for processes that jobs left behind.
 func exits(l *lab, r *report) error {
 	const slots = 16
 	file := l.file("last.txt", strings.Repeat("sleep 0.5; echo $EPOCHREALTIME\n", slots))
@@ -33,7 +33,7 @@ func exits(l *lab, r *report) error {
 	return nil
 }
 
-// lastInstant returns the latest of what the jobs of a run printed.
+// lastInstant returns the latest time that the jobs of a run printed.
 func lastInstant(runDir string) (last time.Time, err error) {
 	outs, err := filepath.Glob(filepath.Join(runDir, "attempts", "*", "*.out"))
 	if err != nil || len(outs) == 0 {

@@ -28,7 +28,7 @@ func (l *lines) next() (string, error) {
 	return l.s.Text(), nil
 }
 
-// firstInstant reads what the first attempt of a job printed.
+// firstInstant returns the time that the first attempt of a job printed.
 func firstInstant(runDir string, id jobs.ID) (time.Time, error) {
 	b, err := os.ReadFile(jobs.AttemptFile(runDir, jobs.AttemptID{Job: id, N: 1}, jobs.FileOut))
 	if err != nil {

@@ -25,9 +25,9 @@ const (
 	fleetJob   = 60 * time.Second
 )
 
-// fleet measures a dispatcher of many hosts. The hosts are simulated in this process, so
-// that its CPU and memory are those of the dispatcher and of all simulated hosts. What is
-// left out: encoding and decoding of messages, and ssh.
+// fleet measures a dispatcher of many hosts. The hosts are simulated in this process, so the
+// measured CPU time and memory are those of the dispatcher and of all simulated hosts. The
+// measurement excludes ssh and the encoding and decoding of messages.
 func fleet(l *lab, r *report) error {
 	const warmUp, span = 20 * time.Second, 30 * time.Second
 	const numJobs = fleetHosts*fleetSlots + int((warmUp+2*span)/fleetJob+1)*fleetHosts*fleetSlots
@@ -95,7 +95,7 @@ func fleet(l *lab, r *report) error {
 	r.row("CPU, simulated hosts included", "below 1 core", fmt.Sprintf("%.2f cores", (after-before).Seconds()/span.Seconds()))
 	r.row(fmt.Sprintf("CPU of the first %.0f s, in which all slots are filled", warmUp.Seconds()), "", fmt.Sprintf("%.1f s", (before-begin).Seconds()))
 	r.row("resident memory, simulated hosts included", "below 500 MiB", mib(p.rss)+", at most "+mib(p.peak))
-	_, err = running.Close() // it leaves the jobs running, of which there are none
+	_, err = running.Close() // Close leaves running jobs alone; there are none
 	return err
 }
 
@@ -107,15 +107,15 @@ func (fleetConnector) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (
 		Cores: fleetSlots, Slots: fleetSlots, MemBytes: 1 << 38, Shared: true, Dir: "/run", WallClock: jobs.StampOf(time.Now())}, 0, nil)}, nil
 }
 
-// fleetWorker runs nothing and says that each job took fleetJob, of which the first ones
-// have a random part behind them, so that jobs end evenly from the start on.
+// fleetWorker runs nothing and reports that each job took fleetJob. The first jobs are shortened by
+// a random time, so that jobs end evenly from the start.
 type fleetWorker struct {
 	*hosttest.Worker
 
 	mu      sync.Mutex
 	queue   []jobs.AttemptID
 	running int
-	first   int // jobs to be shortened
+	first   int // number of jobs still to be shortened
 	slot    int
 }
 
@@ -141,7 +141,7 @@ func (w *fleetWorker) Send(ms ...hosts.Message) error {
 	return nil
 }
 
-// fill starts queued jobs on the free slots; w.mu is held.
+// fill starts queued jobs on the free slots. The caller holds w.mu.
 func (w *fleetWorker) fill() (started []hosts.StartedJob) {
 	for ; len(w.queue) > 0 && w.running < fleetSlots; w.running++ {
 		id, took := w.queue[0], fleetJob
@@ -170,7 +170,7 @@ func (w *fleetWorker) end(job hosts.StartedJob) {
 	}
 }
 
-// withdraw takes back what has not started.
+// withdraw takes back jobs that have not started.
 func (w *fleetWorker) withdraw(ids []jobs.AttemptID) (taken []jobs.AttemptID) {
 	asked := map[jobs.AttemptID]bool{}
 	for _, id := range ids {

@@ -10,12 +10,14 @@ import (
 	"time"
 )
 
-// paperForeign runs jobs on three hosts of four slots, on one of which two foreign processes
-// use a core each. That host yields two slots, so it does about half of the others' work.
+// paperForeign runs jobs on three hosts with four slots each. On one of them, two foreign processes
+// use one core each. That host yields two slots, so it does about half as much work as each of the
+// others.
 //
-// The hosts share a machine, and with it /proc/stat. So each of them has a mount namespace in
-// which a file stands there, which says for how long foreign processes of that host were busy.
-// One that waits for a core counts, too: on a host of four cores it would have one to itself.
+// The hosts share a machine and therefore /proc/stat. So each host has a mount namespace in which
+// /proc/stat is a file with the time for which the foreign processes of that host were busy. The
+// time for which a process waits for a core counts too, because on a host with four cores it would
+// have a core to itself.
 func paperForeign(l *lab, r *report) error {
 	const each, lasts, burners = 500 * time.Millisecond, 40 * time.Second, 2
 	var burning []*exec.Cmd
@@ -43,7 +45,7 @@ func paperForeign(l *lab, r *report) error {
 				return
 			case <-tick:
 				if f, err := os.OpenFile(busy, os.O_WRONLY, 0); err == nil {
-					f.WriteString(statView(burning)) // in place, because it is mounted
+					f.WriteString(statView(burning)) // in place, because the file is mounted
 					f.Close()
 				}
 			}
@@ -72,12 +74,13 @@ func paperForeign(l *lab, r *report) error {
 	return nil
 }
 
-// statView returns what /proc/stat says of a host with these processes, always of one length.
+// statView returns the content of /proc/stat on a host with these processes. Its length is
+// constant.
 func statView(list []*exec.Cmd) string {
 	var busy time.Duration
 	for _, cmd := range list {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", cmd.Process.Pid))
-		for i, word := range strings.Fields(string(b)) { // time on a core, waiting for one, number of turns
+		for i, word := range strings.Fields(string(b)) { // time on a core, time waiting for one, number of turns
 			if n, err := strconv.ParseInt(word, 10, 64); err == nil && i < 2 {
 				busy += time.Duration(n)
 			}

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// stamp is a job that notes its host and slot, its first and its last instant without a
-// process more than its own sleep.
+// stamp is a job that prints its host and slot and its first and last instant. It starts no process
+// except its own sleep.
 const stamp = `a=$EPOCHREALTIME; sleep 0.05; echo "${DCS_HOST-}/$DCS_SLOT $a $EPOCHREALTIME"`
 
-// gaps measures, in each slot, from one job's last instruction to the next
-// one's first: the end of one bash and the start of another are inside, alike
-// for both.
+// gaps measures, in each slot, the time from one job's last instruction to the next job's first
+// one. The time includes the end of one bash and the start of another, both for dcs-tui and for
+// xargs.
 func gaps(l *lab, r *report) error {
 	const jobs = 400
 	file := l.file("gap.txt", strings.Repeat(stamp+"\n", jobs))
@@ -67,7 +67,7 @@ func gaps(l *lab, r *report) error {
 	return nil
 }
 
-// gapsOf reads lines of stamp and returns the pauses between neighbors of a slot.
+// gapsOf parses lines of stamp and returns the pauses between consecutive jobs of a slot.
 func gapsOf(text string) []time.Duration {
 	type span struct{ from, to float64 }
 	slots := map[string][]span{}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// idle measures what 100 long jobs on four hosts cost over a minute.
+// idle measures the cost of 100 long jobs on four hosts over one minute.
 func idle(l *lab, r *report) error {
 	const n = 100
 	file := l.file("long.txt", strings.Repeat("sleep 1000\n", n))

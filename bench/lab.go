@@ -12,17 +12,17 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// lab is four sshd servers on loopback with sshd's default limits, standing for
-// four workstations, and a directory that all of them see.
+// lab is four sshd servers on loopback that stand for four workstations, and a directory that all
+// of them see. The servers have sshd's default limits.
 //
-// Nothing in it is deleted before the end: ext4 creates files several times as slowly
-// for some minutes after many were deleted.
+// Nothing in the directory is deleted before the end. After many deletions, ext4 creates files
+// several times as slowly for some minutes.
 type lab struct {
 	options
 	dir        string
 	fileSystem string
 	sshd       []*hosttest.SSHD
-	daemons    []int // their processes
+	daemons    []int // the processes of the servers
 	serial     int
 }
 
@@ -52,7 +52,7 @@ func newLab(o options) (*lab, error) {
 	return l, nil
 }
 
-// fileSystem returns the type and the device of the file system that dir is on.
+// fileSystem returns the type and the device of the file system of dir.
 func fileSystem(dir string) string {
 	out, err := exec.Command("df", "--output=fstype,source", dir).Output()
 	if f := strings.Fields(string(out)); err == nil && len(f) >= 4 {
@@ -68,7 +68,7 @@ func (l *lab) close() {
 	os.RemoveAll(l.dir)
 }
 
-// inventory writes a hosts.toml with that many hosts and slots each.
+// inventory writes a hosts.toml with the given number of hosts and of slots per host.
 func (l *lab) inventory(hosts, slots int) string {
 	var b strings.Builder
 	for i, s := range l.sshd[:hosts] {
@@ -79,23 +79,23 @@ func (l *lab) inventory(hosts, slots int) string {
 	return l.file("hosts.toml", b.String())
 }
 
-// file writes a fresh file below the lab's directory.
+// file writes a new file in the lab's directory and returns its path.
 func (l *lab) file(name, text string) string {
 	l.serial++
 	path := filepath.Join(l.dir, fmt.Sprintf("%03d-%s", l.serial, name))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		panic(err) // a benchmark on a full disk has nothing to say
+		panic(err) // a benchmark on a full disk would measure nothing
 	}
 	return path
 }
 
-// runDir names a fresh run directory.
+// runDir returns the path of a new run directory.
 func (l *lab) runDir() string {
 	l.serial++
 	return filepath.Join(l.dir, fmt.Sprintf("run%03d", l.serial))
 }
 
-// dcs prepares a run over ssh; extra follows the common flags.
+// dcs prepares a run over ssh. extra is appended to the common flags.
 func (l *lab) dcs(hosts, slots int, runDir string, extra ...string) *exec.Cmd {
 	args := append([]string{"run", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile,
 		"--hosts", l.inventory(hosts, slots), "--run-dir", runDir}, extra...)
@@ -104,20 +104,20 @@ func (l *lab) dcs(hosts, slots int, runDir string, extra ...string) *exec.Cmd {
 	return cmd
 }
 
-// spread prepares a run of slots in all over at most so many hosts.
+// spread prepares a run with a total number of slots over at most the given number of hosts.
 func (l *lab) spread(hosts, slots int, runDir string, extra ...string) *exec.Cmd {
 	hosts = min(hosts, slots)
 	return l.dcs(hosts, slots/hosts, runDir, extra...)
 }
 
-// cost is what a finished command took, as the kernel counted it.
+// cost is the resource use of a finished command, measured by the kernel.
 type cost struct {
 	wall time.Duration
-	cpu  time.Duration // the command and the children it waited for
-	rss  int64         // bytes, peak of the command itself
+	cpu  time.Duration // of the command and the children that it waited for
+	rss  int64         // peak of the command itself, in bytes
 }
 
-// timed runs a command to its end.
+// timed runs a command until it ends.
 func timed(cmd *exec.Cmd) (cost, error) {
 	var errText strings.Builder
 	cmd.Stderr = &errText
@@ -137,7 +137,7 @@ func timed(cmd *exec.Cmd) (cost, error) {
 	return c, nil
 }
 
-// xargs prepares `xargs -P slots` over the lines of a file, each run by sh -c.
+// xargs prepares `xargs -P slots` over the lines of a file. Each line is executed by sh -c.
 func xargs(slots int, file, shell string) *exec.Cmd {
 	return exec.Command("xargs", "-a", file, "-d", "\n", "-P", fmt.Sprint(slots),
 		"--process-slot-var=DCS_SLOT", "-I{}", shell, "-c", "{}")

@@ -11,10 +11,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// latency measures from a line written to `run -` (warm: connected and idle)
-// or from starting the program (cold: four hosts not yet connected) to the
-// job's first instruction, beside a shell behind an open ssh connection and a
-// new ssh connection.
+// latency measures the time until a job's first instruction. Warm, it starts when a line is written
+// to `run -` of a connected, idle run. Cold, it starts with the program, which has to connect to
+// four hosts. The comparisons are a shell behind an open ssh connection and a new ssh connection.
 func latency(l *lab, r *report) error {
 	const n = 50
 	warm, err := warmRuns(l, n)
@@ -61,7 +60,7 @@ func (l *lab) ssh(command string) *exec.Cmd {
 	return exec.Command("ssh", "-F", s.ConfigFile, "-i", s.Identity, "-p", strconv.Itoa(s.Port), "127.0.0.1", command)
 }
 
-// warmRuns feeds one line at a time into a run whose host is connected.
+// warmRuns writes one line at a time to a run whose host is connected.
 func warmRuns(l *lab, n int) ([]time.Duration, error) {
 	dir := l.runDir()
 	cmd := l.dcs(1, 4, dir, "--json", "--shell", "/bin/bash", "-")
@@ -70,16 +69,16 @@ func warmRuns(l *lab, n int) ([]time.Duration, error) {
 	})
 }
 
-// openShell feeds the same line into a bash at the far end of one ssh.
+// openShell writes the same line to a bash at the far end of one ssh.
 func openShell(l *lab, n int) ([]time.Duration, error) {
 	return converse(l.ssh("exec bash"), n, "bash -c 'echo $EPOCHREALTIME'\n", func(_ int, said string) (time.Time, error) {
 		return instant(said)
 	})
 }
 
-// converse writes a line to a command, waits for the line it answers with, and
-// takes the time until the instant that at finds for it; n times, after three
-// that connect and warm up.
+// converse writes a line to a command, waits for one line of output, and measures the time from the
+// write to the instant that at returns for the output. It does so n times, after three repetitions
+// for connecting and warming up.
 func converse(cmd *exec.Cmd, n int, line string, at func(i int, said string) (time.Time, error)) ([]time.Duration, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -116,7 +115,7 @@ func converse(cmd *exec.Cmd, n int, line string, at func(i int, said string) (ti
 	return d, cmd.Wait()
 }
 
-// instant reads bash's EPOCHREALTIME.
+// instant parses bash's EPOCHREALTIME.
 func instant(text string) (time.Time, error) {
 	sec, micro, ok := strings.Cut(strings.TrimSpace(text), ".")
 	a, err1 := strconv.ParseInt(sec, 10, 64)

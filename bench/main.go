@@ -1,12 +1,11 @@
-// Command bench measures dcs-tui on real sshd servers over loopback, each
-// figure beside `xargs -P` on the same jobs in the same run, and writes
-// bench/results.md. It is for figures, not for passing or failing: the tests
-// know no times. See bench/README.md for what each figure means.
+// Command bench measures dcs-tui on real sshd servers over loopback and writes bench/results.md.
+// Most metrics are compared with `xargs -P` on the same jobs in the same run. The benchmarks do not
+// pass or fail, and the tests check no times. bench/README.md describes each metric.
 //
-//	go run ./bench                  everything
-//	go run ./bench -only gap,idle   some of it, printed only
+//	go run ./bench                  all measurements
+//	go run ./bench -only gap,idle   some of them, printed only
 //	go run ./bench -only throughput -hosts 4 -slots 16 -jobs 3000 -rounds 3
-//	                                one figure, in less than a minute
+//	                                one metric, in less than a minute
 //	go run ./bench -only idle -o bench/results.md
 //	                                measure one section of the report again
 //	go run ./bench -papers -scale 0.1
@@ -25,7 +24,7 @@ import (
 	"time"
 )
 
-// experiment is one measurement; it writes its table into the report.
+// experiment is one measurement. Its function writes a table to the report.
 type experiment struct {
 	name string
 	what string
@@ -48,7 +47,7 @@ var experiments = []experiment{
 	{"screen", "the screen: keys, idling, bytes to the terminal", screen},
 }
 
-// options are what the command line sets.
+// options are the options of the command line.
 type options struct {
 	bin    string
 	rounds int
@@ -58,7 +57,7 @@ type options struct {
 	scale  float64
 }
 
-// suite is a list of experiments and the report that they write.
+// suite is a list of experiments and the report to which they write.
 type suite struct {
 	list         []experiment
 	file, charts string
@@ -110,7 +109,7 @@ func main() {
 	}
 }
 
-// numbers reads a list such as 1,4,16.
+// numbers parses a list such as 1,4,16.
 func numbers(list string, most int) (all []int, err error) {
 	for word := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(word)
@@ -131,7 +130,7 @@ func measure(o options, set *suite, only, out string) (err error) {
 		return err
 	}
 	defer l.close()
-	// The first connection to a host brings the program there.
+	// The first connection to a host uploads the program.
 	if _, err := timed(l.dcs(len(l.sshd), 1, l.runDir(), l.file("first.txt", strings.Repeat("true\n", len(l.sshd))))); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// observe measures what it takes to look at a run.
+// observe measures the cost of watching a run.
 func observe(l *lab, r *report) error {
 	r.table("measure", "goal", "measured")
 	dir := l.runDir()
@@ -49,7 +49,7 @@ func observe(l *lab, r *report) error {
 	return nil
 }
 
-// finishedRun makes a run of n jobs that have succeeded and one that is left.
+// finishedRun creates a run with n jobs that have succeeded and one that is left.
 func finishedRun(dir string, n int) error {
 	run, err := rundir.CreateAt(dir, "million", rundir.Asked{Created: time.Now(), Cwd: filepath.Dir(dir)})
 	if err != nil {
@@ -88,8 +88,8 @@ func finishedRun(dir string, n int) error {
 	return j.Sync()
 }
 
-// observeMillion measures a screen that is attached to a run of a million finished jobs,
-// while its last job runs.
+// observeMillion measures a screen that is attached to a run with a million finished jobs while the
+// last job runs.
 func (l *lab) observeMillion(r *report, dir string) error {
 	resume := exec.Command(l.bin, "resume", "--no-tui", dir)
 	resume.Dir = l.dir
@@ -141,8 +141,8 @@ func (l *lab) observeMillion(r *report, dir string) error {
 	return nil
 }
 
-// delays returns how long after the end of each job a View shows it, that is asked at the
-// pace of a screen.
+// delays returns, for each job, the time from its end until a View shows it. The View is queried as
+// often as by a screen.
 func (l *lab) delays() ([]time.Duration, error) {
 	const n = 60
 	ends := filepath.Join(l.dir, "ends")
@@ -197,7 +197,7 @@ func (l *lab) delays() ([]time.Duration, error) {
 	return delays, nil
 }
 
-// throughputWith returns jobs per second while so many screens look at the run.
+// throughputWith returns the jobs per second of a run while the given number of screens watch it.
 func (l *lab) throughputWith(screens int) (float64, error) {
 	dir := l.runDir()
 	cmd := l.dcs(1, 2, dir, l.file("zero.txt", strings.Repeat("sleep 0\n", l.jobs)))

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// papers are the experiments of the papers whose features the program has. Each prints our
-// figure, that of xargs on the same machine, and the paper's where its text has one. With a
-// scale below 1 they are shorter by that factor, as each says.
+// papers are the experiments of the papers whose features the program has. Each prints the result
+// of dcs-tui, that of xargs on the same machine, and the paper's number where its text has one. A
+// scale below 1 shortens them by that factor; each experiment describes how.
 var papers = []experiment{
 	{"slots", "throughput against slots", paperSlots},
 	{"jobs", "time against the number of jobs", paperJobs},
@@ -23,10 +23,10 @@ var papers = []experiment{
 	{"workers", "jobs that do nothing, a second, on 1 to 8 workers", paperWorkers},
 }
 
-// scaled is a number of jobs, at least one.
+// scaled returns a scaled number of jobs, which is at least one.
 func (l *lab) scaled(n int) int { return max(1, int(float64(n)*l.scale+0.5)) }
 
-// local prepares a run on slots of this machine, without ssh.
+// local prepares a run on slots of this machine without ssh.
 func (l *lab) local(slots int, extra ...string) *exec.Cmd {
 	inventory := l.file("local.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n",
 		slots, filepath.Join(l.dir, "here")))
@@ -35,8 +35,8 @@ func (l *lab) local(slots int, extra ...string) *exec.Cmd {
 	return cmd
 }
 
-// beside runs ours and xargs in turn. It returns the median times in seconds and the median of
-// the ratios of runs that follow each other.
+// beside runs ours and theirs alternately. It returns the median times in seconds and the median of
+// the ratios of successive runs.
 func (l *lab) beside(ours, theirs func() *exec.Cmd) (a, b, ratio float64, err error) {
 	var as, bs, ratios []float64
 	for range l.rounds {
@@ -54,13 +54,13 @@ func (l *lab) beside(ours, theirs func() *exec.Cmd) (a, b, ratio float64, err er
 	return median(as), median(bs), median(ratios), nil
 }
 
-// someFailed reports whether the program did all of its work, but jobs failed: exit code 1 of
-// dcs-tui, 123 of xargs.
+// someFailed reports whether the program completed all of its work but some jobs failed: exit code
+// 1 of dcs-tui, 123 of xargs.
 func someFailed(err error) bool {
 	return strings.Contains(err.Error(), "exit status 1\n") || strings.Contains(err.Error(), "exit status 123\n")
 }
 
-// sleeps are n lines that sleep for a time.
+// sleeps returns n lines that sleep for a time.
 func sleeps(n int, each float64) string {
 	return strings.Repeat(fmt.Sprintf("sleep %.3g\n", each), n)
 }
@@ -126,8 +126,8 @@ func paperJobs(l *lab, r *report) error {
 	return r.chart(p)
 }
 
-// paperTries runs 500 jobs that fail with a probability of one half, each up to K times. The
-// paper expects a share of 1 - C^K to succeed.
+// paperTries runs 500 jobs that fail with a probability of one half, up to K times each. The paper
+// predicts that a share of 1 - C^K succeeds.
 func paperTries(l *lab, r *report) error {
 	const n, slots = 500, 8
 	const coin = "test $(od -An -N1 -tu1 /dev/urandom) -lt 128"
@@ -180,8 +180,8 @@ func paperZero(l *lab, r *report) error {
 // paperWorkers runs 8,000 empty jobs on 1 to 8 workers.
 func paperWorkers(l *lab, r *report) error { return l.empty(r, ":", 8000, []int{1, 2, 4, 8}, 65) }
 
-// empty runs jobs that do nothing on slots of one host over ssh. paper is the rate of a worker
-// in the paper, 0: its text has none.
+// empty runs jobs that do nothing on slots of one host over ssh. paper is the rate of a worker in
+// the paper, or 0 if its text has none.
 func (l *lab) empty(r *report, command string, most int, slots []int, paper float64) error {
 	n := l.scaled(most)
 	file := l.file("empty.txt", strings.Repeat(command+"\n", n))
@@ -191,7 +191,7 @@ func (l *lab) empty(r *report, command string, most int, slots []int, paper floa
 		names, columns = append(names, "the paper"), append(columns, "the paper, jobs/s")
 	}
 	rounds := l.rounds
-	l.rounds = max(3, rounds) // they are short
+	l.rounds = max(3, rounds) // more rounds, because they are short
 	defer func() { l.rounds = rounds }()
 	p := newChart(fmt.Sprintf("%d jobs of %s", n, command), "slots", "jobs/s", slots, names...)
 	r.table(columns...)
@@ -236,8 +236,8 @@ func paperSleep(l *lab, r *report) error {
 	return r.chart(p)
 }
 
-// paperStart times one job of `sleep 1` on a host that is up, and on one that a provider has to
-// create: an sshd of its own, which a script starts.
+// paperStart measures one job of `sleep 1` on a host that is up, and on a host that a provider has
+// to create. That host is an sshd of its own, which a script starts.
 func paperStart(l *lab, r *report) error {
 	script, err := filepath.Abs("examples/instances/instance.sh")
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// proc is what /proc says of one process.
+// proc is the state of one process according to /proc.
 type proc struct {
 	cpu       time.Duration // user and system
-	childCPU  time.Duration // of the children that it has waited for, and theirs
-	rss, peak int64         // bytes
+	childCPU  time.Duration // of the children that it has waited for, and of their children
+	rss, peak int64         // in bytes
 }
 
 func readProc(pid int) (proc, error) {
@@ -52,8 +52,8 @@ func readProc(pid int) (proc, error) {
 	return p, nil
 }
 
-// threadCPU returns the CPU time of the threads that a process has, which is all of it
-// as long as none has ended, in nanoseconds rather than in ticks of the clock.
+// threadCPU returns the CPU time of the threads of a process. Its resolution is nanoseconds instead
+// of clock ticks. It is the total CPU time as long as no thread has ended.
 func threadCPU(pid int) (sum time.Duration) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, f := range files {
@@ -80,8 +80,8 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// withArg lists the processes whose second argument is arg: helpers or
-// supervisors (no other run may be going on while this is measured).
+// withArg lists the processes whose second argument is arg, which are helpers or supervisors. No
+// other run may be active during the measurement.
 func withArg(arg string) []int {
 	var pids []int
 	lists, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -104,6 +104,6 @@ func (l *lab) cancel(cmd *exec.Cmd, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, cancelFile), nil, 0o600); err != nil {
 		return err
 	}
-	cmd.Wait() // it says 130: canceled
+	cmd.Wait() // its exit code is 130: canceled
 	return nil
 }

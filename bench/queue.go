@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// queued measures the dispatcher's memory with many jobs waiting, and how soon
-// the first one starts.
+// queued measures the dispatcher's memory with many queued jobs, and the time until the first one
+// starts.
 func queued(l *lab, r *report) error {
 	r.table("jobs queued", "resident", "peak", "first job started after", "CPU until all are accepted")
 	for _, n := range []int{10_000, 100_000, 1_000_000} {
@@ -25,7 +25,7 @@ func queued(l *lab, r *report) error {
 			return err
 		}
 		pid := cmd.Process.Pid
-		// Settled: its memory and CPU time have stopped growing.
+		// Wait until its memory and CPU time have stopped growing.
 		var p proc
 		for quiet := 0; quiet < 4; {
 			time.Sleep(500 * time.Millisecond)
@@ -53,5 +53,5 @@ func queued(l *lab, r *report) error {
 	return nil
 }
 
-// cancelFile asks the dispatcher of a run to cancel everything.
+// cancelFile tells the dispatcher of a run to cancel everything.
 const cancelFile = "STOP.now"

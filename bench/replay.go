@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// replay runs the Go benchmarks of the parser and the journal and keeps their lines.
+// replay runs the Go benchmarks of the parser and the journal and copies their output lines to the
+// report.
 func replay(_ *lab, r *report) error {
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "Million|Parse$", "-benchtime", "1x",
 		"./jobs", "./jobs/journal", "./dispatch/sched").CombinedOutput()

@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// report gathers sections in Markdown and shows them as they come.
+// report collects sections in Markdown and prints them as they are written.
 type report struct {
 	*suite
-	b        bytes.Buffer // the section that is being written
+	b        bytes.Buffer // the current section
 	sections []section
 }
 
-// section is a part of the report, with its heading and where it was measured.
+// section is a part of the report. Its text describes when and where it was measured.
 type section struct{ name, text string }
 
-// measured describes when, of what, and where.
+// measured returns a line that describes when, of which version, and where the measurement was
+// made.
 func measured() string {
 	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
 	kernel, _ := exec.Command("uname", "-sr").Output()
@@ -39,7 +40,7 @@ func (r *report) section(name, what string) {
 	fmt.Fprintf(&r.b, "## %s: %s\n\n%s\n\n", name, what, measured())
 }
 
-// end completes the section that is being written.
+// end completes the current section.
 func (r *report) end() {
 	if n := len(r.sections); n > 0 {
 		r.sections[n-1].text = strings.TrimSpace(r.b.String())
@@ -47,7 +48,7 @@ func (r *report) end() {
 	r.b.Reset()
 }
 
-// table writes a header; rows follow with row.
+// table writes a table header. row adds the rows.
 func (r *report) table(columns ...string) {
 	r.row(columns...)
 	fmt.Fprintln(&r.b, strings.Repeat("|---", len(columns))+"|")
@@ -61,8 +62,8 @@ func (r *report) row(cells ...string) {
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(&r.b, "\n"+format+"\n", args...) }
 
-// write puts the sections into the file, in the place of those of the same name. The
-// others of the file are kept.
+// write puts the sections into the file and replaces those with the same names. The other sections
+// of the file are kept.
 func (r *report) write(path string) error {
 	r.end()
 	old, err := os.ReadFile(path)
@@ -86,10 +87,10 @@ func (r *report) write(path string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// median of values.
+// median returns the median of the values.
 func median[T int64 | float64 | time.Duration](v []T) T { return quantile(v, 0.5) }
 
-// quantile by nearest rank.
+// quantile returns a quantile by nearest rank.
 func quantile[T int64 | float64 | time.Duration](v []T, q float64) T {
 	if len(v) == 0 {
 		return 0
@@ -98,7 +99,7 @@ func quantile[T int64 | float64 | time.Duration](v []T, q float64) T {
 	return v[min(len(v)-1, int(q*float64(len(v))))]
 }
 
-// all shows each repetition, in the order in which they were made.
+// all formats each repetition in the order in which they were made.
 func all[T float64 | time.Duration](format string, v []T) string {
 	words := make([]string, len(v))
 	for i := range v {

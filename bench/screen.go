@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// screen measures the screen at a million jobs, on a pseudo-terminal, and what it sends
+// screen measures the screen with a million jobs on a pseudo-terminal, and the bytes that it sends
 // while jobs end all the time.
 func screen(l *lab, r *report) error {
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "Screen", "-benchtime", "1x", "./tui").CombinedOutput()
@@ -38,7 +38,7 @@ func screen(l *lab, r *report) error {
 	defer s.end(l)
 	time.Sleep(5 * time.Second)
 	var first, last []time.Duration
-	// Each changes the screen; together they come back to where they began.
+	// Each key changes the screen. Together they return to the start.
 	keys := []string{"g", "j", "j", "k", "\x04", "\x15", "G", "k", "\x1b[5~", "\x1b[6~", "\x1b[A", "\x1b[B", "2", "1", "5", "1", " ", "k", " ", "S", "S"}
 	for i := 0; len(first) < 200 && i < 400; i++ {
 		if f, z, ok := s.press(keys[i%len(keys)]); ok {
@@ -79,7 +79,7 @@ func screen(l *lab, r *report) error {
 	return nil
 }
 
-// flow measures what a busy run sends to a terminal.
+// flow measures the bytes that a busy run sends to a terminal.
 func (l *lab) flow(r *report, size [2]int, args ...string) error {
 	s, err := l.watch(size[0], size[1], l.runDir(), args...)
 	if err != nil {
@@ -101,7 +101,7 @@ func (l *lab) flow(r *report, size [2]int, args ...string) error {
 	return nil
 }
 
-// owner is the process that dispatches a run.
+// owner returns the pid of the dispatcher of a run.
 func owner(dir string) int {
 	var o struct {
 		PID int `json:"pid"`

@@ -15,26 +15,26 @@ import (
 	"dcs-tui/internal/ptytest"
 )
 
-// watched is the program on a pseudo-terminal, and what it has sent to it.
+// watched is the program on a pseudo-terminal, with the output that it has sent.
 type watched struct {
 	cmd    *exec.Cmd
 	person *os.File
-	dir    string // of the run
+	dir    string // the run directory
 	ended  chan struct{}
 
 	mu    sync.Mutex
 	bytes int64
-	first time.Time // when the first byte came after mark
+	first time.Time // when the first byte after mark arrived
 	last  time.Time
 	tail  []byte
 }
 
-// watch runs the program with a screen of a size.
+// watch starts the program with a screen of the given size.
 func (l *lab) watch(w, h int, dir string, args ...string) (*watched, error) {
 	return l.open(w, h, dir, append([]string{"run", "--run-dir", dir}, args...)...)
 }
 
-// open runs a command line that shows the screen of the run in dir.
+// open runs a command that shows the screen of the run in dir.
 func (l *lab) open(w, h int, dir string, args ...string) (*watched, error) {
 	person, program, err := ptytest.New()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *watched) has(text string) bool {
 	return strings.Contains(string(s.tail), text)
 }
 
-// quiet waits until nothing was sent for a while.
+// quiet waits until nothing was sent for d.
 func (s *watched) quiet(d time.Duration) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		s.mu.Lock()
@@ -98,10 +98,10 @@ func (s *watched) quiet(d time.Duration) {
 	}
 }
 
-// press sends a key and returns when the first byte of an answer came, and the last.
+// press sends a key. It returns the times until the first and the last byte of the reaction.
 func (s *watched) press(key string) (first, last time.Duration, ok bool) {
 	s.quiet(80 * time.Millisecond)
-	time.Sleep(rand.N(40 * time.Millisecond)) // frames are drawn at a heartbeat; nobody types to it
+	time.Sleep(rand.N(40 * time.Millisecond)) // frames are drawn periodically, and people do not type in step with them
 	s.mu.Lock()
 	s.first = time.Time{}
 	s.mu.Unlock()
@@ -119,10 +119,10 @@ func (s *watched) press(key string) (first, last time.Duration, ok bool) {
 			return f.Sub(sent), s.last.Sub(sent), true
 		}
 	}
-	return 0, 0, false // a key that changes nothing
+	return 0, 0, false // the key changes nothing
 }
 
-// end leaves the screen, ends the run and whatever is left of both.
+// end quits the screen, ends the run, and kills what is left of both.
 func (s *watched) end(l *lab) {
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	cancel := exec.Command(l.bin, "cancel", "--all", "--yes", s.dir)
@@ -130,7 +130,7 @@ func (s *watched) end(l *lab) {
 	s.leave()
 }
 
-// leave leaves the screen.
+// leave quits the screen.
 func (s *watched) leave() {
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(10*time.Second, func() { s.cmd.Process.Kill() })

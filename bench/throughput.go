@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// throughput runs jobs that do nothing, with logs, claims, sentinels, and a durable
-// journal, over ssh, and beside each run the same lines with xargs here and with xargs
-// at the far end of one ssh, which keeps nothing and so shows the limit.
+// throughput runs jobs that do nothing, over ssh, with logs, claims, sentinels, and a durable
+// journal. Beside each run it runs the same lines with a local xargs, and with an xargs at the far
+// end of one ssh. The remote xargs keeps nothing, so it shows the limit.
 func throughput(l *lab, r *report) error {
 	file := l.file("zero.txt", strings.Repeat("sleep 0\n", l.jobs))
 	n := float64(l.jobs)
@@ -53,19 +53,19 @@ func throughput(l *lab, r *report) error {
 	return nil
 }
 
-// remoteXargs prepares `xargs -P slots` at the far end of one ssh, fed over it.
+// remoteXargs prepares `xargs -P slots` at the far end of one ssh. The lines are sent over the ssh.
 func (l *lab) remoteXargs(slots int, file string) *exec.Cmd {
 	cmd := l.ssh(fmt.Sprintf(`exec xargs -d '\n' -P %d -I{} sh -c {}`, slots))
 	in, err := os.Open(file)
 	if err != nil {
-		panic(err) // a benchmark without its files has nothing to say
+		panic(err) // a benchmark without its files would measure nothing
 	}
 	cmd.Stdin = in
 	return cmd
 }
 
-// hostCPU returns the CPU time that all hosts have used since they were started. It waits
-// until nobody is logged in any more, because a process is counted when it has ended.
+// hostCPU returns the CPU time that all hosts have used since they were started. It waits until
+// nobody is logged in, because the time of a process counts only after it has ended.
 func (l *lab) hostCPU() (sum time.Duration) {
 	for _, s := range l.daemons {
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end) && len(children(s)) > 0; {

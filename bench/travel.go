@@ -16,9 +16,9 @@ import (
 
 const travelBytes = 1 << 30
 
-// travel measures launches to a host, one at a time, and the age of its heartbeats: alone,
-// and while it receives a file of 1 GiB for another job. The run lies in a mount namespace,
-// so that the host shares no directory with it.
+// travel measures launches to a host, one at a time, and the age of its heartbeats. It measures
+// them on an idle link, and while the host receives a file of 1 GiB for another job. The run
+// directory is in a mount namespace, so the host does not share it.
 func travel(l *lab, r *report) error {
 	dir := filepath.Join(l.dir, "apart")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -68,7 +68,7 @@ func travel(l *lab, r *report) error {
 		beatBeside = max(beatBeside, t.beat())
 	}
 	took := time.Since(start)
-	if err := idle(); err != nil { // once more: others may use this machine
+	if err := idle(); err != nil { // measure again, because other users may load this machine
 		return err
 	}
 	in.Close()
@@ -85,15 +85,15 @@ func travel(l *lab, r *report) error {
 	return nil
 }
 
-// traveler feeds jobs into a run and reads their results.
+// traveler submits jobs to a run and reads their results.
 type traveler struct {
 	in    io.Writer
 	out   *bufio.Reader
-	state string // live.json
+	state string // path of live.json
 	big   bool   // the job with the large file has ended
 }
 
-// launch submits a job and returns how long after that it started.
+// launch submits a job and returns the time until it started.
 func (t *traveler) launch() (time.Duration, error) {
 	start := time.Now()
 	if _, err := io.WriteString(t.in, "#DCS name=small\ntrue\n"); err != nil {
@@ -121,7 +121,7 @@ func (t *traveler) launch() (time.Duration, error) {
 	}
 }
 
-// beat returns the age of the last heartbeat of the host, as last published.
+// beat returns the age of the host's last published heartbeat.
 func (t *traveler) beat() time.Duration {
 	b, err := os.ReadFile(t.state)
 	var s live.State
