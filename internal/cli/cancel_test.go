@@ -129,7 +129,7 @@ func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, want := range []string{"without a sign of it for 30 s the run is taken over", "r: canceled"} {
+	for _, want := range []string{"if it sends no heartbeat for 30 s, the run is taken over", "r: canceled"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
