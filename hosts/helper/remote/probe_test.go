@@ -17,6 +17,7 @@ import (
 
 	"dcs-tui/hosts"
 	wire "dcs-tui/hosts/helper"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/rundir"
@@ -140,11 +141,11 @@ func TestLookWhileItHangs(t *testing.T) {
 			t.Errorf("%s: %+v", want, m)
 		}
 	}
-	h.looks.mu.Lock()
-	defer h.looks.mu.Unlock()
-	if h.looks.since != 0 {
-		t.Error("nothing is asked and something is still looked at")
-	}
+	polltest.Until(t, bound, "the helper has stopped reading", func() bool { // it sends the answer before
+		h.looks.mu.Lock()
+		defer h.looks.mu.Unlock()
+		return h.looks.since == 0
+	})
 	out.Close()
 }
 
