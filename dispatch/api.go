@@ -32,7 +32,7 @@ type Config struct {
 	Connector hosts.Connector
 	Journal   Journal
 	Table     *jobs.Table
-	// StoreSpecs makes accepted jobs durable before the core hears of them.
+	// StoreSpecs makes accepted jobs durable before the core learns of them.
 	StoreSpecs func([]*jobs.Spec) error
 	// Look reads the attempts of another host in the run directory, through this machine's mount.
 	// It may block as long as the mount hangs. nil: nothing can be read.

@@ -137,7 +137,7 @@ func Fold(t *Table, r *Record) error {
 }
 
 // sound returns an error for a record that no state of the table could make valid. A record must
-// not index out of range, and a success needs a successful outcome (promise 3).
+// not index out of range, and a success needs a successful outcome.
 func sound(r *Record) error {
 	switch {
 	case r.Next > Skipped:
@@ -157,7 +157,7 @@ func sound(r *Record) error {
 }
 
 // keep saves a row whose result the consumer may not have received. The result of an earlier round
-// must be delivered, too (promise 1).
+// must be delivered, too.
 func (t *Table) keep(j *Job) {
 	if j.Seq <= t.Acked || t.packed != nil {
 		return

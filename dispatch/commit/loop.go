@@ -282,7 +282,7 @@ func (r *Loop) Fence() {
 func (r *Loop) Ended() bool { return r.ended != nil && r.core.Table().Ended }
 
 // End writes the journal a last time. If the hosts were left clean and the run is over, it adds the
-// record of that. The last record says how the dispatcher ended. No batch may be under way.
+// record of that. The last record holds how the dispatcher ended. No batch may be under way.
 func (r *Loop) End(now sched.Time, clean bool, f sched.Finish) (Out, error) {
 	if r.Ended() && clean {
 		r.ended.At = now.Wall

@@ -10,7 +10,7 @@ import (
 )
 
 // Numbers from hosts are bounded before they are used, so that a broken or hostile host harms only
-// itself (promise 5).
+// itself.
 const (
 	maxMem   = 1 << 50 // bytes
 	maxCount = 1 << 30

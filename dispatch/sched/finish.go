@@ -66,7 +66,7 @@ func (c *Core) end() {
 // of lost attempts.
 const waitLostTime = time.Minute
 
-// waitsForLost reports whether lost attempts may still be alive on hosts that answer (promise 4).
+// waitsForLost reports whether lost attempts may still be alive on hosts that answer.
 func (c *Core) waitsForLost() bool {
 	if c.waitLostUntil == 0 {
 		c.waitLostUntil = c.now.Mono + waitLostTime

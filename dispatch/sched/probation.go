@@ -111,7 +111,7 @@ func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outc
 		if !r.paused {
 			c.pauseRefusing(h, "a job failed because the disk was full")
 		}
-		return false // it delays a result, it does not make one (promise 3)
+		return false // it delays a result, it does not make one
 	}
 	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastFailure, time.Duration(c.statsOf(j.Spec).recent.ok/10*float64(time.Second))) {
 		r.streak, r.times = 0, 0 // slow failures are the jobs' own

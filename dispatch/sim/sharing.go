@@ -380,8 +380,7 @@ func (w *World) checkHeld(r *run) {
 	}
 }
 
-// Limits over all hosts: tokens and slots of queues. Also the slots that hosts keep for a queue
-// (K10).
+// Limits over all hosts: tokens and slots of queues. Also the slots that hosts keep for a queue.
 
 // limitedOptions are options of jobs that use something limited. Any of them can run in every
 // world.

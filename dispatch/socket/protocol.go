@@ -46,7 +46,7 @@ const (
 
 // Handler carries out the calls of clients. Its methods are called concurrently. ctx ends
 // when the client has gone or has abandoned the call, and at Server.Close. A *RefusedError
-// is the caller's fault. ErrNotTaken says that the call had no effect and never will.
+// is the caller's fault. ErrNotTaken means that the call had no effect and never will.
 type Handler interface {
 	// Wake polls the inbox now and returns when the request of this name is recorded.
 	Wake(ctx context.Context, name string) error

@@ -44,7 +44,7 @@ type Trial struct {
 // Proposer proposes trials.
 type Proposer interface {
 	// Propose returns the next trial after those that were proposed, in their order. io.EOF
-	// says that no more are wanted.
+	// means that no more are wanted.
 	Propose(ctx context.Context, past []Trial) ([]float64, error)
 	// Close ends the search. past are all trials.
 	Close(past []Trial)

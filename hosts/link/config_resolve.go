@@ -53,8 +53,8 @@ type Target struct {
 // Address returns HostName and Port as net.Dial wants them.
 func (t *Target) Address() string { return net.JoinHostPort(t.HostName, strconv.Itoa(t.Port)) }
 
-// Resolve returns the connection that `ssh ADDRESS` would make. What the inventory says of
-// the host comes first, as ssh's options -p, -l, -i and -J do. address is one of
+// Resolve returns the connection that `ssh ADDRESS` would make. The settings
+// of the inventory override it, as ssh's options -p, -l, -i, and -J do. address is one of
 // h.Addresses. Each warning is a line that begins with the host's name. An error concerns
 // the configuration, not the network.
 func (c *SSHConfig) Resolve(h *hosts.Host, address string) (*Target, []string, error) {

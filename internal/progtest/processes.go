@@ -41,7 +41,7 @@ func Processes(meant func(Process) bool) []Process {
 	return list
 }
 
-// LeftBehind waits, at most for limit, until meant returns true for no process (promise 4). It
+// LeftBehind waits, at most for limit, until meant returns true for no process. It
 // kills and returns the processes that are left.
 func LeftBehind(limit time.Duration, meant func(Process) bool) (left []Process) {
 	polltest.Within(limit, func() bool {

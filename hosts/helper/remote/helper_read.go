@@ -43,7 +43,8 @@ func serveReads(in *wire.Reader, stdout io.Writer, o *hosts.Open, lim limits) er
 	}
 }
 
-// asks answers until the channel ends or a Bye comes. It calls heard for each message.
+// asks answers read requests until the channel ends or a Bye arrives. It calls heard for each
+// message.
 func (h *helper) asks(in *wire.Reader, heard func()) error {
 	for {
 		m, err := in.Read()

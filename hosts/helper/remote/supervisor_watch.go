@@ -402,7 +402,7 @@ func findScopes() string {
 }
 
 // oomShare raises the oom_score_adj of jobs, as if they held half of the machine's memory in addition. So the
-// kernel ends a job before its supervisor and the programs of other people (promise 6), but not before a
+// kernel ends a job before its supervisor and the programs of other people, but not before a
 // program that holds nearly all of the memory. Raising the score needs no privilege.
 const oomShare = 500
 
