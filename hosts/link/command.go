@@ -27,6 +27,10 @@ func (CommandOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error
 	if err := ctx.Err(); err != nil {
 		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
 	}
+	if len(h.Command) == 0 { // NewLocal would run on this machine
+		return nil, &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: errors.New("there is no command to reach it"),
+			Advice: `set link = "COMMAND …" in the inventory`}
+	}
 	inner := NewLocal(h.Name, withoutAskpass(os.Environ()), h.Command...)
 	if h.Shells == 0 {
 		return inner, nil

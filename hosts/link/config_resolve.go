@@ -169,7 +169,9 @@ func jumpSpecs(t *Target, s settings, q request) ([]string, error) {
 	}
 	value := s.first("proxyjump")
 	if command := s.first("proxycommand"); value == "" && command != "" && !isNone(command) {
-		return nil, fmt.Errorf("ProxyCommand in the ssh configuration is not supported, and without it another host might be reached; %s", useSSH)
+		if value = asJump(strings.Fields(command)); value == "" {
+			return nil, fmt.Errorf("ProxyCommand in the ssh configuration is not supported, and without it another host might be reached; %s", useSSH)
+		}
 	}
 	if value == "" || isNone(value) {
 		return nil, nil

@@ -185,21 +185,23 @@ func TestWarnings(t *testing.T) {
 		"SetEnv A=1":                        "SetEnv A=1",
 		"PubkeyAuthentication no":           "PubkeyAuthentication ",
 
-		"ControlMaster auto":             "",
-		"ControlPath ~/.ssh/cm-%C":       "",
-		"ForwardAgent yes":               "",
-		"ForwardX11 yes":                 "",
-		"LocalForward 8080 localhost:80": "",
-		"ServerAliveInterval 30":         "",
-		"Compression yes":                "",
-		"SendEnv LANG LC_*":              "",
-		"HashKnownHosts yes":             "",
-		"GSSAPIAuthentication yes":       "",
-		"PKCS11Provider none":            "",
-		"PubkeyAuthentication yes":       "",
-		"ProxyCommand none":              "",
-		"StrictHostKeyChecking ask":      "",
-		"StrictHostKeyChecking yes":      "",
+		"ControlMaster auto":                "",
+		"ControlPath ~/.ssh/cm-%C":          "",
+		"ForwardAgent yes":                  "",
+		"ForwardX11 yes":                    "",
+		"LocalForward 8080 localhost:80":    "",
+		"ServerAliveInterval 30":            "",
+		"Compression yes":                   "",
+		"SendEnv LANG LC_*":                 "",
+		"HashKnownHosts yes":                "",
+		"GSSAPIAuthentication yes":          "",
+		"PKCS11Provider none":               "",
+		"PubkeyAuthentication yes":          "",
+		"ProxyCommand ssh -W %h:%p gate":    "",
+		"ProxyCommand ssh -q gate nc %h %p": "",
+		"ProxyCommand none":                 "",
+		"StrictHostKeyChecking ask":         "",
+		"StrictHostKeyChecking yes":         "",
 	} {
 		c := config(t, "Host melon4\n"+text+"\n"+text+"\n")
 		_, warnings, err := c.Resolve(&hosts.Host{Name: "m"}, "melon4")
@@ -347,13 +349,19 @@ Host off
 Host token
   ProxyJump gw-%n
 Host old
-  ProxyCommand ssh -W %h:%p gate1
+  ProxyCommand ssh -q -p 2202 -l bob -W %h:%p gate1
+Host older
+  ProxyCommand /usr/bin/ssh bob@gate1 exec-not nc %h %p
+Host oldest
+  ProxyCommand ssh gate1 nc -w 5 %h %p
 `)
 	for alias, want := range map[string]string{
-		"inner": "bob@g1.lab:2201 me@g2.lab:22",
-		"three": "bob@g1.lab:2201 me@g2.lab:22 me@other:22 x@last:77",
-		"off":   "",
-		"token": "me@gw-token:22",
+		"inner":  "bob@g1.lab:2201 me@g2.lab:22",
+		"three":  "bob@g1.lab:2201 me@g2.lab:22 me@other:22 x@last:77",
+		"off":    "",
+		"token":  "me@gw-token:22",
+		"old":    "bob@g1.lab:2202",
+		"oldest": "me@g1.lab:22",
 	} {
 		got, warnings, err := resolveAlias(c, alias)
 		if err != nil || len(warnings) > 0 {
@@ -376,8 +384,8 @@ Host old
 			t.Errorf("%s: %v", alias, err)
 		}
 	}
-	if _, _, err := resolveAlias(c, "old"); err == nil || !strings.Contains(err.Error(), "ProxyCommand") {
-		t.Errorf("ProxyCommand: %v", err)
+	if _, _, err := resolveAlias(c, "older"); err == nil || !strings.Contains(err.Error(), "ProxyCommand") {
+		t.Errorf("a ProxyCommand of another kind: %v", err)
 	}
 	nat := &hosts.Host{Name: "inside", Port: 2201, Jump: []string{"nat.example.org:2200"}}
 	if got, _, err := c.Resolve(nat, "nat.example.org"); err != nil || len(got.Jumps) != 1 || got.Jumps[0].Port != 2200 {
