@@ -56,7 +56,7 @@ func (d *Dispatcher) Live(ctx context.Context) (*live.State, error) {
 	return v.state(), nil
 }
 
-// liveView is what the engine copies for a live.State. The caller's goroutine formats it.
+// liveView is the part of a live.State that the engine copies. The caller's goroutine formats it.
 type liveView struct {
 	s       live.State
 	now     time.Duration // Time.Mono

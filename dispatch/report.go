@@ -124,7 +124,7 @@ func saneBeat(b *hosts.Beat) {
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
 
-// saneSharing brings a host's report of other users into bounds.
+// saneSharing limits a host's report of other users to valid values.
 func saneSharing(s *hosts.Sharing) {
 	if s == nil {
 		return

@@ -114,7 +114,7 @@ func (r *Loop) Note(rec jobs.Record) {
 	}
 }
 
-// Out is what a turn releases.
+// Out holds what a turn releases.
 type Out struct {
 	Commands []sched.Command // to carry out now, in this order; valid until the next turn
 	Durable  bool            // the records of all Steps up to the last Flush are durable, so their results may be shown

@@ -279,7 +279,7 @@ func (b *Inbox) poll() {
 	}
 }
 
-// take gives the request of a file to the core. It returns false if that is to be tried again.
+// take gives the request of a file to the core. It returns false if it must be tried again.
 func (b *Inbox) take(name string) bool {
 	q, err := b.Run.ReadRequest(name)
 	var refused *rundir.RefusedError
@@ -300,7 +300,7 @@ func (b *Inbox) take(name string) bool {
 	return b.give(name, q)
 }
 
-// give gives a request to the core, once. It returns false if that is to be tried again.
+// give gives a request to the core, once. It returns false if it must be tried again.
 func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
 	if _, had := b.given.LoadOrStore(name, nil); had {
 		return true

@@ -29,7 +29,7 @@ const (
 	Stopped   State = "stopped"   // jobs are left, or another dispatcher has the run
 )
 
-// StateOf returns the state of a run. counts is what jobs.Table.Judged returns. canceled: a person
+// StateOf returns the state of a run. counts is the result of jobs.Table.Judged. canceled: a person
 // canceled the whole run. unread: not all jobs of its input were read and submitted.
 func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread bool) State {
 	open := counts[jobs.Queued] + counts[jobs.Running]

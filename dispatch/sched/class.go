@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// classKey is what decides where a job can run, and whose turn it is.
+// classKey holds the properties that decide where and when a job can run.
 type classKey struct {
 	queue        string
 	estimateStep int    // of the user's estimate; 0: none, or it does not matter (hybrid.go)

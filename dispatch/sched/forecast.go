@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// workload is what a forecast is made from.
+// workload is the input of a forecast.
 type workload struct {
 	slots   float64 // that may be busy
 	queues  []queuedJobs

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// gpuState is what is known of the devices of a host.
+// gpuState holds the state of a host's GPUs.
 type gpuState struct {
 	gpus    []gpu // in the order of their numbers
 	foreign foreignGPUs

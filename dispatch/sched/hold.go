@@ -25,7 +25,7 @@ const (
 	yielding    // others use it, or our own jobs use more than a core each
 )
 
-// holdState is what decides whether a host that is up starts nothing.
+// holdState holds the reasons why a host that is up starts nothing.
 type holdState struct {
 	hold           hold
 	reportedHold   hold          // as last reported

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/hosts"
 )
 
-// host is what the core knows of one machine. Its parts are declared in the files of the policies
+// host holds what the core knows about one host. Its parts are declared in the files of the policies
 // that use them. Instants are Time.Mono.
 type host struct {
 	spec  *hosts.Host

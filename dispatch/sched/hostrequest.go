@@ -10,7 +10,7 @@ import (
 // What people ask of hosts, and of the whole run, holds until they take it back. It is recorded,
 // and the next dispatcher begins with it.
 //
-// hostRequest is what people have asked of a host.
+// hostRequest holds the requests of people about a host.
 type hostRequest struct {
 	draining   bool          // taken out of use
 	stopped    bool          // what ran there was ended, too

@@ -54,7 +54,7 @@ func (c Configure) To() string { return c.Host }
 // To returns the host.
 func (c Leave) To() string { return c.Host }
 
-// membership is how a host stands in the set of hosts.
+// membership is the role of a host in the set of hosts.
 type membership struct {
 	machine      int32         // number in Table.Machines of the machine that has its attempts; 0: not known
 	removed      bool          // not in the set any more: the host leaves when nothing is open there

@@ -16,7 +16,7 @@ const leaseMargin = 2 * time.Second
 // lease alive that its successor considers expired.
 const OwnerFor = 10 * time.Second
 
-// absence is what is known of the time that a host has been away.
+// absence describes how long a host has been away.
 type absence struct {
 	awaySince     time.Duration // since when no heartbeat has come over a link that worked
 	outage        int           // the shared outage in which it went away; 0: none
@@ -152,7 +152,7 @@ func (c *Core) orphan(h *host, id jobs.AttemptID) {
 	c.orphaned[id] = true
 }
 
-// maxDeathsOnHosts is how many hosts may die under a job before the job is to blame. A host that
+// maxDeathsOnHosts is the number of hosts that may die under a job before the job is at fault. A host that
 // was given up and has not come back may have died. A job that takes its hosts down for good must
 // not get the last of them. A host that came back and knew the attempt was only out of reach.
 const maxDeathsOnHosts = 3

@@ -10,7 +10,7 @@ import (
 // probeInterval is the delay before a host is asked again about an attempt of unknown fate.
 const probeInterval = 5 * time.Second
 
-// probing is what a host is asked about its attempts.
+// probing holds the probes that a host has not answered.
 type probing struct {
 	orphans         []jobs.AttemptID // given up as lost; the host may know better
 	unknownAttempts []jobs.AttemptID // whose fate the host did not know

@@ -147,7 +147,7 @@ func (in *instance) hostWithOutputs() string {
 	return ""
 }
 
-// whyTerminate returns why an instance on which nothing runs is to be terminated, or "".
+// whyTerminate returns why an instance without jobs must be terminated, or "".
 func (c *Core) whyTerminate(in *instance) string {
 	age := c.now.Mono - max(in.since, in.lastPending)
 	switch {

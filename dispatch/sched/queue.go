@@ -12,7 +12,7 @@ import (
 // belong to a class: jobs with the same requirements (class.go), so that a host is chosen for a
 // class and not for each job. In a class, jobs of the same rank form a bucket, ordered by id.
 //
-// waitState is what a queued job waits for.
+// waitState is the reason why a queued job waits.
 type waitState uint8
 
 const (

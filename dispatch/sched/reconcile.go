@@ -69,7 +69,7 @@ type reconciling struct {
 	usedUp         map[jobs.ID]int  // numbers up to this one are not free, where the table does not say so
 }
 
-// listing is what is known of a host's list of its attempts.
+// listing holds the state of a host's list of its attempts.
 type listing struct {
 	listed    bool          // the host has listed the attempts that were asked for
 	listUntil time.Duration // until when launching waits for that
@@ -119,7 +119,7 @@ func (c *Core) awaitEveryHost() {
 	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", short(c.reconcileUntil-c.now.Mono), stranger)
 }
 
-// toList returns the jobs whose attempts hosts are to list. It includes those that have finished
+// toList returns the jobs whose attempts hosts must list. It includes those that have finished
 // in the meantime, because a host that comes up late may have had them before.
 func (c *Core) toList() jobs.Ranges {
 	if c.table.Damaged {

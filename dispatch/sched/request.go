@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Request is what a person asks for, under a unique name. Every record that it causes
+// Request is an action that a person asks for, under a unique name. Every record that it causes
 // carries that name. The last of them, of kind KindRequest, is the answer. A request that is
 // given again is ignored if its answer is in the table. Otherwise it is carried out again,
 // which has no further effect on the jobs that it has reached already. A request for very

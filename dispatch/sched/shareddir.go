@@ -23,7 +23,7 @@ const (
 	heartbeatFileFresh = 45 * time.Second
 )
 
-// sharedDirView is what the core knows of an absent host through the shared directory.
+// sharedDirView holds what the shared directory shows about an absent host.
 type sharedDirView struct {
 	nextAt        time.Duration // when to look next; 0: not planned
 	firstAskedAt  time.Duration // when the first look of this absence was asked for; 0: none was

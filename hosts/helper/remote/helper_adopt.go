@@ -137,7 +137,7 @@ func (h *helper) wholeSpec(name string, id jobs.AttemptID) (*hosts.LaunchJob, er
 	return j, nil
 }
 
-// reconcileTakenLocked brings running into line with taken/. Attempts of living supervisors
+// reconcileTakenLocked makes running agree with taken/. Attempts of living supervisors
 // run; those of dead ones are examined. So are attempts of a supervisor that holds several:
 // it runs one at a time, so the others have ended, though it has not reported that yet.
 func (h *helper) reconcileTakenLocked() {
