@@ -83,7 +83,7 @@ func TestHangingCommands(t *testing.T) {
 	p := cloudCommands("", "", "touch "+text.ShellWord(fifo)+"; sleep 1000 & sleep 1000; true")
 	done := make(chan error, 1)
 	go func() { done <- p.TerminateInstance(ctx, "dcs-a", "dcs-a-1") }()
-	polltest.Until(t, time.Minute, "the command to start", func() bool {
+	polltest.Until(t, "the command to start", func() bool {
 		_, err := os.Stat(fifo)
 		return err == nil
 	})

@@ -138,7 +138,7 @@ func TestCloseAndResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Ack(first.Seq)
-	polltest.Until(t, 20*time.Second, "job 2 runs", func() bool {
+	polltest.Until(t, "job 2 runs", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "begun"))
 		return err == nil
 	})

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
@@ -177,7 +176,7 @@ func TestInventoryProviders(t *testing.T) {
 	if err := c.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	polltest.Until(t, time.Minute, "the set", func() bool { return len(sets) > 0 })
+	polltest.Until(t, "the set", func() bool { return len(sets) > 0 })
 	if inv := <-given; len(inv.Providers) != 1 || inv.Providers[0].Max != 7 {
 		t.Errorf("providers %+v", inv.Providers)
 	}

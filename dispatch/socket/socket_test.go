@@ -457,7 +457,7 @@ func TestGreedyClient(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	}
-	polltest.Until(t, time.Minute, "some calls are in flight", func() bool { return f.waiting.Load() == maxCalls })
+	polltest.Until(t, "some calls are in flight", func() bool { return f.waiting.Load() == maxCalls })
 	if _, err := dial(t, s).Why(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
@@ -549,7 +549,7 @@ func TestAbandon(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	polltest.Until(t, time.Minute, "no call waits at the dispatcher", func() bool { return f.waiting.Load() == 0 })
+	polltest.Until(t, "no call waits at the dispatcher", func() bool { return f.waiting.Load() == 0 })
 	if _, err := c.Why(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
@@ -579,7 +579,7 @@ func TestClose(t *testing.T) {
 				})
 			}
 		}
-		polltest.Until(t, time.Minute, "some requests are done", func() bool { return done.Load() > 20 })
+		polltest.Until(t, "some requests are done", func() bool { return done.Load() > 20 })
 		s.Close()
 		all.Wait()
 		if n := len(f.done); int64(n) != done.Load() || left.Load() != 12 {
@@ -596,7 +596,7 @@ func TestGone(t *testing.T) {
 	c := dial(t, s)
 	failed := make(chan error)
 	go func() { failed <- c.Wake(t.Context(), "x") }()
-	polltest.Until(t, time.Minute, "the call waits", func() bool { return f.waiting.Load() == 1 })
+	polltest.Until(t, "the call waits", func() bool { return f.waiting.Load() == 1 })
 	s.Close()
 	if err := <-failed; !errors.Is(err, ErrGone) || errors.Is(err, ErrNotTaken) {
 		t.Errorf("got %v, want ErrGone", err)

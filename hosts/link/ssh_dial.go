@@ -143,16 +143,40 @@ func (a *attempt) run(ctx context.Context) (*connection, error) {
 		return nil, a.unreachable(err)
 	}
 	defer release()
-	conn, err := a.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	client, err := a.handshake(ctx, conn)
-	if err != nil {
+	for cuts := 0; ; cuts++ {
+		conn, err := a.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		client, err := a.handshake(ctx, conn)
+		if err == nil {
+			return &connection{client: client, conn: conn, via: a.gw, pool: a.o.gateways}, nil
+		}
 		abort(conn)
-		return nil, a.explain(ctx, err)
+		if a.check.passed || a.check.err != nil || !isCut(err) || cuts == maxCuts || !pause(ctx, minCutPause+rand.N(minCutPause)) {
+			return nil, a.explain(ctx, err)
+		}
 	}
-	return &connection{client: client, conn: conn, via: a.gw, pool: a.o.gateways}, nil
+}
+
+// A dial is repeated maxCuts times if the server closes the connection before it has said who it
+// is. A busy sshd drops new connections at random (MaxStartups), and counts connections that have
+// just logged in as new, so maxDials does not exclude it.
+const (
+	maxCuts     = 3
+	minCutPause = 300 * time.Millisecond
+)
+
+// pause waits. It reports whether ctx still holds then.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // dial opens the byte stream to the target.
@@ -278,13 +302,9 @@ func (l *dialLimits) acquire(ctx context.Context, name string) (release func(), 
 		forget()
 		return nil, context.Cause(ctx)
 	}
-	pause := time.NewTimer(l.jitter())
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-		return release, nil
-	case <-ctx.Done():
+	if !pause(ctx, l.jitter()) {
 		release()
 		return nil, context.Cause(ctx)
 	}
+	return release, nil
 }

@@ -9,7 +9,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,6 +201,35 @@ func TestBurst(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestDroppedAtFirst checks that a host is reached whose sshd drops the first connections.
+func TestDroppedAtFirst(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	var dials atomic.Int32
+	front := listen(t, func(c net.Conn) {
+		if dials.Add(1) <= maxCuts {
+			return
+		}
+		back, err := net.Dial("tcp", s.Addr())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer back.Close()
+		go func() { io.Copy(back, c); back.Close() }()
+		io.Copy(c, back)
+	})
+	known, err := os.ReadFile(s.KnownHosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg := target(s)
+	tg.Port, tg.KnownHosts = front.Port, []string{filepath.Join(t.TempDir(), "known_hosts")}
+	writeFile(t, tg.KnownHosts[0], strings.ReplaceAll(string(known), strconv.Itoa(s.Port), strconv.Itoa(front.Port)))
+	if got := mustRun(t, NewSSH(SSHOptions{}), tg, "echo reached"); got != "reached\n" {
+		t.Errorf("got %q", got)
+	}
 }
 
 // TestRefusedBurst checks that a server that allows fewer unauthenticated connections than we open

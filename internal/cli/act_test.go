@@ -66,7 +66,7 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *run.Backgroun
 	if p := last.Load(); p != nil {
 		select {
 		case <-p.Ended:
-		case <-time.After(patience):
+		case <-time.After(polltest.Patience):
 			t.Error("the dispatcher does not end")
 			p.Process.Kill()
 		}
@@ -79,7 +79,7 @@ func (f *runScreen) until(t *testing.T, what string, is func(*runview.Snapshot) 
 	var pic *runview.Snapshot
 	var err error
 	ask := runview.Query{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: 10}}
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(polltest.Patience); time.Now().Before(end); {
 		var next *runview.Snapshot
 		if next, err = f.Snapshot(t.Context(), ask); err == nil {
 			if ask.After != 0 && next.Version < ask.After {
@@ -182,7 +182,7 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 		t.Fatal(a, err)
 	}
 	f.until(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
-	polltest.Until(t, patience, "the new round and its requests are published", func() bool {
+	polltest.Until(t, "the new round and its requests are published", func() bool {
 		table, _, err := journal.Replay(f.run)
 		names, _, _ := f.run.RequestNames()
 		return err == nil && table.Job(jobs.ID(2)).Round == 2 && !slices.ContainsFunc(names, func(name string) bool { return !table.Requests[name] })
@@ -301,7 +301,7 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Pause}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	polltest.Until(t, patience, "it is recorded", func() bool {
+	polltest.Until(t, "it is recorded", func() bool {
 		table, err := wholeTable(f.run)
 		return err == nil && table.Paused
 	})

@@ -49,7 +49,7 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
 		cmd.Process.Kill() // has no effect unless the test has failed
 		cmd.Wait()
@@ -60,7 +60,7 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 // untilFile waits until a file contains a text.
 func untilFile(t *testing.T, path, text string) {
 	t.Helper()
-	polltest.Until(t, patience, fmt.Sprintf("%q in %s", text, path), func() bool {
+	polltest.Until(t, fmt.Sprintf("%q in %s", text, path), func() bool {
 		b, err := os.ReadFile(path)
 		return err == nil && strings.Contains(string(b), text)
 	})

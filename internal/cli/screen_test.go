@@ -48,7 +48,7 @@ func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 	t.Helper()
 	var run *rundir.Run
 	var owner *journal.Owner
-	polltest.Until(t, patience, "somebody dispatches the run", func() bool {
+	polltest.Until(t, "somebody dispatches the run", func() bool {
 		var err error
 		if run, err = rundir.Open(filepath.Join(dir, "dcs-runs", "r")); err != nil {
 			return false
@@ -63,7 +63,7 @@ func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 // gone waits until the run has no dispatcher. If cancel is set, it cancels the run first.
 func gone(t *testing.T, run *rundir.Run, cancel bool) {
 	t.Helper()
-	if !polltest.Within(patience, func() bool {
+	if !polltest.Within(polltest.Patience, func() bool {
 		owner, err := journal.ReadOwner(run)
 		if err == nil && owner.Life() == journal.Dead {
 			return true
@@ -80,7 +80,7 @@ func gone(t *testing.T, run *rundir.Run, cancel bool) {
 // endsWith waits for the program, which must exit with that code.
 func endsWith(t *testing.T, cmd *exec.Cmd, code int) {
 	t.Helper()
-	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	defer late.Stop()
 	cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != code {
@@ -225,7 +225,7 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 }
 
 func readAll(person *os.File) string {
-	person.SetReadDeadline(time.Now().Add(patience))
+	person.SetReadDeadline(time.Now().Add(polltest.Patience))
 	var all []byte
 	var b [4096]byte
 	for {

@@ -105,9 +105,6 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"ends":  ends,
 }
 
-// patience is the limit for each wait on a busy machine.
-const patience = 4 * time.Minute
-
 // background is the key of the map of a script's started programs, by name.
 type background struct{}
 
@@ -158,7 +155,7 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: ends CODE NAME")
 	}
 	cmd := ts.Value(background{}).(map[string]*exec.Cmd)[args[1]]
-	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	cmd.Wait()
 	late.Stop()
 	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] {
@@ -192,12 +189,12 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern := regexp.MustCompile("(?m)" + args[0])
 	var text []byte
-	if !polltest.Within(patience, func() bool {
+	if !polltest.Within(polltest.Patience, func() bool {
 		var err error
 		text, err = os.ReadFile(ts.MkAbs(args[1]))
 		return err == nil && pattern.Match(text)
 	}) {
-		ts.Fatalf("%s has no match for %s within %v:\n%s", args[1], args[0], patience, text)
+		ts.Fatalf("%s has no match for %s within %v:\n%s", args[1], args[0], polltest.Patience, text)
 	}
 }
 
@@ -208,7 +205,7 @@ func seen(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	run, err := rundir.Open(ts.MkAbs("dcs-runs/" + args[0]))
 	ts.Check(err)
-	if !polltest.Within(patience, func() bool {
+	if !polltest.Within(polltest.Patience, func() bool {
 		s, err := live.Read(run)
 		ts.Check(err)
 		if s == nil {
@@ -217,6 +214,6 @@ func seen(ts *testscript.TestScript, neg bool, args []string) {
 		info, err := os.Stat(run.Path(rundir.JournalDir, fmt.Sprintf("%06d.jsonl", s.Durable.Epoch)))
 		return err == nil && info.Size() == s.Durable.Bytes
 	}) {
-		ts.Fatalf("live.json lags behind the journal for %v", patience)
+		ts.Fatalf("live.json lags behind the journal for %v", polltest.Patience)
 	}
 }

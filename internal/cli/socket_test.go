@@ -40,7 +40,7 @@ func TestSocketOfADispatcher(t *testing.T) {
 	if err := c.Follow(t.Context(), func(live.Durable) {}, func(s *live.State) { pushed.Store(s) }); err != nil {
 		t.Error(err)
 	}
-	polltest.Until(t, patience, "the state is pushed and written", func() bool {
+	polltest.Until(t, "the state is pushed and written", func() bool {
 		written, err := live.Read(f.run)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestSocketOfADispatcher(t *testing.T) {
 		return true
 	})
 	first := jobs.AttemptID{Job: 1, N: 1}
-	polltest.Until(t, patience, "the output is read", func() bool {
+	polltest.Until(t, "the output is read", func() bool {
 		p, err := c.Read(t.Context(), socket.Read{Attempt: first, File: jobs.FileOut, Offset: -4, Limit: 3})
 		return err == nil && string(p.Data) == "gun" && p.Offset == 2 && p.Size == 6 && !p.Over
 	})
@@ -68,7 +68,7 @@ func TestSocketOfADispatcher(t *testing.T) {
 	if err := c.Request(t.Context(), sent, json.RawMessage(`{"v":1,"do":"pause","by":"ada"}`)); err != nil {
 		t.Error(err)
 	}
-	polltest.Until(t, patience, "both requests are recorded, and observers see it", func() bool {
+	polltest.Until(t, "both requests are recorded, and observers see it", func() bool {
 		table, _, err := journal.Replay(f.run)
 		return err == nil && table.Requests[name] && table.Requests[sent]
 	})
@@ -92,7 +92,7 @@ func TestSocketOfADispatcher(t *testing.T) {
 	if !errors.Is(c.Err(), socket.ErrNotTaken) {
 		t.Errorf("got %v, want a goodbye", c.Err())
 	}
-	polltest.Until(t, patience, "the last state tells the end", func() bool {
+	polltest.Until(t, "the last state tells the end", func() bool {
 		s, err := live.Read(f.run)
 		return err == nil && s.Finish != nil && s.Finish.How == jobs.ClosedDone
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 )
 
@@ -42,7 +43,7 @@ func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
 // readUntil reads the program's output until it matches.
 func readUntil(t *testing.T, person *os.File, pattern string) string {
 	t.Helper()
-	if err := person.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := person.SetReadDeadline(time.Now().Add(polltest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	want := regexp.MustCompile(pattern)

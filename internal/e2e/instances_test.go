@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"dcs-tui/internal/polltest"
 )
@@ -74,7 +73,7 @@ func TestInstances(t *testing.T) {
 	}
 	config := l.path("instances/ssh_config")
 	first := l.start("run", "--no-tui", "--json", "--ssh-config", config, "--hosts", inventory, "--run-dir", l.path("run"), l.file("jobs.txt", b.String()))
-	polltest.Until(t, time.Minute, "jobs to run on instances", func() bool { return l.count("ran/*") >= 4 })
+	polltest.Until(t, "jobs to run on instances", func() bool { return l.count("ran/*") >= 4 })
 	first.cmd.Process.Kill()
 	shown := first.wait().out
 	if len(l.instances()) == 0 {
@@ -109,7 +108,7 @@ func TestInstancesLeftOver(t *testing.T) {
 	inventory := l.cloud("")
 	p := l.start("run", "--no-tui", "--ssh-config", l.path("instances/ssh_config"), "--hosts", inventory, "--run-dir", l.path("run"),
 		l.file("jobs.txt", "touch "+l.path("began")+"; sleep 1000\n"))
-	polltest.Until(t, time.Minute, "the job to begin", func() bool { return l.count("began") == 1 })
+	polltest.Until(t, "the job to begin", func() bool { return l.count("began") == 1 })
 	p.cmd.Process.Kill()
 	p.wait()
 	e := l.do("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run"))
@@ -120,7 +119,7 @@ func TestInstancesLeftOver(t *testing.T) {
 	if out, err := exec.Command(script, "create", "dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
 		t.Fatalf("create: %v: %s", err, out)
 	}
-	polltest.Until(t, time.Minute, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })
+	polltest.Until(t, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })
 }
 
 // TestInstancesThatKeepTheirOutputs checks that instances that share no directory with the

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"dcs-tui/hosts/hosttest"
 	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
@@ -172,10 +171,10 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// until waits until a condition holds. It fails the test after four minutes.
+// until waits until a condition holds.
 func (l *lab) until(what string, ok func() bool) {
 	l.t.Helper()
-	polltest.Until(l.t, 4*time.Minute, what, ok)
+	polltest.Until(l.t, what, ok)
 }
 
 // count returns the number of files below the lab's directory that match a pattern.

@@ -58,10 +58,6 @@ type heal struct {
 // span is a period during which writes failed.
 type span struct{ from, to time.Time }
 
-// patience is the limit for each wait on a busy machine, and for a whole run once no more faults
-// are made.
-const patience = 4 * time.Minute
-
 func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 	l.runs = append(l.runs, name)
 	d := &director{l: l, t: l.t, name: name, jobs: list, rnd: rnd, inventory: keysDir + "/hosts.toml", counts: map[string]int{}, begun: time.Now()}
@@ -211,8 +207,8 @@ func (d *director) hostsUp() (n int) {
 func (d *director) finish() {
 	d.t.Helper()
 	d.healAll()
-	d.until("the end of the run", patience, func() bool { return d.over })
-	d.until("the end of dispatchers that were taken over", patience, func() bool { return !d.others() })
+	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+	d.until("the end of dispatchers that were taken over", polltest.Patience, func() bool { return !d.others() })
 }
 
 // marks returns the number of attempts that have begun, according to the marks of the jobs.

@@ -28,7 +28,7 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "cancel", newRand(t), append(same(16, "daemon", 3000), same(20, "deaf", 3000)...))
 	d.start()
-	d.until("four jobs on each host", patience, func() bool { return d.marks() == 16 })
+	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() == 16 })
 	ws2 := l.hosts[1]
 	d.must(ws2.link(false))
 	d.note("link down: ws2; cancel")
@@ -57,7 +57,7 @@ func TestCancelWithoutADispatcher(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "orphan", newRand(t), append(same(16, "setsid", 3000), same(20, "deaf", 3000)...))
 	d.start()
-	d.until("four jobs on each host", patience, func() bool { return d.marks() == 16 })
+	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() == 16 })
 	d.cur.killed()
 	<-d.cur.done
 	d.over = true // the run must not be resumed

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dcs-tui/internal/polltest"
 )
 
 // TestFullDiskPausesTheRun fills the shared directory for a while. The run pauses, reports why, and
@@ -12,14 +14,14 @@ func TestFullDiskPausesTheRun(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "full", newRand(t), same(64, "plain", 1))
 	d.start()
-	d.until("jobs run", patience, func() bool { return d.marks() >= 20 })
+	d.until("jobs run", polltest.Patience, func() bool { return d.marks() >= 20 })
 	if d.fill() == "" {
 		t.Fatal("the directory could not be filled")
 	}
-	d.until("it says why", patience, func() bool {
+	d.until("it says why", polltest.Patience, func() bool {
 		return strings.Contains(d.lives[0].words(), "no space left")
 	})
-	d.until("the end of the run", patience, func() bool { return d.over })
+	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
 	if len(d.lives) != 1 {
 		t.Errorf("%d dispatchers were needed", len(d.lives))
 	}
@@ -37,10 +39,10 @@ func TestHangingFilesAreNoDeadHost(t *testing.T) {
 	l := newNetLab(t, 10*time.Second)
 	d := newDirector(l, "hang", newRand(t), same(80, "plain", 3))
 	d.start()
-	d.until("jobs run on each host", patience, func() bool { return d.marks() >= 16 })
+	d.until("jobs run on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
 	ws1 := l.hosts[0]
 	d.note("the files hang on ws1 for 40 s: %s", d.suffer(ws1, 40*time.Second, ws1.client.Wedge, ws1.client.Unwedge))
-	d.until("the end of the run", patience, func() bool { return d.over })
+	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
 	for _, bad := range []string{"ws1  no heartbeat", "ws1  is lost"} {
 		if said := d.lives[0].words(); strings.Contains(said, bad) {
 			t.Errorf("a hanging directory is not a dead host:\n%s", said)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -47,7 +48,7 @@ func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "unplugged", newRand(t), same(16, "plain", 50))
 	d.start()
-	d.until("four jobs on each host", patience, func() bool { return d.marks() == 16 })
+	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() == 16 })
 	ws1 := l.hosts[0]
 	d.must(ws1.link(false))
 	d.note("link down: ws1, until the end")
@@ -71,7 +72,7 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	list := append(same(12, "gate", 0), same(20, "plain", 0.3)...)
 	d := newDirector(l, "reboot", newRand(t), list)
 	d.start("--max-slots", "12")
-	d.until("twelve jobs run, every host is up", patience, func() bool {
+	d.until("twelve jobs run, every host is up", polltest.Patience, func() bool {
 		return d.marks() == 12 && d.hostsUp() == hostCount
 	})
 	victim := l.hosts[0] // a host with jobs, not the gateway; the others have slots for its jobs
@@ -83,7 +84,7 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	d.note("%s without power, %d jobs", victim.name, lost)
 	d.must(victim.boot())
 	d.note("%s has booted again", victim.name)
-	d.until("the lost jobs run again", patience, func() bool { return d.marks() >= 12+lost })
+	d.until("the lost jobs run again", polltest.Patience, func() bool { return d.marks() >= 12+lost })
 	d.must(l.openGate(d.name))
 	d.finish()
 	ms := d.marked()
@@ -108,8 +109,8 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 	}
 	d := newDirector(l, "late", newRand(t), list)
 	d.start()
-	d.until("the first job runs", patience, func() bool { return d.marks() == 1 })
-	d.until("every host is up", patience, func() bool { return d.hostsUp() == hostCount })
+	d.until("the first job runs", polltest.Patience, func() bool { return d.marks() == 1 })
+	d.until("every host is up", polltest.Patience, func() bool { return d.hostsUp() == hostCount })
 	var cut *machine
 	for _, m := range l.hosts[:2] {
 		if m.name != d.marked()[0].host {
@@ -135,7 +136,7 @@ func TestAllLinksDownAtOnce(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "all", newRand(t), append(same(16, "plain", 40), same(16, "plain", 1)...))
 	d.start()
-	d.until("four jobs on each host", patience, func() bool { return d.marks() >= 16 })
+	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
 	for _, m := range l.hosts {
 		d.must(m.link(false))
 	}
@@ -161,7 +162,7 @@ func TestSSHDKilledOnAllHosts(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "sshd", newRand(t), append(same(16, "plain", 20), same(16, "plain", 1)...))
 	d.start()
-	d.until("four jobs on each host", patience, func() bool { return d.marks() >= 16 })
+	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
 	for _, m := range l.hosts {
 		signal(m.find(func(p proc) bool { return isListener(p) || isSession(p) }), syscall.SIGKILL)
 	}
@@ -169,7 +170,7 @@ func TestSSHDKilledOnAllHosts(t *testing.T) {
 	for _, m := range l.hosts {
 		d.later(6*time.Second, m.name+" sshd", func() { d.must(m.startSSHD()) })
 	}
-	d.until("the end of the run", patience, func() bool { return d.over })
+	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
 	d.onlyOnce()
 	d.check()
 }
@@ -187,7 +188,7 @@ func wakeFenced(t *testing.T, force bool) {
 	l := scenario(t)
 	d := newDirector(l, "woken", newRand(t), same(100, "plain", 5))
 	d.start()
-	d.until("jobs run", patience, func() bool { return d.marks() >= 16 })
+	d.until("jobs run", polltest.Patience, func() bool { return d.marks() >= 16 })
 	first := d.cur
 	first.signal(syscall.SIGSTOP)
 	d.fenced = append(d.fenced, first)
@@ -210,7 +211,7 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "dark", newRand(t), append(same(16, "gate", 0), same(10, "plain", 1)...))
 	d.start()
-	d.until("four jobs on each host", patience, func() bool { return d.marks() == 16 })
+	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() == 16 })
 	for _, m := range l.machines() {
 		m.powerOff(true)
 	}
@@ -234,11 +235,11 @@ func TestGatewayKilled(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "gateway", newRand(t), append(same(16, "plain", 15), same(16, "plain", 1)...))
 	d.start()
-	d.until("four jobs on each host", patience, func() bool { return d.marks() >= 16 })
+	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
 	if on := d.killGateway(); on == "" {
 		t.Fatal("no gateway")
 	}
-	d.until("the end of the run", patience, func() bool { return d.over })
+	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
 	d.onlyOnce()
 	d.check()
 }

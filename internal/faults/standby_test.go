@@ -77,7 +77,7 @@ func standbyTakesOver(t *testing.T, l *lab, outage func(*director) func(), twice
 	d.must(l.openGate(d.name))
 	d.awaitStatus("the end of the run", func(s *runStatus) bool { return s.Ended && s.Owner == nil })
 	d.over = true
-	d.until("the end of the dispatcher that was taken over", patience, func() bool { return d.cur.ended() })
+	d.until("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.cur.ended() })
 	d.onlyOnce()
 	d.check()
 }
@@ -98,14 +98,14 @@ func owned(machine string) func(*runStatus) bool {
 func (d *director) awaitStatus(what string, ok func(*runStatus) bool) time.Duration {
 	d.t.Helper()
 	began, last := time.Now(), ""
-	if !polltest.Within(patience, func() bool {
+	if !polltest.Within(polltest.Patience, func() bool {
 		time.Sleep(300 * time.Millisecond) // each poll starts a process
 		out, code, err := d.l.ask(d.l.desks[1], "status", "--json", d.runDir())
 		last = out
 		s := new(runStatus)
 		return err == nil && code == 0 && json.Unmarshal([]byte(out), s) == nil && ok(s)
 	}) {
-		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", patience, what, last, d.last(), d.l.read(d.runDir()+"/dispatcher.log"))
+		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", polltest.Patience, what, last, d.last(), d.l.read(d.runDir()+"/dispatcher.log"))
 	}
 	d.note("%s", what)
 	return time.Since(began)

@@ -140,13 +140,10 @@ type ended struct {
 	out, err string
 }
 
-// patience is the limit for any wait on a busy machine.
-const patience = 4 * time.Minute
-
 // wait waits for the end of the program. It fails the test after four minutes.
 func (p *process) wait() ended {
 	p.l.t.Helper()
-	late := time.AfterFunc(patience, func() {
+	late := time.AfterFunc(polltest.Patience, func() {
 		p.late.Store(true)
 		p.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines are then listed in its output
 		time.AfterFunc(5*time.Second, func() { p.cmd.Process.Kill() })
@@ -180,7 +177,7 @@ func (p *process) says(text string) {
 // until waits for a condition. It fails the test after four minutes.
 func (l *lab) until(what string, ok func() bool, more ...func() string) {
 	l.t.Helper()
-	polltest.Until(l.t, patience, what, ok, more...)
+	polltest.Until(l.t, what, ok, more...)
 }
 
 // ran returns the number of jobs that have started.

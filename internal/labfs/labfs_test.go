@@ -209,7 +209,7 @@ func TestWedge(t *testing.T) {
 	}
 	healed, out, done := start("trap 'echo signal' TERM; read x < $a/x; echo $x")
 	killed, _, dead := start("exec cat $a/x")
-	polltest.Until(t, patience, "two calls hang", func() bool { return a.Waiting() == 2 })
+	polltest.Until(t, "two calls hang", func() bool { return a.Waiting() == 2 })
 	expect(t, "the other client", sh(t, "cat $a/x", b), "hello")
 	healed.Process.Signal(syscall.SIGTERM)
 	killed.Process.Kill()
@@ -224,7 +224,7 @@ func TestWedge(t *testing.T) {
 	expect(t, "the call that hung", out.String(), "signal\nhello\n")
 	a.Wedge()
 	_, _, last := start("exec cat $a/x")
-	polltest.Until(t, patience, "a call hangs", func() bool { return a.Waiting() == 1 })
+	polltest.Until(t, "a call hangs", func() bool { return a.Waiting() == 1 })
 	abandoned = last
 }
 
@@ -269,7 +269,7 @@ func TestWedgeWhileAProgramStarts(t *testing.T) {
 	}
 	a.Wedge()
 	io.WriteString(in, "go\n")
-	polltest.Until(t, patience, "a call hangs", func() bool { return a.Waiting() > 0 })
+	polltest.Until(t, "a call hangs", func() bool { return a.Waiting() > 0 })
 	time.Sleep(200 * time.Millisecond) // meanwhile the server checks several times whether the caller is dying
 	a.Unwedge()
 	rest, err := io.ReadAll(out)

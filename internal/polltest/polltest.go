@@ -15,6 +15,10 @@ const (
 	maxPause   = 20 * time.Millisecond
 )
 
+// Patience is how long tests wait for what happens within seconds on an idle machine. It only ends
+// tests that would wait forever: a busy machine can be ten times slower.
+const Patience = 10 * time.Minute
+
 // Within checks ok repeatedly and reports whether it returned true within limit. It checks once
 // more at the end of limit.
 func Within(limit time.Duration, ok func() bool) bool {
@@ -29,18 +33,18 @@ func Within(limit time.Duration, ok func() bool) bool {
 	return true
 }
 
-// Until waits like Within and fails the test if ok does not return true within limit. what
-// describes what was awaited; more returns additional text for the failure.
-func Until(t testing.TB, limit time.Duration, what string, ok func() bool, more ...func() string) {
+// Until waits until ok returns true and fails the test after Patience. what describes what was
+// awaited; more returns additional text for the failure.
+func Until(t testing.TB, what string, ok func() bool, more ...func() string) {
 	t.Helper()
-	if Within(limit, ok) {
+	if Within(Patience, ok) {
 		return
 	}
 	text := ""
 	for _, m := range more {
 		text += "\n" + m()
 	}
-	t.Fatalf("%v passed without: %s%s", limit, what, text)
+	t.Fatalf("%v passed without: %s%s", Patience, what, text)
 }
 
 // Long skips a test of more than about ten seconds in `make test`. `make test LONG=1`, and

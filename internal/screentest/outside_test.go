@@ -18,7 +18,7 @@ func TestOutsideTheScreen(t *testing.T) {
 	x.press("1", `\[1 Jobs`)
 	x.press("G", `(?m)^>\s+1 ✗ fail`)
 	x.press("y", `copied the command of job 1: printf`)
-	polltest.Until(t, patience, "the clipboard has the command", func() bool {
+	polltest.Until(t, "the clipboard has the command", func() bool {
 		return strings.HasPrefix(x.tmux("show-buffer"), `printf '\033[31mred alert`)
 	})
 
@@ -31,7 +31,7 @@ func TestOutsideTheScreen(t *testing.T) {
 	x.gone(`\[1 Jobs`)
 	x.until(`red alert`)
 	x.keys("C-c") // neither less nor the screen ends
-	polltest.Until(t, patience, "less shows its help", func() bool {
+	polltest.Until(t, "less shows its help", func() bool {
 		x.keys("h") // less may lose a key that arrives with an interrupt
 		return strings.Contains(x.capture(), "SUMMARY OF LESS COMMANDS")
 	})

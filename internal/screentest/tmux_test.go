@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
 	"dcs-tui/internal/polltest"
@@ -76,7 +75,7 @@ func (x *terminal) close() {
 	if x.t.Failed() {
 		x.t.Logf("the terminal at the end:\n%s", x.capture())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*polltest.Patience)
 	defer cancel()
 	if runs, _ := filepath.Glob(filepath.Join(x.dir, "dcs-runs", "*")); len(runs) > 0 {
 		cmd := exec.CommandContext(ctx, program, "cancel", "--all", "--yes", runs[0])
@@ -89,7 +88,7 @@ func (x *terminal) close() {
 
 // left waits until no run has a dispatcher.
 func (x *terminal) left(run string) {
-	if !polltest.Within(patience, func() bool {
+	if !polltest.Within(polltest.Patience, func() bool {
 		owner, err := os.ReadFile(filepath.Join(run, "owner"))
 		return err != nil || strings.Contains(string(owner), `"left":true`)
 	}) {
@@ -108,7 +107,7 @@ func (x *terminal) file(name, text string) string {
 
 func (x *terminal) tmux(args ...string) string {
 	x.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), polltest.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "tmux", append([]string{"-S", x.socket}, args...)...).CombinedOutput()
 	if err != nil {
@@ -135,14 +134,11 @@ func (x *terminal) capture() string {
 	return string(out)
 }
 
-// patience is the limit for anything to be shown on a busy machine.
-const patience = 2 * time.Minute
-
 // when polls the terminal until a condition holds, and returns its text.
 func (x *terminal) when(what string, holds func(shown string) bool) string {
 	x.t.Helper()
 	var shown string
-	polltest.Until(x.t, patience, "the terminal shows "+what, func() bool {
+	polltest.Until(x.t, "the terminal shows "+what, func() bool {
 		shown = x.capture()
 		return holds(shown)
 	}, func() string { return shown })

@@ -14,6 +14,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -216,7 +217,7 @@ func TestKillWithReadOnlySpool(t *testing.T) {
 		t.Errorf("%+v, want it ended", o)
 	}
 	// The supervisor does not know about the kill and reports the end as soon as the shell is dead.
-	for until := uptime() + bound; ; {
+	for until := uptime() + polltest.Patience; ; {
 		left := w.alive()
 		if len(left) == 0 {
 			break
@@ -224,7 +225,7 @@ func TestKillWithReadOnlySpool(t *testing.T) {
 		if uptime() > until {
 			t.Fatalf("alive: %s", name(left))
 		}
-		waitAny(left, bound)
+		waitAny(left, polltest.Patience)
 	}
 	f.bye()
 }

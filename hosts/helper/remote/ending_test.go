@@ -98,7 +98,7 @@ func TestFencedOrders(t *testing.T) {
 	ids := []jobs.AttemptID{attemptID(t, "1.1"), attemptID(t, "2.1")}
 	for _, m := range []hosts.Message{
 		&hosts.Kill{Attempts: ids}, &hosts.Withdraw{Attempts: ids}, &hosts.Probe{Attempts: ids},
-		&hosts.Launch{ExpireUptime: uptime() + bound, Jobs: []hosts.LaunchJob{job("1.1", "true"), job("2.1", "true")}},
+		&hosts.Launch{ExpireUptime: uptime() + polltest.Patience, Jobs: []hosts.LaunchJob{job("1.1", "true"), job("2.1", "true")}},
 	} {
 		f.send(m)
 		if r := f.refused("1.1"); r.FencedBy != 1 || len(r.Attempts) != 2 || r.Why == "" {
@@ -192,7 +192,7 @@ func TestDeletedRun(t *testing.T) {
 		}
 	}
 	hold.WriteString("go\n")
-	for end := uptime() + bound; ok && (holder{0, p.pid, p.start}).alive(); waitAny([]proc{p}, bound) {
+	for end := uptime() + polltest.Patience; ok && (holder{0, p.pid, p.start}).alive(); waitAny([]proc{p}, polltest.Patience) {
 		if uptime() > end {
 			t.Fatal("the supervisor is still there")
 		}
@@ -270,7 +270,7 @@ func TestStopWithoutADispatcher(t *testing.T) {
 		w := newWorld(t)
 		stop := filepath.Join(w.runDir, name)
 		ran, idle := jobWithoutHelper(t, w, func() { write(t, stop, "") })
-		polltest.Until(t, bound, "the supervisor has left", idle)
+		polltest.Until(t, "the supervisor has left", idle)
 		if ran() {
 			t.Errorf("a job was started in spite of %s", name)
 		}
@@ -298,8 +298,8 @@ func TestStopFilesThatDoNotCount(t *testing.T) {
 	} {
 		w := newWorld(t)
 		ran, idle := jobWithoutHelper(t, w, func() { must(t, prepare(filepath.Join(w.runDir, "STOP"))) })
-		polltest.Until(t, bound, "the second job has started with "+name, ran)
-		polltest.Until(t, bound, "the supervisor has left", idle)
+		polltest.Until(t, "the second job has started with "+name, ran)
+		polltest.Until(t, "the supervisor has left", idle)
 		w.start(w.open()).bye()
 	}
 }
@@ -311,12 +311,12 @@ func TestStopOnAHungDirectory(t *testing.T) {
 	release := hang(t, w, "slot0", "open", "/run")
 	began := time.Now()
 	ran, idle := jobWithoutHelper(t, w, func() {})
-	polltest.Until(t, bound, "the second job has started", ran)
+	polltest.Until(t, "the second job has started", ran)
 	if took := time.Since(began); took < stopTimeout {
 		t.Errorf("the directory was not looked at, or not waited for: %v", took)
 	}
 	release()
-	polltest.Until(t, bound, "the supervisor has left", idle)
+	polltest.Until(t, "the supervisor has left", idle)
 	w.start(w.open()).bye()
 }
 

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -46,7 +47,7 @@ func (w *world) hearTimes(fifo string, n int) {
 		w.t.Fatal(err)
 	}
 	defer f.Close()
-	f.SetReadDeadline(time.Now().Add(bound))
+	f.SetReadDeadline(time.Now().Add(polltest.Patience))
 	for lines := 0; lines < n; {
 		b := make([]byte, 64)
 		k, err := f.Read(b)
@@ -151,7 +152,7 @@ func TestKeepChildren(t *testing.T) {
 		t.Errorf("the kept child said %q", got)
 	}
 	for ok && (holder{0, child.pid, child.start}).alive() {
-		waitAny([]proc{child}, bound)
+		waitAny([]proc{child}, polltest.Patience)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestJobKeepsItsGPU(t *testing.T) {
 		t.Fatalf("%+v, %v", taken, err)
 	}
 	unix.Kill(by.PID, unix.SIGKILL)
-	polltest.Until(t, bound, "the supervisor is dead", func() bool { return !by.alive() })
+	polltest.Until(t, "the supervisor is dead", func() bool { return !by.alive() })
 
 	w2, o := w.sameHost(t)
 	g := w2.start(o)
@@ -100,7 +100,7 @@ func TestJobKeepsItsGPU(t *testing.T) {
 		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
 	}
 	w.say(gate)
-	polltest.Until(t, bound, "the device is free", func() bool { return len(lockedGPUs(o.ShareDir).whole) == 0 })
+	polltest.Until(t, "the device is free", func() bool { return len(lockedGPUs(o.ShareDir).whole) == 0 })
 	g.launch(gpuJob("2.1", "exit 5", 0))
 	g.exits("2.1", 5)
 	g.bye()
@@ -502,7 +502,7 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	must(t, err)
 	by := taken[attemptID(t, "1.1")]
 	unix.Kill(by.PID, unix.SIGKILL)
-	polltest.Until(t, bound, "the supervisor is dead", func() bool { return !by.alive() })
+	polltest.Until(t, "the supervisor is dead", func() bool { return !by.alive() })
 
 	w2, o := w.sameHost(t)
 	o.Slots = 2
@@ -522,7 +522,7 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 		t.Errorf("a third: refused with %v: %s", r.GPUs, r.Why)
 	}
 	w.say(gate)
-	polltest.Until(t, bound, "the first half is free", func() bool { return slices.Equal(lockedGPUs(o.ShareDir).half, []int{3}) })
+	polltest.Until(t, "the first half is free", func() bool { return slices.Equal(lockedGPUs(o.ShareDir).half, []int{3}) })
 	g.beat(func(b *hosts.Beat) bool { return slices.Equal(b.HalfGPUs, []int{3}) })
 	w2.say(gate2)
 	g.exit("2.1")

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -449,7 +450,7 @@ func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File
 		t.Fatal(err)
 	}
 	told = os.NewFile(uintptr(reports[0]), "reports")
-	told.SetReadDeadline(time.Now().Add(bound))
+	told.SetReadDeadline(time.Now().Add(polltest.Patience))
 	s = &slot{spool: sp, reports: reports[1], tokens: openTokens(pipe[0]), by: holder{1, 2, 3}}
 	t.Cleanup(func() {
 		told.Close()

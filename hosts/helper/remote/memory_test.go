@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -187,7 +188,7 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 	}
 	if err = os.Mkdir(dir, 0o700); err == nil {
 		t.Cleanup(func() { // the processes in the group may take a moment to end
-			for until := uptime() + bound; os.Remove(dir) != nil; waitAny(nil, bound) {
+			for until := uptime() + polltest.Patience; os.Remove(dir) != nil; waitAny(nil, polltest.Patience) {
 				if uptime() > until {
 					t.Errorf("%s cannot be removed", dir)
 					return

@@ -155,7 +155,7 @@ func (w *world) suspend(on bool) {
 // tree returns the n processes that wrote their ids into the file pids.
 func (w *world) tree(n int) (pids []int) {
 	w.t.Helper()
-	polltest.Until(w.t, bound, "the tree is there", func() bool {
+	polltest.Until(w.t, "the tree is there", func() bool {
 		b, _ := os.ReadFile(filepath.Join(w.runDir, "pids"))
 		pids = nil
 		for _, word := range strings.Fields(string(b)) {
@@ -170,7 +170,7 @@ func (w *world) tree(n int) (pids []int) {
 
 func (w *world) until(what string, pids []int, stopped bool) {
 	w.t.Helper()
-	polltest.Until(w.t, bound, what, func() bool {
+	polltest.Until(w.t, what, func() bool {
 		for _, pid := range pids {
 			if p, ok := readProc(pid); ok && p.state != 'Z' && (p.state == 'T') != stopped {
 				return false
@@ -295,7 +295,7 @@ func TestNothingStaysSuspended(t *testing.T) {
 			c.death(w, f)
 			w.until("the tree goes on", pids, false)
 			if c.ends {
-				polltest.Until(t, bound, "the tree has ended", func() bool {
+				polltest.Until(t, "the tree has ended", func() bool {
 					p, ok := readProc(pids[0])
 					return !ok || p.state == 'Z'
 				})
@@ -306,7 +306,7 @@ func TestNothingStaysSuspended(t *testing.T) {
 			}
 			if c.name != "supervisor" {
 				w.suspend(false)
-				polltest.Until(t, bound, "the suspender has left", func() bool { return len(w.processes(wordSuspend)) == 0 })
+				polltest.Until(t, "the suspender has left", func() bool { return len(w.processes(wordSuspend)) == 0 })
 				f = w.start(w.open())
 				f.mayDie = true
 			}
@@ -328,7 +328,7 @@ func TestSuspenderReplaced(t *testing.T) {
 	w.until("the job is suspended", pids, true)
 	first := w.processes(wordSuspend)[0]
 	w.kill(wordSuspend)
-	polltest.Until(t, bound, "another suspender is there", func() bool {
+	polltest.Until(t, "another suspender is there", func() bool {
 		list := w.processes(wordSuspend)
 		return len(list) == 1 && list[0].pid != first.pid
 	})

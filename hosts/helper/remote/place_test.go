@@ -222,7 +222,7 @@ func TestChecksWithOneWorkDir(t *testing.T) {
 		})
 	}
 	all.Wait()
-	polltest.Until(t, bound, "all traces are removed", func() bool { // removeTraces does not wait for a slow disk
+	polltest.Until(t, "all traces are removed", func() bool { // removeTraces does not wait for a slow disk
 		return slices.Equal(before, tree(t, filepath.Dir(w.base)))
 	})
 }
@@ -293,7 +293,7 @@ func TestLogsAreHeard(t *testing.T) {
 	write(t, log, "making its files: no space left on device\n")
 	g := w.start(w.open())
 	await(g, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "no space left on device") })
-	polltest.Until(t, bound, "it is not said again", func() bool {
+	polltest.Until(t, "it is not said again", func() bool {
 		_, err := os.Stat(log)
 		return os.IsNotExist(err)
 	})

@@ -141,7 +141,7 @@ func TestLookWhileItHangs(t *testing.T) {
 			t.Errorf("%s: %+v", want, m)
 		}
 	}
-	polltest.Until(t, bound, "the helper has stopped reading", func() bool { // it sends the answer before
+	polltest.Until(t, "the helper has stopped reading", func() bool { // it sends the answer before
 		h.looks.mu.Lock()
 		defer h.looks.mu.Unlock()
 		return h.looks.since == 0
@@ -188,7 +188,7 @@ func TestList(t *testing.T) {
 	f.launch(job("2.1", "echo up > "+ready+"; read x < "+gate), job("3.1", "exit 4"))
 	w.hear(ready)
 	// The helper may learn of the start later than the test.
-	for end := time.Now().Add(bound); f.probe("2.1").Answer != hosts.IsRunning; {
+	for end := time.Now().Add(polltest.Patience); f.probe("2.1").Answer != hosts.IsRunning; {
 		if time.Now().After(end) {
 			t.Fatal("2.1 runs, and its helper does not say so")
 		}

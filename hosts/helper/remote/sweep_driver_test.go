@@ -19,6 +19,7 @@ import (
 
 	"dcs-tui/hosts"
 	wire "dcs-tui/hosts/helper"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -237,7 +238,7 @@ func (d *driver) launch() {
 // until connects, probes, and launches again as needed, until cond holds.
 func (d *driver) until(what string, cond func() bool) {
 	d.t.Helper()
-	for end := time.Now().Add(bound); !cond(); {
+	for end := time.Now().Add(polltest.Patience); !cond(); {
 		if time.Now().After(end) {
 			d.t.Fatalf("it did not come to this: %s; said:\n\t%s\n%s", what, strings.Join(d.said, "\n\t"), d.state())
 		}
@@ -351,7 +352,7 @@ func (d *driver) connect() {
 		})
 		d.link = l
 		l.out.Write(d.open)
-		m, ok := d.receive(bound)
+		m, ok := d.receive(polltest.Patience)
 		if h, is := m.(*hosts.Hello); ok && is && h.Error == "" && h.FencedBy == 0 {
 			for _, s := range append(h.Warnings, h.CwdError) {
 				d.say("hello", s)
@@ -370,7 +371,7 @@ func (d *driver) connect() {
 // hangUp waits until a helper that is exiting has exited.
 func (d *driver) hangUp() {
 	l := d.link
-	for _, ok := d.receive(bound); ok; _, ok = d.receive(bound) {
+	for _, ok := d.receive(polltest.Patience); ok; _, ok = d.receive(polltest.Patience) {
 	}
 	if !l.over {
 		d.t.Fatalf("the helper does not leave; said:\n\t%s", strings.Join(d.said, "\n\t"))

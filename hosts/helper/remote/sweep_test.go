@@ -276,7 +276,7 @@ func (d *driver) end() {
 	d.jobs = append(d.jobs, stray)
 	answered := map[jobs.AttemptID]bool{}
 	asked := time.Time{}
-	for end := time.Now().Add(bound); len(answered) < len(ids); {
+	for end := time.Now().Add(polltest.Patience); len(answered) < len(ids); {
 		if time.Now().After(end) {
 			d.t.Fatalf("not all are answered: %v; said:\n\t%s", answered, strings.Join(d.said, "\n\t"))
 		}

@@ -19,13 +19,10 @@ import (
 
 	"dcs-tui/hosts"
 	wire "dcs-tui/hosts/helper"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
-
-// bound is the maximum time that a test waits for something that must happen. It is not a
-// performance requirement.
-const bound = 4 * time.Minute
 
 // world is a host for tests: a directory for the program, a run directory, and a work_dir.
 type world struct {
@@ -134,7 +131,7 @@ func (w *world) hear(fifo string) string {
 		w.t.Fatal(err)
 	}
 	defer f.Close()
-	f.SetReadDeadline(time.Now().Add(bound))
+	f.SetReadDeadline(time.Now().Add(polltest.Patience))
 	var line []byte
 	for b := make([]byte, 1); ; {
 		if _, err := f.Read(b); err != nil {
@@ -279,7 +276,7 @@ func await[T any, P interface {
 			return p
 		}
 	}
-	late := time.After(bound)
+	late := time.After(polltest.Patience)
 	for {
 		select {
 		case m, open := <-f.msgs:
@@ -412,7 +409,7 @@ func (f *far) isRefused(id string) bool {
 				f.w.t.Fatalf("the helper ended (%v) before %s was refused or ended", f.readErr, id)
 			}
 			f.pending = append(f.pending, m)
-		case <-time.After(bound):
+		case <-time.After(polltest.Patience):
 			f.w.t.Fatalf("%s was neither refused nor ended", id)
 		}
 	}
@@ -437,7 +434,7 @@ func (f *far) kill9() {
 // wait waits until the helper has exited by itself, and returns the result of Wait.
 func (f *far) wait() error {
 	f.w.t.Helper()
-	late := time.AfterFunc(bound, func() { f.cmd.Process.Kill() })
+	late := time.AfterFunc(polltest.Patience, func() { f.cmd.Process.Kill() })
 	for m := range f.msgs {
 		f.pending = append(f.pending, m)
 	}
@@ -475,7 +472,7 @@ func (f *far) bye() {
 // machine.
 func testLimits() limits {
 	lim := defaultLimits
-	lim.silence = 2 * bound
+	lim.silence = 2 * polltest.Patience
 	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, beatEnv: &lim.beat, lastSlotEnv: &lim.lastSlot} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
 			*d = v
