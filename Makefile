@@ -1,4 +1,4 @@
-# The two commands of the README are `go run . run examples/jobs.txt` and `make test`.
+# The README begins with `make build` and `make test`.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.1.4

@@ -197,7 +197,7 @@ func (p *parser) unknownReference(l *line, r reference, names bool) {
 		if no, _ := l.place(r.from); no > l.no && strings.TrimLeft(l.raw[no-l.no], blanks)[0] == '[' {
 			hint = `; the line before this one ends in \, so that this one belongs to it`
 		} else if r.from == 0 {
-			hint = "; if this line is to give its values, a blank must follow " + written
+			hint = "; if this line is to give its values, a space must follow " + written
 		}
 		p.wrong.at(l, r.from, "%s%s (\\%s is text that stays as it is)", p.unknown(r.name), hint, written)
 	case r.array || r.index && !names || r.form != "" && r.form != formQuoted:

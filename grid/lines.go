@@ -87,7 +87,7 @@ func (p *parser) strayBlank(l *line) bool {
 	if p.Again || bare == raw || !continues(bare) {
 		return false
 	}
-	p.wrong.add(l.no+len(l.raw)-1, utf8.RuneCountInString(bare)+1, `a blank follows the \ at the end of this line, so the line does not continue: remove the blank`)
+	p.wrong.add(l.no+len(l.raw)-1, utf8.RuneCountInString(bare)+1, `a space follows the \ at the end of this line, so the line does not continue: remove the space`)
 	return true
 }
 

@@ -134,9 +134,9 @@ func (p *parser) isParam(l *line) bool {
 	behind := first[max(end, 0):]
 	switch {
 	case end < 0:
-		p.wrong.at(l, 0, "a parameter's line begins with its name in brackets, [name], but the ] is missing; a name has no blanks or commas, @zip a, b ties two together")
+		p.wrong.at(l, 0, "a parameter's line begins with its name in brackets, [name], but the ] is missing; a name has no spaces or commas, @zip a, b ties two together")
 	case (behind == "]:" || behind == "]=") && validName(name):
-		p.wrong.at(l, end+1, "a blank must follow [%s], not %s: write [%s] and then the values", name, behind[1:], name)
+		p.wrong.at(l, end+1, "a space must follow [%s], not %s: write [%s] and then the values", name, behind[1:], name)
 	case behind != "]" || isReference(first):
 		return false // a command that begins with a parameter: [prog]/bin/run
 	case !validName(name):

@@ -88,7 +88,7 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 			}
 			i = len(text) - len(rest)
 			if i < len(text) && text[i] != ',' && strings.IndexByte(blanks, text[i]) < 0 {
-				return nil, i, fmt.Errorf("a comma or a blank must follow the closing quote")
+				return nil, i, fmt.Errorf("a comma or a space must follow the closing quote")
 			}
 		} else {
 			end := strings.IndexAny(text[i:], ","+blanks)
@@ -115,15 +115,15 @@ func checkSyntax(words []word) (at int, err error) {
 		case i == 0 && (w.text == "=" || w.text == ":" || w.text == ":="):
 			return w.offset, fmt.Errorf("write the values after the name without %s; put the value %s in quotes", w.text, w.text)
 		case w.text == ".." && i > 0 && i+1 < len(words) && isNumber(words[i-1].text) && isNumber(words[i+1].text):
-			return words[i-1].offset, fmt.Errorf("a range has no blanks in it: %s..%s", words[i-1].text, words[i+1].text)
+			return words[i-1].offset, fmt.Errorf("a range has no spaces in it: %s..%s", words[i-1].text, words[i+1].text)
 		case strings.HasPrefix(w.text, "$(") || strings.Count(w.text, "`")%2 == 1:
-			return w.offset, fmt.Errorf("values of a command are written [name] command: seq 3, in a line of their own; a value with blanks is put in quotes")
+			return w.offset, fmt.Errorf("values of a command are written [name] command: seq 3, in a line of their own; a value with spaces is put in quotes")
 		case i > 0 && w.text == "by" && looksLikeRange(words[i-1].text) && i+1 < len(words) && isNumber(words[i+1].text):
 			return w.offset, fmt.Errorf("write %s step %s", words[i-1].text, words[i+1].text)
 		case i == 0 && strings.ContainsAny(w.text[:1], "[({") && strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
 			return w.offset, fmt.Errorf("write the values without %s %s around them; put a value with brackets in quotes", w.text[:1], closing[w.text[:1]])
 		case strings.Count(w.text, "(") != strings.Count(w.text, ")"):
-			return w.offset, fmt.Errorf("a parenthesis is missing in %s: a value with commas or blanks is put in quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
+			return w.offset, fmt.Errorf("a parenthesis is missing in %s: a value with commas or spaces is put in quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
 		}
 	}
 	return 0, nil
@@ -191,7 +191,7 @@ func guessMeaning(s string) string {
 		return "ranges are of numbers"
 	}
 	if kind, rest, ok := strings.Cut(s, ":"); ok && (kind == fromFile || kind == fromCommand) && !strings.HasPrefix(rest, "//") {
-		return "values come from a " + kind + " if it stands first and a blank follows, " + kind + ": " + rest
+		return "values come from a " + kind + " if it stands first and a space follows, " + kind + ": " + rest
 	}
 	if s[0] == '#' {
 		return "a comment must be on a line of its own"
@@ -209,7 +209,7 @@ func guessMeaning(s string) string {
 		return "ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6"
 	}
 	if strings.ContainsAny(s, ";|") {
-		return "separate values with commas or blanks"
+		return "separate values with commas or spaces"
 	}
 	return ""
 }

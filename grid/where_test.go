@@ -88,7 +88,7 @@ func TestWhereFaults(t *testing.T) {
 		{" [y] > 1", 8, `no parameter "y"`},
 		{" x < y", 12, `x is a number, and "y" is not`},
 		{" x and x > 1", 10, `a comparison such as = or > is expected after "x"`},
-		{" x*2 > 1", 8, "write blanks around + - * / % to calculate"},
+		{" x*2 > 1", 8, "write spaces around + - * / % to calculate"},
 		{" kernel * 2 > 1", 8, `its value "rbf" is not a number`},
 		{" -kernel > 1", 9, "cannot be calculated with"},
 		{" x < 'a'", 12, "have no order"},

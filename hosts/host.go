@@ -22,7 +22,7 @@ type Host struct {
 
 	Slots       SlotRule
 	Yield       bool    // reduces slots for other users' load
-	MaxLoad     float64 // above which nothing is started; 0: without a limit
+	MaxLoad     float64 // from which on nothing is started; 0: without a limit
 	MinMemFree  int64   // bytes
 	MinDiskFree int64   // bytes
 	Quiet       []Quiet
@@ -196,7 +196,7 @@ func (h *Host) Limits() string {
 	add(h.NoMemLimit, "mem= is no limit")
 	add(h.Weight != 1, "weight %g", h.Weight)
 	add(!h.Yield, "does not yield")
-	add(h.MaxLoad > 0, "load at most %g", h.MaxLoad)
+	add(h.MaxLoad > 0, "load below %g", h.MaxLoad)
 	add(h.MinMemFree > 0, "%s of memory left free", jobs.FormatSize(h.MinMemFree))
 	add(h.MinDiskFree > 0, "%s of disk left free", jobs.FormatSize(h.MinDiskFree))
 	for _, q := range h.Quiet {

@@ -94,7 +94,7 @@ func TestHostTexts(t *testing.T) {
 	if got, want := h.Way(), "ssh me@a.lan, 10.0.0.1 port 2222 through gate"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := h.Limits(), "cores-2 slots, tags big, does not yield, load at most 3, 1G of memory left free, quiet 22:00-06:30"; got != want {
+	if got, want := h.Limits(), "cores-2 slots, tags big, does not yield, load below 3, 1G of memory left free, quiet 22:00-06:30"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -488,7 +488,7 @@ func TestParseLogins(t *testing.T) {
 
 func TestParseLoginsRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"ws01\nssh -p 22 ws02\n", `f:2: "ssh -p 22 ws02" has blanks: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
+		{"ws01\nssh -p 22 ws02\n", `f:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
 		{"0/ws01\n", `f:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},
 		{"ws01\n2/ws01\n", "f:2: the host ws01 is given twice, first on line 1"},
 		{"-oProxyCommand\n", `f:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`},

@@ -51,7 +51,7 @@ func (r *reader) login(text string, line int) {
 		h.Slots, rest = SlotRule{Fixed: slots}, after
 	}
 	if strings.ContainsAny(rest, " \t") {
-		r.bad(line, "%q has blanks: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config", text)
+		r.bad(line, "%q has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config", text)
 		return
 	}
 	if rest == ":" {

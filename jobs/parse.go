@@ -90,7 +90,7 @@ func isDirective(line []byte) bool { return len(line) >= 4 && string(line[:4]) =
 // parseDirective parses the text after #DCS.
 func parseDirective(text string) (isDefault bool, options []keyValue, err error) {
 	if text != "" && text[0] != ' ' && text[0] != '\t' {
-		return false, nil, fmt.Errorf("a blank must follow #DCS: #DCS key=value")
+		return false, nil, fmt.Errorf("a space must follow #DCS: #DCS key=value")
 	}
 	rest := strings.TrimLeft(text, " \t")
 	if after, ok := strings.CutPrefix(rest, "default"); ok && (after == "" || after[0] == ' ' || after[0] == '\t') {
@@ -124,7 +124,7 @@ func nextOption(s string) (kv keyValue, rest string, err error) {
 	kv.key, rest = s[:end], s[end:]
 	if rest == "" || rest[0] != '=' {
 		if strings.HasPrefix(strings.TrimLeft(rest, " \t"), "=") {
-			return kv, "", fmt.Errorf("write %s=value without blanks around the =", kv.key)
+			return kv, "", fmt.Errorf("write %s=value without spaces around the =", kv.key)
 		}
 		return kv, "", fmt.Errorf("unknown directive %q: after #DCS come options as key=value, or the word default and then options", kv.key)
 	}
@@ -151,7 +151,7 @@ func nextValue(s string) (value, rest string, err error) {
 	case !ok:
 		return "", "", fmt.Errorf("the closing %c is missing", s[0])
 	case rest != "" && rest[0] != ' ' && rest[0] != '\t':
-		return "", "", fmt.Errorf("a blank must follow the closing quote")
+		return "", "", fmt.Errorf("a space must follow the closing quote")
 	}
 	return value, rest, nil
 }
@@ -253,7 +253,7 @@ func continues(line []byte) bool {
 }
 
 // errStrayBlank is the error for a line that only seems to continue in the next.
-var errStrayBlank = errors.New(`a blank follows the \ at the end of this line, so the line does not continue: remove the blank, or put it in quotes if it is meant`)
+var errStrayBlank = errors.New(`a space follows the \ at the end of this line, so the line does not continue: remove the space, or put it in quotes if it is meant`)
 
 // strayBlank returns the column of a blank after the \ at the end of a line, which editors do
 // not show, or 0.

@@ -138,7 +138,7 @@ func (s *settings) setList(key string, items []string) (err error) {
 				return fmt.Errorf("tags: %w", err)
 			}
 			if strings.ContainsAny(tag, " ,") {
-				return fmt.Errorf("tags: the tag %q has a blank or a comma in it", tag)
+				return fmt.Errorf("tags: the tag %q has a space or a comma in it", tag)
 			}
 		}
 		s.Tags = slices.Clone(items)

@@ -111,7 +111,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			if at == 1 && isScript(line) {
 				return nil, !s.stream, s.fail(at, errors.New("this is a script, not a jobs file: each of its lines would run by itself; put the name of the script into a jobs file"))
 			} else if misspelt(line) {
-				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a blank")
+				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a space")
 			}
 		case s.stream && s.spoiled > 0:
 			s.spoiled = 0

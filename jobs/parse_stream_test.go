@@ -47,7 +47,7 @@ func TestStream(t *testing.T) {
 		{`{"comand":"a","id":"x"}` + "\n" + `{"command":"a"` + "\n" + "b\x00\nc", "line 1 id=x: in:1: unknown option|line 2 id=: in:2: the line is not valid JSON at byte 15|line 3 id=: in:3: this is not a text file|1 c"},
 		{"#DCS timeout=x\na\nb", "line 1 id=: in:1: timeout|line 2 id=: in:2: the job is not taken|1 b"},
 		{"#DCS tries=2\n#dcs mem=1G\na\nb", "line 2 id=: in:2: this comment looks like options|line 3 id=: in:3: the job is not taken|1 b"},
-		{"#DCS tries=2\na \\ \nb\nc", "line 2 id=: in:2:4: a blank follows|1 b id=|2 c"},
+		{"#DCS tries=2\na \\ \nb\nc", "line 2 id=: in:2:4: a space follows|1 b id=|2 c"},
 		{"a\\\n#DCS tries=2\nb\nc", "line 2 id=: in:2: a #DCS line inside|line 3 id=: in:3: the job is not taken|1 c"},
 		{"a\n#DCS tries=2", "1 a|line 2 id=: in:2: no job follows"},
 		{strings.Repeat("x", maxLine+100_000) + "\nb", "line 1 id=: in:1: the line is longer|1 b"},

@@ -163,11 +163,11 @@ func TestParseErrors(t *testing.T) {
 		{"a \\\n#DCS name=x\nb\n", "j.txt:2: a #DCS line inside a command"},
 		{"#DCS\na\n", "no option follows"},
 		{"#DCS default\na\n", "no option follows"},
-		{"#DCS: name=x\na\n", "a blank must follow #DCS"},
+		{"#DCS: name=x\na\n", "a space must follow #DCS"},
 		{"#dcs name=x\na\n", "they begin with #DCS"},
 		{"# DCS default tries=2\na\n", "they begin with #DCS"},
 		{"#DCS defualt tries=2\na\n", `unknown directive "defualt"`},
-		{"#DCS tries = 2\na\n", "write tries=value without blanks"},
+		{"#DCS tries = 2\na\n", "write tries=value without spaces"},
 		{"#DCS timeuot=2h\na\n", "did you mean timeout?"},
 		{"#DCS colour=red\na\n", "the options are name, queue"},
 		{"#DCS env.NAME=1 env.2X=1\na\n", "does not begin with a digit"},
@@ -177,7 +177,7 @@ func TestParseErrors(t *testing.T) {
 		{"#DCS tries=1 tries=2\na\n", "tries is given twice"},
 		{"\n#DCS tries=1\n#DCS tries=2\na\n", "j.txt:3: tries is given twice for one job; line 2 has it too"},
 		{"#DCS name='x\na\n", "the closing ' is missing"},
-		{"#DCS name='x'y\na\n", "a blank must follow the closing quote"},
+		{"#DCS name='x'y\na\n", "a space must follow the closing quote"},
 		{"#DCS name=it's\na\n", "put the whole value in quotes"},
 		{"#DCS timeout=soon\na\n", `timeout: "soon" is not a duration`},
 		{"#DCS timeout=0\na\n", "greater than zero"},
@@ -191,7 +191,7 @@ func TestParseErrors(t *testing.T) {
 		{"#DCS deadline=tomorrow\na\n", "is not a point in time"},
 		{"#DCS deadline=1066-10-14\na\n", "out of range"},
 		{"#DCS tags=a,,b\na\n", "empty item"},
-		{"#DCS tags='a b'\na\n", "blank or a comma"},
+		{"#DCS tags='a b'\na\n", "space or a comma"},
 		{"#DCS on_lost=cry\na\n", "neither requeue nor wait"},
 		{"#DCS after=x\na\n", "neither the number of a job"},
 		{"#DCS after=1\na\n", "job 1 does not come before this one"},
@@ -293,7 +293,7 @@ func TestScannerBytewise(t *testing.T) {
 // TestBlankAfterContinuation checks that a blank after a continuation \ is an error with line and
 // column on every kind of line. Otherwise it would silently split one job into two.
 func TestBlankAfterContinuation(t *testing.T) {
-	const what = `: a blank follows the \ at the end of this line`
+	const what = `: a space follows the \ at the end of this line`
 	for text, at := range map[string]string{
 		"python3 train.py 1 \\ \n  --epochs 3\n": ":1:21",
 		"true\n\n  café \\\n  -x \\ \t\n -y\n":   ":4:7",

@@ -104,17 +104,17 @@ func helpCommands() []helpRow {
 var helpFilter = []helpRow{
 	{name: "Filter"},
 	{"text", "name, command or parameters contain it, in upper or lower case"},
-	{`"two words"`, "quotes keep blanks together"},
+	{`"two words"`, "quotes keep spaces together"},
 	{"C=0.1 C>=1", "the parameter C; also != < <=, and 1 <= C < 10; C=\"0.10\" is exactly that text"},
 	{"host=ws* name~^train", "* ? [a-z] stand for other characters with = and !=; ~ and !~ are regular expressions"},
-	{"and or not ( )", "state=fail (host=ws1 or host=ws2) not resnet; a blank and a comma are `and`"},
+	{"and or not ( )", "state=fail (host=ws1 or host=ws2) not resnet; a space and a comma are `and`"},
 	{"state=fail", "also run, away, handed, retry, timeout, queue, waits, ok, cancel, skip, ending; open, done, and bad are several"},
 	{"exit=137 signal=SIGKILL", "how it ended"},
 	{"time>2h mem>1.5G cpu<1m", "how long it ran, its memory, its CPU time"},
 	{"queue= tags~ try= prio=", "its queue, the tags that it asks for, which try it is at, its priority; also job, command, failures, progress"},
 	{"straggler=yes", "it runs far longer than others of its queue"},
 	{"acc>0.9 acc=nan", "in Results: a metric, and all other columns of results; among groups acc_mean>0.9, solved>2"},
-	{"C * gamma < 10", "arithmetic, with blanks around + - * / %"},
+	{"C * gamma < 10", "arithmetic, with spaces around + - * / %"},
 }
 
 // helpSigns describes the signs in the lists.

@@ -112,7 +112,7 @@ func (c *Metric) parse(how string) error {
 	}
 	for _, k := range kinds {
 		if strings.EqualFold(strings.TrimSpace(kind), k) {
-			return fmt.Errorf("write %s: with small letters and no blanks", k)
+			return fmt.Errorf("write %s: with small letters and no spaces", k)
 		}
 	}
 	return fmt.Errorf("write json:, re:, key:, or file:, not %s", quoted(how))

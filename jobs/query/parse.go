@@ -496,7 +496,7 @@ func endOfWord(rest string) bool {
 // calculationHint explains how to write arithmetic if a word contains a sign for it.
 func calculationHint(s string) string {
 	if strings.ContainsAny(word(s), "+-*/%") {
-		return "; write blanks around + - * / % to calculate"
+		return "; write spaces around + - * / % to calculate"
 	}
 	return ""
 }

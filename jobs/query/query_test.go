@@ -166,7 +166,7 @@ func TestErrors(t *testing.T) {
 		{"C=1 & gamma=2", 4, `expected, not "&"`}, {"é=1 und gamma=2", 9, `after "und"`}, {strings.Repeat("(", 200) + "C=1", 101, "more than 100 deep"}, {strings.Repeat("not ", 200), 403, "more than 100 deep"},
 		{strings.Repeat("x", 200_000), 0, "at most 100000"}, {"C=1 gama=2", 4, `there is no column "gama" (did you mean "gamma"?)`}, {"state=fail", 6, "state is never"},
 		{"exit=x", 5, `exit is a number, and "x" is not`}, {"exit>256", 5, "at most 255"}, {"time>1x", 5, "time is a duration such as"}, {"mem>1x", 4, "mem is a size such as"}, {"ended>1x", 6, "ended is a time such as"},
-		{"C=[12", 2, "the [ is not closed"}, {"note=a[1", 5, "a ] is missing"}, {"C*gamma<1", 0, "write blanks around + - * / % to calculate"}, {"C +1 > 2", 2, "write blanks around"},
+		{"C=[12", 2, "the [ is not closed"}, {"note=a[1", 5, "a ] is missing"}, {"C*gamma<1", 0, "write spaces around + - * / % to calculate"}, {"C +1 > 2", 2, "write spaces around"},
 		{"note * 2 > 1", 0, `its value "a" is not a number`}, {"'a' + 1 > 1", 0, `the text "a" cannot be calculated with`}, {"host + 1 > 1", 0, "host is a text"}, {"C + 1 > x", 8, `a number is expected, not "x"`},
 		{"(C > 1) + 1 > 1", 3, "a ) is expected"}, {"C and C > 1", 2, `after "C"`}, {"C > 1 and 2 ~ x", 10, "compares a field"}, {"2 < D", 4, `there is no column "D"`},
 	} {
