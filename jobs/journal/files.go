@@ -60,14 +60,15 @@ func newest(files []epochFile) int {
 // position is how far a file has been read.
 type position struct {
 	length int64  // of the lines so far
-	lines  int    // how many
+	lines  int    // number of lines
 	sum    uint32 // CRC-32C of these bytes
 }
 
-// eachLine calls line for every whole line between at, which is the beginning of a line, and
-// limit, with its number and without its newline, unless that is damaged (see pieces). It moves
-// at behind each line for which line returned nil. rest is the number of bytes after the last
-// newline. A last line whose newline is damaged is whole: a line that was cut off ends earlier.
+// eachLine calls line for each whole line between at, which is the beginning of a line, and limit.
+// line gets the number of the line and its text, without the newline unless that is damaged (see
+// pieces). After each call that returns nil, eachLine moves at behind that line. rest is the number
+// of bytes after the last newline. A last line whose newline is damaged is whole: a line that was
+// cut off ends earlier.
 func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, line func(no int, text []byte) error) (rest int64, err error) {
 	if at.length >= limit {
 		return 0, nil

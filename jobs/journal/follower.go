@@ -18,7 +18,7 @@ import (
 type Report struct {
 	Records int   // folded
 	Torn    int64 // bytes of a last line that was never completed, which is not damage
-	Ignored int64 // bytes that fenced-off dispatchers had written too late when their files were fixed
+	Ignored int64 // bytes that were appended after later epochs had fixed their files
 
 	// Damaged reports that facts are missing: a line could not be read or did not
 	// fit. The caller must reconcile every job that is not terminal with claims
@@ -38,20 +38,20 @@ func (p *Report) warn(format string, args ...any) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Limit is how far a Poll may read the newest file of the journal. Files of earlier
-// epochs are read up to where a later epoch fixed them.
+// Limit is how far a Poll may read the newest file of the journal. A file of an earlier epoch is
+// read up to the length that a later epoch fixed.
 type Limit struct {
 	live.Durable // what is known to be durable
-	// End reports that nobody dispatches the run: files are read to their ends, and a
-	// last line that is not whole never will be.
+	// End reports that nobody dispatches the run: files are read to their ends, and a partial last
+	// line will not be completed.
 	End bool
 }
 
-// LimitOf returns the Limit for a reader that does not dispatch the run. owner is what
-// ReadOwner returned, life is its Life, and state is the content of live.json; owner and
-// state may be nil. Both say what is durable: live.json each second, and the owner file,
-// which can be written on a full disk, at each heartbeat. The caller sets End itself when an owner on another machine
-// has given no sign for StaleAfter.
+// LimitOf returns the Limit for a reader that does not dispatch the run. owner is what ReadOwner
+// returned, life is its Life, and state is the content of live.json. owner and state may be nil.
+// Both record what is durable: live.json every second, and the owner file, which can be written
+// even if the disk is full, at each heartbeat. The caller sets End itself when an owner on another
+// machine has sent no heartbeat for StaleAfter.
 func LimitOf(owner *Owner, life Life, state *live.State) Limit {
 	if life == Dead {
 		return Limit{End: true}
@@ -76,12 +76,12 @@ func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("%s: a newer dcs-tui wrote a record of kind %.40q, which this one does not know: use that version (`dcs-tui status %s` there)", e.Place, e.Kind, e.Ref)
 }
 
-// Follower replays the journal of a run and then follows it. It writes nothing and is for
-// one goroutine.
+// Follower replays the journal of a run and then follows it. It writes nothing. It is not safe for
+// concurrent use.
 //
-// It folds only what cannot be taken back: older files up to the length that a later
-// epoch fixed, the newest one up to a Limit. Should a later epoch fix less than what has
-// been folded, or a file not be what it was, it starts again.
+// It folds only what cannot be taken back: older files up to the length that a later epoch fixed,
+// and the newest file up to a Limit. If a later epoch fixes less than what has been folded, or if a
+// file has changed, it starts again.
 type Follower struct {
 	run    *rundir.Run
 	table  *jobs.Table
@@ -89,21 +89,21 @@ type Follower struct {
 	dec    Decoder
 	rec    jobs.Record
 	see    func(epoch int, r *jobs.Record) // may be nil
-	pulse  func() error                    // of Take, called now and then; may be nil
+	pulse  func() error                    // called regularly by a Take; may be nil
 
 	specs   *rundir.SpecTail
-	files   []*followedFile          // those of the last Poll; nil: before the first
+	files   []*followedFile          // files of the last Poll; nil: before the first
 	base    int                      // the newest epoch with a whole first record; 0: none
-	marks   map[string]jobs.FileMark // in that record, by name
-	missing []jobs.FileMark          // of files that are gone
+	marks   map[string]jobs.FileMark // marks in that record, by file name
+	missing []jobs.FileMark          // marks of files that are gone
 
 	guard    sync.Locker // see Guard; may be nil
-	lean     bool        // the table is packed
-	tail     bool        // records are not folded
-	skipping bool        // … nor decoded
+	lean     bool        // keep the table packed
+	tail     bool        // do not fold records
+	skipping bool        // do not decode records either
 
-	building bool // since a restart in this Poll
-	waits    int  // Polls that have waited for a damaged line
+	building bool // a restart has happened in this Poll
+	waits    int  // number of Polls that have waited for a damaged line
 }
 
 // followedFile is a file of the journal and the position up to which it was folded.
@@ -159,8 +159,8 @@ func (f *Follower) Guard(l sync.Locker) *Follower {
 	return f
 }
 
-// Building reports, to see, that the Poll under way builds a table that Table did not return
-// before.
+// Building reports whether the current Poll builds a table that Table did not return before. It is
+// for calls from see.
 func (f *Follower) Building() bool { return f.building }
 
 // guarded locks the guard if the table may be in use, and returns what unlocks it.
@@ -179,7 +179,7 @@ func (f *Follower) Table() *jobs.Table { return f.table }
 // Report returns what has been found since the last restart. The next Poll changes it.
 func (f *Follower) Report() *Report { return f.report }
 
-// Replay folds the journal of a run that the caller need not own, as far as it is durable.
+// Replay folds the durable part of a run's journal. The caller need not own the run.
 func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
 	owner, _ := ReadOwner(r) // without it, and without live.json, less is known to be durable
 	state, _ := live.Read(r)
@@ -200,12 +200,11 @@ func replay(r *rundir.Run, limit Limit) (*jobs.Table, *Report, error) {
 	}
 }
 
-// Poll folds the records that were added since the last Poll. It calls see, unless that
-// is nil, for each record after folding it, with the epoch whose dispatcher wrote it and
-// with the host of its attempt; the record is valid until see returns. restarted reports
-// that the table was built again, as at the first Poll, and see was called for all records
-// from the first one on; it is valid with an error, too. The next Poll continues after an
-// error.
+// Poll folds the records that were added since the last Poll. After folding each record it calls
+// see, unless see is nil, with the epoch of the dispatcher that wrote it and with the host of its
+// attempt. The record is valid until see returns. restarted reports whether the table was built
+// again, as at the first Poll; see was then called for all records from the first one on. restarted
+// is valid even with an error. After an error the next Poll continues.
 func (f *Follower) Poll(limit Limit, see func(epoch int, r *jobs.Record)) (restarted bool, err error) {
 	f.see = see
 	for try := 1; ; try++ {
@@ -246,9 +245,9 @@ func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err err
 		f.files = append(f.files, &followedFile{epochFile: e})
 	}
 	if !f.tail && (restarted || limit.End) {
-		// Specifications are stored before the record that accepts them, so what is read
-		// now covers all records within the targets. When nobody dispatches the run,
-		// those that no record accepts are of interest, too.
+		// Specifications are stored before the record that accepts them, so what is read now covers
+		// all records within the targets. If nobody dispatches the run, specifications that no
+		// record accepts are needed, too.
 		if err := f.moreSpecs(); err != nil {
 			return restarted, err
 		}
@@ -272,8 +271,8 @@ func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err err
 	return restarted, nil
 }
 
-// plan returns the targets of the files. It reads the newest file first: what that fixes has its
-// full length then, also while others write.
+// plan returns the targets of the files. It reads the newest file first: the older files that it
+// fixes have reached their full lengths by then, even if other processes are writing.
 func (f *Follower) plan(files []epochFile, limit Limit) ([]target, error) {
 	targets := make([]target, len(files))
 	base, begun := 0, false // begun: a later file is not empty
@@ -299,7 +298,7 @@ func (f *Follower) plan(files []epochFile, limit Limit) ([]target, error) {
 		case e.epoch == limit.Epoch:
 			t.limit = min(size, limit.Bytes)
 		}
-		if i < len(f.files) { // a lower limit is older news, a shorter file is not
+		if i < len(f.files) { // a lower limit is outdated, but a shorter file has lost data
 			t.limit = max(t.limit, min(size, f.files[i].length))
 		}
 		begun = begun || size > 0
@@ -380,7 +379,7 @@ func (f *Follower) moreSpecs() error {
 		f.table.SetSpecs(n, specs)
 	}
 	damage, err := []string(nil), error(nil)
-	if f.pulse != nil { // a Take: the run directory must know its specifications to append to them
+	if f.pulse != nil { // a Take: the run directory must know its specifications before it can append more
 		var stored rundir.StoredSpecs
 		if stored, err = f.run.ReadSpecs(); err == nil {
 			set(0, stored.Specs)
@@ -397,7 +396,7 @@ func (f *Follower) moreSpecs() error {
 
 // fixed returns the marks that fix what was folded.
 func (f *Follower) fixed() []jobs.FileMark {
-	marks := slices.Clone(f.missing) // later epochs must find that damage, too
+	marks := slices.Clone(f.missing) // later epochs must find this damage, too
 	for _, st := range f.files {
 		if st.mark != nil {
 			marks = append(marks, *st.mark)
@@ -480,8 +479,8 @@ func (f *Follower) lines(st *followedFile, t target) (rest int64, err error) {
 	})
 }
 
-// line folds the text between two newlines: a line, or, where a newline is
-// damaged, several, which costs nothing.
+// line folds the text between two newlines. That is one line or, where newlines are damaged,
+// several.
 func (f *Follower) line(e epochFile, no int, text []byte, final bool) error {
 	for part := 0; part == 0 || len(text) > 0; part++ {
 		first, rest := text, []byte(nil)
@@ -536,7 +535,7 @@ func (f *Follower) one(e epochFile, no int, body []byte) error {
 		return nil
 	}
 	if !isEpoch && f.table.Epoch != e.epoch {
-		// Its first line was lost; what follows counts.
+		// The first line of the file was lost. The lines after it count.
 		if err := jobs.Fold(f.table, &jobs.Record{Kind: jobs.KindEpoch, Epoch: e.epoch}); err != nil {
 			f.damage("%s:%d: %v", e.label(), no, err)
 		}

@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// ErrFenced reports that another dispatcher has taken the run over: nothing more
-// may be launched, ended or recorded by this one.
+// ErrFenced reports that another dispatcher has taken over the run. This dispatcher must not
+// launch, end, or record anything any more.
 var ErrFenced = errors.New("another dispatcher has taken the run over")
 
 // fencedError is ErrFenced with the epoch that fences us off.
@@ -27,15 +27,15 @@ func (e *fencedError) Error() string {
 
 func (e *fencedError) Unwrap() error { return ErrFenced }
 
-// FencedBy returns the higher epoch, for those who know no more of this package.
+// FencedBy returns the higher epoch. It lets callers get the epoch without importing this package.
 func (e *fencedError) FencedBy() int { return e.by }
 
-// flushAt is how much Append gathers before it writes.
+// flushAt is the number of bytes that Append gathers before it writes.
 const flushAt = 1 << 20
 
-// Journal is the writing end of a run's journal, owned by one dispatcher for one
-// epoch. Append, Sync and Close are for one goroutine; Beat, SetSocket and
-// Fenced may be called from another, so that a slow disk does not hold them up.
+// Journal is the writing end of a run's journal, owned by one dispatcher for one epoch. One
+// goroutine calls Append, Sync, and Close. Another may call Beat, SetSocket, and Fenced, so that a
+// slow disk does not delay them.
 type Journal struct {
 	run   *rundir.Run
 	file  epochFile
@@ -44,13 +44,13 @@ type Journal struct {
 	now   func() time.Time
 
 	synced  atomic.Pointer[extent] // what the last fsync made durable; nil before the first
-	settled atomic.Int64           // what Durable returns
+	settled atomic.Int64           // value that Durable returns
 
 	mu      sync.Mutex
-	f       rundir.File // nil after a failure: to be opened again
+	f       rundir.File // nil after a failure: must be opened again
 	durable int64       // length of the file that is known to be on disk
 	sum     uint32      // CRC-32C of these bytes
-	pending []byte      // what follows it
+	pending []byte      // bytes that follow the durable ones
 	written int         // how much of pending has been written since the last failure
 	closed  bool
 }
@@ -58,12 +58,12 @@ type Journal struct {
 // Epoch returns the epoch that Take opened.
 func (j *Journal) Epoch() int { return j.file.epoch }
 
-// Token returns what tells this Take from every other; the file owner has it.
+// Token returns the token that distinguishes this Take from all others. The owner file contains it.
 func (j *Journal) Token() string { return j.token }
 
-// Append adds records, in order. They are durable only once Sync has returned
-// nil. An error means that the disk refuses them: they are kept, and the next
-// Append or Sync writes them, once. The caller must not repeat them.
+// Append adds records, in order. They are durable only when Sync has returned nil. An error means
+// that the disk refuses them. They are kept, and the next Append or Sync writes them, so the caller
+// must not append them again.
 func (j *Journal) Append(recs []jobs.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -79,11 +79,11 @@ func (j *Journal) Append(recs []jobs.Record) error {
 	return j.write()
 }
 
-// Sync makes every appended record durable. After an error it may be called
-// again; until it returns nil nothing that was appended may be acted upon.
+// Sync makes all appended records durable. After an error it may be called again. Until it returns
+// nil, no appended record may be acted upon.
 //
-// It returns ErrFenced when another dispatcher has begun: a newer one counts what was
-// durable before its own file stood in the directory, and perhaps nothing after that.
+// It returns ErrFenced if another dispatcher has begun. The newer one counts only what was durable
+// before its own file was created.
 func (j *Journal) Sync() error {
 	j.mu.Lock()
 	err := j.sync()
@@ -99,9 +99,9 @@ func (j *Journal) Sync() error {
 	return nil
 }
 
-// Durable returns how much of the journal is durable and known to count for good, whoever
-// takes the run over: the last Sync that returned nil wrote it. Readers fold no further.
-// It may be called from any goroutine.
+// Durable returns how much of the journal is durable and will count even if another dispatcher
+// takes over the run. It is the position of the last Sync that returned nil. Readers fold no
+// further. It is safe for concurrent use.
 func (j *Journal) Durable() live.Durable {
 	return live.Durable{Epoch: j.file.epoch, Bytes: j.settled.Load()}
 }
@@ -126,11 +126,10 @@ func (j *Journal) sync() error {
 	return nil
 }
 
-// write brings pending into the file, at the offset where it belongs. After a
-// failure all that is not known to be durable is written again to the same
-// place: half a line is overwritten, and no line stands there twice. (A kernel
-// may forget what it failed to write back, so what was "written" before a
-// failed sync is not trusted either.)
+// write writes pending to the file at its offset. After a failure, everything that is not known to
+// be durable is written again at the same offset, so a partial line is overwritten and no line is
+// written twice. The kernel may discard data that it failed to write back, so data that was written
+// before a failed sync is written again, too.
 func (j *Journal) write() error {
 	if j.f == nil {
 		if err := j.reopen(); err != nil {
@@ -148,8 +147,8 @@ func (j *Journal) write() error {
 	return nil
 }
 
-// failed gives the file up until the next call: a stale handle does not heal,
-// and closing tells the errors of earlier writes.
+// failed closes the file until the next call opens it again: a stale handle does not recover, and
+// closing reports errors of earlier writes.
 func (j *Journal) failed(err error) error {
 	j.written = 0
 	return fmt.Errorf("cannot write the journal of the run %s: %w (%d bytes are waiting)",
@@ -188,8 +187,7 @@ func (j *Journal) Pending() int {
 	return len(j.pending)
 }
 
-// Fenced returns the number of a higher epoch, 0 while there is none. It lists
-// one directory.
+// Fenced returns the number of a higher epoch, or 0 if there is none. It lists one directory.
 func (j *Journal) Fenced() (epoch int, err error) {
 	files, err := listFiles(j.run)
 	if err != nil {
@@ -212,17 +210,17 @@ func (j *Journal) fencedError() error {
 	return err
 }
 
-// Beat writes a heartbeat into the file owner; call it every BeatEvery. It
-// returns ErrFenced when another dispatcher has the run; other errors may pass.
+// Beat writes a heartbeat to the owner file. Call it every BeatEvery. It returns ErrFenced if
+// another dispatcher has taken over the run. Other errors may be temporary.
 func (j *Journal) Beat() error { return j.change(func(*Owner) {}) }
 
-// SetSocket puts the path of the dispatcher's socket into the file owner.
+// SetSocket records the path of the dispatcher's socket in the owner file.
 func (j *Journal) SetSocket(path string) error {
 	return j.change(func(o *Owner) { o.Socket = path })
 }
 
-// SetProblem puts into the file owner what keeps this dispatcher from launching, for
-// those who look at the run while its journal cannot say so; "": nothing does.
+// SetProblem records in the owner file what keeps this dispatcher from launching, or "" for
+// nothing. Observers read it there while the journal cannot be written.
 func (j *Journal) SetProblem(text string) error {
 	return j.change(func(o *Owner) { o.Problem = jobs.Clean(text, maxProblem) })
 }
@@ -250,7 +248,7 @@ func (j *Journal) change(change func(*Owner)) error {
 		return err
 	}
 	err := j.beat(change)
-	if err != nil { // perhaps because somebody has taken the run meanwhile
+	if err != nil { // perhaps because another dispatcher has taken over the run
 		if fenced := j.fencedError(); errors.Is(fenced, ErrFenced) {
 			return fenced
 		}
@@ -271,9 +269,9 @@ func (j *Journal) SkipTo(epoch int) (skipped bool, err error) {
 // maxSkip is the maximum number of epochs that a host can make a run skip.
 const maxSkip = 1 << 20
 
-// Close makes what is pending durable and says in the file owner that nobody
-// dispatches the run now. After an error records may be missing; a Journal that
-// was fenced off leaves the owner file alone.
+// Close makes pending records durable and records in the owner file that nobody dispatches the run
+// any more. After an error, records may be missing. A Journal that was fenced off does not change
+// the owner file.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {

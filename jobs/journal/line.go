@@ -33,8 +33,8 @@ func appendLine(b []byte, r *jobs.Record) []byte {
 	return append(b, '\n')
 }
 
-// lineBody returns the JSON of a line without its newline. ok is false if the checksum does
-// not fit.
+// lineBody returns the JSON of a line without its newline. ok is false if the checksum does not
+// match.
 func lineBody(line []byte) (body []byte, ok bool) {
 	if len(line) < prefix || line[prefix-1] != ' ' {
 		return nil, false
@@ -72,8 +72,8 @@ func AppendRecord(b []byte, r *jobs.Record) []byte {
 	return append(b, text...)
 }
 
-// Decoder decodes records. Host names and other texts that repeat share memory. It is for one
-// goroutine.
+// Decoder decodes records. Host names and other repeated texts share memory. It is not safe for
+// concurrent use.
 type Decoder struct {
 	texts map[string]string
 	specs jobs.Interner

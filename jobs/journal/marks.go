@@ -17,24 +17,25 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The marks of an epoch, which keep out what older dispatchers write too late, stand
-// twice: in the first line of its file, and as the same line in a file beside it,
-// 000002.marks. That is written before the first line, so that there is none without;
-// and it may count without one, because from when the epoch's file stands in the
-// directory no older dispatcher acts upon what it writes (see Journal.Sync). A run
-// directory of an older program has no such files, and is read as it always was.
+// The marks of an epoch exclude what older dispatchers write too late. They are stored twice: in
+// the first line of the epoch's file, and as the same line in a file beside it, such as
+// 000002.marks. The file of marks is written before the first line, so a first line never exists
+// without it. The file of marks may count without a first line, because no older dispatcher acts on
+// what it writes once the epoch's file exists (see Journal.Sync). A run directory of an older
+// program has no files of marks.
 
 func (e epochFile) marks() string { return fmt.Sprintf("%06d.marks", e.epoch) }
 
-// keepMarks writes the marks of our epoch down beside its file, durably. Failing is an error,
-// as failing to write the first line is: it would be of the same disk in the same instant,
-// and the dispatcher would begin with promises 1 and 2 hanging on every bit of one line.
+// keepMarks writes the marks of our epoch to the file beside its journal file, durably. Failing is
+// an error, as it is for the first line. Otherwise a single damaged bit of the first line could
+// make later dispatchers count what older ones wrote too late, and break promises 1 and 2.
 func (j *Journal) keepMarks(first *jobs.Record) error {
 	if len(first.Files) == 0 {
 		return nil
 	}
 	disk, path := j.run.Disk, j.run.Path(rundir.JournalDir, j.file.marks())
-	// The epoch is ours alone, so the name is; one that is there is of an epoch whose file was lost.
+	// The epoch is ours alone, and so is the name. An existing file belongs to an epoch whose file
+	// was lost.
 	f, err := disk.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -48,7 +49,8 @@ func (j *Journal) keepMarks(first *jobs.Record) error {
 	return disk.SyncDir(filepath.Dir(path))
 }
 
-// keptMarks reads the record that keepMarks wrote; nil when there is none, or not a whole one.
+// keptMarks reads the record that keepMarks wrote. It returns nil if there is none or it is not
+// whole.
 func keptMarks(r *rundir.Run, e epochFile) (*jobs.Record, error) {
 	b, err := r.ReadListed(rundir.JournalDir, e.marks())
 	if err != nil {
@@ -58,7 +60,8 @@ func keptMarks(r *rundir.Run, e epochFile) (*jobs.Record, error) {
 	return epochRecord(e, line), nil
 }
 
-// epochRecord reads the record with which an epoch begins, nil if the line is not that.
+// epochRecord reads the record with which an epoch begins. It returns nil if the line does not hold
+// one.
 func epochRecord(e epochFile, line []byte) *jobs.Record {
 	var d Decoder
 	rec := new(jobs.Record)
@@ -93,7 +96,7 @@ func (o *Owner) identify(r *rundir.Run) error {
 		return nil
 	}
 	o.Inode = st.Ino
-	if unix.Major(st.Dev) != 0 { // others get a new number with every mount, as NFS does
+	if unix.Major(st.Dev) != 0 { // others, such as NFS, get a new number with every mount
 		o.Device = st.Dev
 	}
 	return nil
@@ -140,8 +143,8 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	return missing, nil
 }
 
-// sumOf returns the CRC-32C of the first limit bytes of a file, or of the whole file if
-// it is shorter, and how many bytes that were.
+// sumOf returns the CRC-32C of the first limit bytes of a file, or of the whole file if it is
+// shorter, and the number of those bytes.
 func sumOf(r *rundir.Run, e epochFile, limit int64) (n int64, sum uint32, err error) {
 	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -222,7 +225,7 @@ func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	anew := jobs.Record{Kind: jobs.KindRound, At: r.At, Job: r.Job}
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:
-	case jobs.KindRound, jobs.KindEdited: // no attempt of it could start any more
+	case jobs.KindRound, jobs.KindEdited: // no attempt of the job can start any more
 		if j := t.Job(r.Job); j != nil && !(state.Terminal() && r.Kind == jobs.KindRound) {
 			for _, a := range j.Open() {
 				next := jobs.Running
@@ -238,7 +241,7 @@ func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 		}
 		return missing
 	case jobs.KindJob, jobs.KindCanceling:
-		if state.Terminal() { // it ended again, or was to end: it had begun again
+		if state.Terminal() { // it ended or was about to end again, so it had begun again
 			missing = append(missing, anew)
 		}
 		return missing
@@ -246,7 +249,7 @@ func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 		return missing
 	}
 	if r.N-known > maxLostAttempts || r.N <= known {
-		return missing // not one lost line
+		return missing // more than one line was lost
 	}
 	if state.Terminal() {
 		missing = append(missing, anew)

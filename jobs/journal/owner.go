@@ -20,8 +20,8 @@ const (
 	StaleAfter = 30 * time.Second // time without a new heartbeat, by the reader's clock, after which an owner is silent
 )
 
-// Owner is the content of the file owner: who dispatches a run. Its times are those of the
-// owner's clock and only for people: no decision compares clocks of two machines.
+// Owner is the content of the owner file: who dispatches a run. Its times are by the owner's clock
+// and only for display, because no decision compares the clocks of two machines.
 type Owner struct {
 	V    int    `json:"v"`
 	Host string `json:"host"`
@@ -32,15 +32,14 @@ type Owner struct {
 	Socket  string    `json:"socket,omitempty"`  // path of the socket (see dispatch/socket), on Host
 	Program string    `json:"program,omitempty"` // the path of its executable, on Host
 	Token   string    `json:"token"`             // random, one for each Take
-	Beat    int64     `json:"beat"`              // counts up
-	Left    bool      `json:"left,omitempty"`    // it ended in an orderly way
+	Beat    int64     `json:"beat"`              // heartbeat number, which increases
+	Left    bool      `json:"left,omitempty"`    // the dispatcher ended in an orderly way
 	Problem string    `json:"problem,omitempty"` // what keeps it from launching, for people; "": nothing
 
 	Known int `json:"known,omitempty"` // a later epoch that a host has reported (see SkipTo)
 
-	// The fields below say what was durable at this heartbeat, and where. A successor
-	// that finds less, or another directory, knows that records may be missing (see
-	// checkOwner).
+	// The fields below record what was durable at this heartbeat, and where. A successor that finds
+	// less, or another directory, knows that records may be missing (see checkOwner).
 	File   int    `json:"file,omitempty"`   // the epoch of the journal file; before the first sync an earlier one
 	Bytes  int64  `json:"bytes,omitempty"`  // its length
 	Sum    uint32 `json:"sum,omitempty"`    // CRC-32C of these bytes
@@ -63,12 +62,12 @@ func (o *Owner) Life() Life {
 	return proc{"/proc"}.life(o.process)
 }
 
-// String names the owner in messages.
+// String describes the owner in messages.
 func (o *Owner) String() string {
 	return fmt.Sprintf("dcs-tui of %s on %s (pid %d, since %s)", o.User, o.Host, o.PID, o.Since.Format("2006-01-02 15:04:05"))
 }
 
-// thisProcess returns an Owner with what names this process.
+// thisProcess returns an Owner with the fields that identify this process.
 func thisProcess() (*Owner, error) {
 	me, err := proc{"/proc"}.self()
 	if err != nil {
@@ -82,7 +81,7 @@ func thisProcess() (*Owner, error) {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	program, _ := os.Executable() // without it the one in PATH is taken
+	program, _ := os.Executable() // on an error, the program in PATH is used
 	return &Owner{Host: host, User: name, Program: program, process: me}, nil
 }
 
@@ -126,7 +125,8 @@ func decodeOwner(b []byte) (*Owner, error) {
 	return o, nil
 }
 
-// ReadOwner returns who dispatches the run, or did last; nil if nobody ever did.
+// ReadOwner returns the owner of the run, or the last one if nobody dispatches it now. It returns
+// nil if nobody ever did.
 func ReadOwner(r *rundir.Run) (*Owner, error) {
 	b, err := ownerContent(r)
 	if err != nil || b == nil {
@@ -139,7 +139,7 @@ func ReadOwner(r *rundir.Run) (*Owner, error) {
 	return o, nil
 }
 
-// ownerContent returns the file's bytes, nil when the directory does not list it.
+// ownerContent returns the content of the file, or nil if the directory does not list it.
 func ownerContent(r *rundir.Run) ([]byte, error) {
 	b, err := r.ReadListed(rundir.OwnerFile)
 	if err != nil {
@@ -148,8 +148,8 @@ func ownerContent(r *rundir.Run) ([]byte, error) {
 	return b, nil
 }
 
-// Stopped reports whether the owner is a process of this machine that is stopped (Ctrl-Z,
-// SIGSTOP): it does nothing until SIGCONT.
+// Stopped reports whether the owner is a process of this machine that is stopped (Ctrl-Z, SIGSTOP)
+// and does nothing until SIGCONT.
 func (o *Owner) Stopped() bool {
 	if o.Life() != Alive {
 		return false
@@ -163,13 +163,13 @@ func (o *Owner) Stopped() bool {
 const preparedPrefix = "." + rundir.OwnerFile + "."
 
 // beats writes the heartbeats of the owner. They are written in place, into the file that Take
-// renamed to owner. So an old dispatcher that wakes up writes into a file that has no name any
+// renamed to owner. An old dispatcher that wakes up therefore writes to a file that has no name any
 // more, and cannot claim the run back.
 type beats struct {
 	mu    sync.Mutex
 	run   *rundir.Run
 	owner Owner
-	f     rundir.File // nil: to be opened again
+	f     rundir.File // nil: must be opened again
 	named bool        // f has been made the file owner
 }
 
@@ -232,7 +232,7 @@ func (b *beats) beat(change func(*Owner)) error {
 			return fmt.Errorf("cannot write the owner's heartbeat: %w", err)
 		}
 	}
-	b.owner = next // even if the write fails: a number is not used twice
+	b.owner = next // even if the write fails, so that no number is used twice
 	if err = b.write(content); err != nil {
 		return fmt.Errorf("cannot write the owner's heartbeat: %w", errors.Join(err, b.close()))
 	}
@@ -262,13 +262,13 @@ func (b *beats) lookAfter() error {
 	}
 	now, err := readOwnerFile(b.run)
 	if err != nil || now.owner != nil && now.owner.Token == b.owner.Token || now.content != nil && now.owner == nil {
-		return err // ours, or torn: the next heartbeat repairs it
+		return err // ours, or torn: the next heartbeat writes it again
 	}
 	return b.close()
 }
 
-// reopen opens the file owner if it is still ours. It creates it again if a person has removed
-// it, or if that of an earlier epoch has replaced it.
+// reopen opens the owner file if it is still ours. It creates the file again if a person has
+// removed it, or if the file of an earlier epoch has replaced it.
 func (b *beats) reopen() error {
 	now, err := readOwnerFile(b.run)
 	switch {
@@ -283,7 +283,7 @@ func (b *beats) reopen() error {
 	case now.owner != nil && now.owner.Token != b.owner.Token:
 		return fmt.Errorf("%w: %s has it", ErrFenced, now.owner)
 	}
-	// A torn content may be a heartbeat of ours that failed half way.
+	// Torn content may be a heartbeat of ours that failed halfway.
 	b.f, err = b.run.Disk.OpenFile(b.run.Path(rundir.OwnerFile), os.O_RDWR, 0)
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// process names a process of a machine exactly: pid and start time, within one
-// boot and one pid namespace (containers share a boot id and not their pids).
+// process identifies a process of a machine by pid and start time, within one boot and one pid
+// namespace. Containers share the boot id but not the pids.
 type process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // field 22 of /proc/PID/stat: clock ticks since boot
@@ -23,7 +23,7 @@ type process struct {
 // proc reads /proc; tests replace it.
 type proc struct{ root string }
 
-// self returns the calling process.
+// self returns the identity of the calling process.
 func (p proc) self() (process, error) {
 	boot, err := os.ReadFile(p.root + "/sys/kernel/random/boot_id")
 	if err != nil {
@@ -41,7 +41,7 @@ func (p proc) self() (process, error) {
 	return process{pid, start, strings.TrimSpace(string(boot)), ns}, nil
 }
 
-// stat returns state and start time of a process.
+// stat returns the state and the start time of a process.
 func (p proc) stat(pid int) (state byte, start uint64, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("%s/%d/stat", p.root, pid))
 	if err != nil {
@@ -61,12 +61,12 @@ func parseStat(b []byte) (state byte, start uint64, err error) {
 	return fields[0][0], start, err
 }
 
-// Life is what is known of an owner's process.
+// Life tells whether the process of an owner is alive.
 type Life uint8
 
-// The answers.
+// The values of Life.
 const (
-	Unsure Life = iota // another machine's: only its beats can tell
+	Unsure Life = iota // the process is on another machine: only heartbeats can tell
 	Alive
 	Dead
 )
@@ -89,8 +89,9 @@ func (p proc) life(q process) Life {
 	return Alive
 }
 
-// ProcessName names this process in a few characters that a file name may hold, so that who
-// finds a file it has left knows whether it lives; "" when /proc does not say enough.
+// ProcessName identifies this process in a few characters that a file name may contain. Whoever
+// finds a file that it left behind can check whether the process is alive. It is "" if /proc does
+// not show enough.
 func ProcessName() string {
 	p, err := proc{"/proc"}.self()
 	if err != nil {
@@ -104,8 +105,8 @@ func (p process) name() string {
 	return fmt.Sprintf("%d.%d.%s.%s", p.PID, p.Start, ns, p.Boot)
 }
 
-// ProcessLife reports whether the process that a ProcessName names lives, as far as this
-// machine can prove. What is no ProcessName is Unsure.
+// ProcessLife reports whether the process with a ProcessName is alive, as far as this machine can
+// prove. The result is Unsure if name is not a ProcessName.
 func ProcessLife(name string) Life { return proc{"/proc"}.nameLife(name) }
 
 func (p proc) nameLife(name string) Life {

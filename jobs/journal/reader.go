@@ -9,14 +9,14 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Reader follows a run as its directory shows it: the records that are durable, who
-// dispatches the run, and live.json. It writes nothing and is for one goroutine.
+// Reader follows a run from its directory: the durable records, the owner, and live.json. It writes
+// nothing. It is not safe for concurrent use.
 type Reader struct {
 	Run   *rundir.Run
 	Owner *Owner      // who dispatches the run, or did last; nil: nobody ever did
 	Live  *live.State // what the dispatcher published last; nil: nothing, or nobody dispatches the run
-	Life  Life        // of Owner
-	// Silent reports that the owner is on another machine and has given no heartbeat for
+	Life  Life        // whether the process of Owner is alive
+	// Silent reports whether the owner is on another machine and has sent no heartbeat for
 	// StaleAfter.
 	Silent bool
 
@@ -24,18 +24,18 @@ type Reader struct {
 	sign sign
 }
 
-// NewReader returns a Reader for f, which follows the journal of the run.
+// NewReader returns a Reader of the run whose journal f follows.
 func NewReader(run *rundir.Run, f *Follower) *Reader { return &Reader{Run: run, Follower: f} }
 
-// Poll reads what has come since the last Poll. see and restarted are those of
-// Follower.Poll. The Reader is usable after an error.
+// Poll reads what has been added since the last Poll. see and restarted are those of Follower.Poll.
+// The Reader may be used after an error.
 func (r *Reader) Poll(see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
 	watchErr := r.Watch(true)
 	restarted, err = r.Follow(live.Durable{}, see)
 	return restarted, errors.Join(err, watchErr)
 }
 
-// Watch reads who dispatches the run and, with state, live.json.
+// Watch reads the owner file and, if state is set, live.json.
 func (r *Reader) Watch(state bool) error {
 	owner, err := ReadOwner(r.Run)
 	for try := 0; err != nil && r.Owner == nil && try < 3; try++ { // the file may be torn for a moment
@@ -63,8 +63,8 @@ func (r *Reader) Dispatched() bool {
 	return r.Owner != nil && r.Life != Dead && !r.Silent
 }
 
-// Quiet returns for how long the owner has given no heartbeat. It is 0 if the owner is
-// alive on this machine.
+// Quiet returns the time since the owner's last heartbeat. It is 0 if the owner is alive on this
+// machine.
 func (r *Reader) Quiet() time.Duration {
 	if r.Life == Alive {
 		return 0
@@ -72,11 +72,12 @@ func (r *Reader) Quiet() time.Duration {
 	return time.Since(r.sign.at)
 }
 
-// Hung reports whether the owner, on whatever machine, has given no heartbeat for
-// StaleAfter, as watched by this Reader. Its process may exist.
+// Hung reports whether this Reader has seen no heartbeat of the owner, on whatever machine it is,
+// for StaleAfter. The owner's process may exist.
 func (r *Reader) Hung() bool { return r.Owner != nil && time.Since(r.sign.at) >= StaleAfter }
 
-// State returns what the present dispatcher published last; nil: nothing, or there is none.
+// State returns what the current dispatcher published last. It returns nil if nothing was published
+// or nobody dispatches the run.
 func (r *Reader) State() *live.State {
 	if s := r.Live; s != nil && r.Dispatched() && s.Epoch == r.Owner.Epoch && s.Token == r.Owner.Token {
 		return s
@@ -84,8 +85,8 @@ func (r *Reader) State() *live.State {
 	return nil
 }
 
-// Follow reads what has come since the last one. pushed is what the dispatcher has told of
-// its durable position by itself; the zero value is nothing.
+// Follow polls the journal. pushed is a durable position that the dispatcher has pushed; the zero
+// value means none.
 func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
 	limit := LimitOf(r.Owner, r.Life, r.Live)
 	if pushed.Epoch > limit.Epoch || pushed.Epoch == limit.Epoch && pushed.Bytes > limit.Bytes {
@@ -95,8 +96,8 @@ func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Recor
 	return r.Follower.Poll(limit, see)
 }
 
-// Published reports whether other readers find all records that Follow has shown: it may
-// have been told of more than live.json has.
+// Published reports whether other readers find all records that Follow has shown. A pushed position
+// may be ahead of live.json.
 func (r *Reader) Published() bool {
 	limit, n := LimitOf(r.Owner, r.Life, r.Live), len(r.files)
 	if limit.End || r.Silent || n == 0 {
@@ -106,11 +107,11 @@ func (r *Reader) Published() bool {
 	return last.epoch < limit.Epoch || last.epoch == limit.Epoch && last.length <= limit.Bytes
 }
 
-// sign is the newest heartbeat of a dispatcher. Clocks of two machines are never compared.
+// sign is the newest heartbeat of a dispatcher. The clocks of two machines are never compared.
 type sign struct {
 	token string
 	beat  int64
-	at    time.Time // our clock
+	at    time.Time // by our clock
 }
 
 func (s *sign) note(o *Owner, now time.Time) {

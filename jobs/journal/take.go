@@ -19,12 +19,12 @@ import (
 type TakeOptions struct {
 	Force  bool         // do not wait until the present owner is proved dead
 	Notify func(string) // called with one line before Take waits; may be nil
-	// Silent is an owner that has given no heartbeat for StaleAfter, as the caller has watched.
+	// Silent is an owner that has sent no heartbeat for StaleAfter, as the caller has observed.
 	// Take does not wait for it again unless there is a newer heartbeat. nil: there is none.
 	Silent *Owner
 
-	// For simulations and tests. With Force, Now, Token, and Who, a Take does not wait, reads no
-	// clock, process, or random number, and is deterministic.
+	// The fields below are for simulations and tests. With Force, Now, Token, and Who, a Take does
+	// not wait, reads no clock, process, or random number, and is deterministic.
 	Now   func() time.Time // the clock of Take and of the Journal; nil: time.Now
 	Token string           // unique for each Take; "": random
 	Who   *Owner           // Host, User, and process of the new owner; nil: this process
@@ -97,7 +97,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	j.beats.owner, j.token = *owner, owner.Token
-	if owner.elsewhere(&had) { // if somebody takes over before that is recorded, it must be found again
+	if owner.elsewhere(&had) { // must be found again if another Take comes before it is recorded
 		j.beats.owner.Inode, j.beats.owner.Device = had.Inode, had.Device
 	}
 	tmp, err := j.beats.prepare()
@@ -109,7 +109,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		if err == nil {
 			return
 		}
-		if opened { // whoever was quicker has removed the prepared file
+		if opened { // a faster Take has removed the prepared file
 			if fenced := j.fencedError(); errors.Is(fenced, ErrFenced) {
 				err = fenced
 			}

@@ -16,10 +16,10 @@ import (
 type OwnedError struct {
 	Run   string
 	Ref   string // what to type as RUN
-	Owner *Owner // nil when it is only about to become the owner
+	Owner *Owner // nil while it is still becoming the owner
 }
 
-// Error names the owner and says what to do.
+// Error names the owner and what the user can do.
 func (e *OwnedError) Error() string {
 	who := "another dcs-tui that is just starting"
 	where := "there"
@@ -45,7 +45,7 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 	}
 	o := first.owner
 	if o == nil && first.content == nil && known == 0 {
-		return nil // nobody ever had it
+		return nil // nobody ever dispatched the run
 	}
 	if o == nil || o.Epoch < known {
 		// A Take is under way, or was cut off before it installed its file.
@@ -64,7 +64,7 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 	case life == Dead:
 		return nil
 	case life == Alive:
-		if o != first.owner { // of several that prepare, one has it
+		if o != first.owner { // of several that prepare, one opened the epoch
 			o = cmp.Or(taker(ctx, r, known, false), o)
 		}
 		return &OwnedError{r.Name(), r.Ref(), o}
@@ -94,7 +94,7 @@ func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 		}
 		b, err := rundir.ReadFile(r.Disk, r.Path(name))
 		if err != nil {
-			continue // installed or removed meanwhile
+			continue // installed or removed in the meantime
 		}
 		o, err := decodeOwner(b)
 		if err == nil && o.Epoch == epoch && (best == nil || best.Life() == Dead || o.Life() == Alive) {
@@ -108,7 +108,7 @@ func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 const takerTimeout = 2 * time.Second
 
 // taker returns who has just opened an epoch, for a message. It returns nil if there is no owner
-// file of the epoch within takerTimeout, or at once with noWait.
+// file of the epoch after takerTimeout, or immediately if noWait is set.
 func taker(ctx context.Context, r *rundir.Run, epoch int, noWait bool) *Owner {
 	ctx, cancel := context.WithTimeout(ctx, takerTimeout)
 	defer cancel()
@@ -129,8 +129,8 @@ func taker(ctx context.Context, r *rundir.Run, epoch int, noWait bool) *Owner {
 	}
 }
 
-// watch returns nil if nothing has changed for StaleAfter by our own clock. It compares contents,
-// never times of two machines.
+// watch returns nil if the owner file has not changed for StaleAfter by our own clock. It compares
+// contents, never times of two machines.
 func watch(ctx context.Context, r *rundir.Run, first ownerFile, known int) error {
 	began, torn := time.Now(), 0
 	tick := time.NewTicker(watchInterval)
@@ -156,7 +156,8 @@ func watch(ctx context.Context, r *rundir.Run, first ownerFile, known int) error
 		case now.content == nil:
 			// The file is gone, which proves nothing.
 		case o == nil:
-			// Torn, and different: somebody writes it. Watch for another StaleAfter.
+			// The file is torn and has changed, so somebody writes it. Watch for another
+			// StaleAfter.
 			if torn++; torn > 2 {
 				return &OwnedError{r.Name(), r.Ref(), first.owner}
 			}

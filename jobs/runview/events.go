@@ -46,7 +46,7 @@ func (e *eventList) add(n uint64, r *jobs.Record) {
 	e.lines = append(e.lines, eventLine{seq: n, rec: *r})
 }
 
-// newest returns the lines that are shown, and whether there were more.
+// newest returns the lines that are shown, and whether there are more.
 func (e *eventList) newest() (lines []eventLine, cut bool) {
 	over := max(0, len(e.lines)-maxLines)
 	return e.lines[over:], e.cut || over > 0
@@ -59,7 +59,7 @@ func (l *eventLine) sentence() string {
 	return l.text
 }
 
-// window returns a piece of the log.
+// window returns a part of the log.
 func (e *eventLog) window(w *EventsWindow) *Events {
 	v := new(Events)
 	fits, err := parseEvents(w.Filter)
@@ -95,7 +95,7 @@ func (e *eventLog) window(w *EventsWindow) *Events {
 	return v
 }
 
-// jobOf returns the job that a record is about, 0 if it is about several or none.
+// jobOf returns the job that a record is about, or 0 if it is about none or several.
 func jobOf(r *jobs.Record) jobs.ID {
 	if r.Kind == jobs.KindAccepted {
 		return 0
@@ -128,18 +128,17 @@ func eventField(name string) (*query.Field[*eventLine], error) {
 	return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, []string{"host", "job"}))
 }
 
-// Notable reports whether a record is shown by default: what happened to hosts and the run,
-// losses, failures, retries, and requests that were refused. Successes are not notable, nor is
-// what happens to each of very many jobs, nor that a request was carried out, which an event
-// announces in words.
+// Notable reports whether a record is shown by default. Notable are changes of hosts and of the
+// run, losses, failures, retries, and refused requests. Not notable are successes, changes of very
+// many jobs at once, and requests that were carried out, because an event describes those.
 func Notable(r *jobs.Record) bool {
 	switch r.Kind {
 	case jobs.KindEpoch, jobs.KindEnded, jobs.KindDamaged, jobs.KindLost, jobs.KindForgiven:
 		return true
-	case jobs.KindEvent, jobs.KindRequest: // of requests, those that were refused
+	case jobs.KindEvent, jobs.KindRequest: // only refused requests
 		return r.Reason != ""
 	case jobs.KindClosed:
-		return r.How != jobs.ClosedDone // otherwise there is a KindEnded
+		return r.How != jobs.ClosedDone // a KindEnded follows otherwise
 	case jobs.KindExited:
 		return r.Next != jobs.Succeeded && r.Outcome != nil && !r.Outcome.OK()
 	case jobs.KindJob:
@@ -167,8 +166,8 @@ func Bad(r *jobs.Record) bool {
 	return false
 }
 
-// Text describes a record in a sentence for people, not cleaned. It is "" for records that
-// do not concern them.
+// Text describes a record in a sentence, which is not cleaned. It is "" for records that do not
+// concern people.
 func Text(r *jobs.Record) string {
 	switch r.Kind {
 	case jobs.KindEpoch:
@@ -262,7 +261,7 @@ func inventoryText(r *jobs.Record) string {
 	return r.Host + " is part of the run if the inventory file says so"
 }
 
-// requestText returns what came of a request.
+// requestText describes how a request was answered.
 func requestText(r *jobs.Record) string {
 	switch {
 	case r.Reason != "":
@@ -321,11 +320,11 @@ func endText(r *jobs.Record, verb string) string {
 	return text
 }
 
-// becameText describes what the end of an attempt made of its job.
+// becameText describes the state that the end of an attempt gave its job.
 func becameText(r *jobs.Record) string {
 	why := ""
 	if r.Outcome != nil {
-		why = because(r.Reason) // otherwise it was said
+		why = because(r.Reason) // otherwise the reason was given already
 	}
 	switch {
 	case r.Seq != 0:

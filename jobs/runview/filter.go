@@ -75,7 +75,7 @@ func (v vocabulary) compile(q *query.Query) (*filter, error) {
 	return &filter{match}, nil
 }
 
-// field finds a field by its name, as the table of results does.
+// field finds a field by its name, like the table of results.
 func (v vocabulary) field(name string) (*query.Field[candidate], error) {
 	if f := onlyOfRows[strings.ToLower(name)]; f != nil && !slices.Contains(v.params, name) {
 		return f, nil
@@ -122,7 +122,7 @@ func searchJobs(text string) func(candidate) bool {
 	}
 }
 
-// phasesMeant finds jobs in the phases that a word means: one phase of the screen, or all
+// phasesMeant finds jobs in the phases that a word stands for: one phase of the screen, or all
 // phases of some states.
 func phasesMeant(word string) (func(candidate) bool, error) {
 	var set [Phases]bool
@@ -143,14 +143,14 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 	return func(c candidate) bool { return set[c.r.phase] }, nil
 }
 
-// stateOf is the state of jobs in a phase.
+// stateOf returns the state of jobs in a phase.
 var stateOf = [Phases]jobs.JobState{
 	Ending: jobs.Running, Running: jobs.Running, Away: jobs.Running, Handed: jobs.Running,
 	Retry: jobs.Queued, Queued: jobs.Queued, Waits: jobs.Queued,
 	Succeeded: jobs.Succeeded, Failed: jobs.Failed, TimedOut: jobs.TimedOut, Canceled: jobs.Canceled, Skipped: jobs.Skipped,
 }
 
-// paramOf returns the values of a parameter.
+// paramOf returns the field of the values of a parameter.
 func paramOf(name string) func(candidate) query.Value {
 	return func(c candidate) query.Value {
 		for _, p := range c.l.spec(c.id).Params {
@@ -197,7 +197,7 @@ var factsOfRows = map[string]func(candidate) query.Value{
 	"try":             func(c candidate) query.Value { return query.NumberValue(float64(c.r.try())) },
 }
 
-// onlyOfRows are the fields that the list of jobs has and results do not.
+// onlyOfRows are the fields of the list of jobs that results do not have.
 var onlyOfRows = map[string]*query.Field[candidate]{
 	"prio": {Name: "prio", Type: query.NumberType, Fact: true, Value: func(c candidate) query.Value { return query.NumberValue(float64(c.r.priority)) }},
 	"progress": {Name: "progress", Type: query.NumberType, Fact: true, Value: func(c candidate) query.Value {
@@ -227,7 +227,7 @@ var onlyOfRows = map[string]*query.Field[candidate]{
 // ran reports whether a job is over and its last attempt has run.
 func (r *row) ran() bool { return r.phase.Terminal() && (r.exit != 0 || r.took != 0) }
 
-// try returns the number of the present or last try, 0 if there was none.
+// try returns the number of the current or last try, or 0 if there was none.
 func (r *row) try() int {
 	if r.phase == Retry || r.phase <= Handed || r.phase == Succeeded {
 		return int(r.failures) + 1

@@ -14,15 +14,15 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// groups are the failures by cause and last line of stderr. Rows have the numbers of their
-// groups; members are counted when they are shown.
+// groups are the failures by cause and last line of stderr. Each row holds the number of its group.
+// Members are counted only when they are shown.
 type groups struct {
 	causes results.Causes
 	shown  []*group
-	upkeep // of shown
+	upkeep // refreshes shown
 }
 
-// group is one of them.
+// group is one group of failures.
 type group struct {
 	results.Failure
 	count int
@@ -36,8 +36,8 @@ type group struct {
 
 func counts(p Phase) bool { return p == Failed || p == TimedOut }
 
-// top returns the groups to show, most frequent first; those beyond MaxGroups are gathered
-// in the last.
+// top returns the groups to show, most frequent first. The last one combines those beyond
+// MaxGroups.
 func (g *groups) top(l *list) []*group {
 	if g.due(l.edition) {
 		g.keep(l.edition, func() { g.settle(l.rows) })
@@ -45,9 +45,9 @@ func (g *groups) top(l *list) []*group {
 	return g.shown
 }
 
-// settle counts the members of the groups, and lists the members of those that are shown.
+// settle counts the members of the groups, and lists the members of the groups that are shown.
 func (g *groups) settle(rows []row) {
-	in := make([]*group, max(1, len(g.causes.Keys))) // the one that each is shown in
+	in := make([]*group, max(1, len(g.causes.Keys))) // the shown group of each cause
 	for n := range in {
 		in[n] = &group{hosts: map[uint16]int{}}
 	}
@@ -104,7 +104,7 @@ func (g *groups) settle(rows []row) {
 // maxGroupHosts bounds Group.Hosts.
 const maxGroupHosts = 5
 
-// view returns the group as it is shown; names are those of hosts.
+// view returns the group as it is shown. names are the names of hosts.
 func (x *group) view(names []string) Group {
 	hosts := slices.SortedFunc(maps.Keys(x.hosts), func(a, b uint16) int {
 		return cmp.Or(cmp.Compare(x.hosts[b], x.hosts[a]), cmp.Compare(names[a], names[b]))
@@ -126,12 +126,12 @@ type HostText struct {
 // HostGroup is a set of hosts with the same message. Its texts are not cleaned.
 type HostGroup struct {
 	Hosts []string // in the order given
-	// Text is without the name of the host before it. Where texts differ only in names,
+	// Text does not begin with the name of the host. Where the texts differ only in names,
 	// addresses, and fingerprints, HOST and … stand for these.
 	Text string
-	At   time.Time // of the first
+	At   time.Time // of the first message
 
-	first string // the whole text of the first
+	first string // the whole first message
 }
 
 // GroupHosts groups hosts by cause, in the order of the first host of each group.
@@ -154,7 +154,7 @@ func GroupHosts(texts []HostText) []HostGroup {
 	return list
 }
 
-// Name names the hosts of a group, with ranges: "ws[01-30], here".
+// Name returns the names of the hosts of a group, with ranges: "ws[01-30], here".
 func (g *HostGroup) Name() string {
 	const maxPatterns = 6
 	patterns := hosts.Fold(g.Hosts)
@@ -164,7 +164,7 @@ func (g *HostGroup) Name() string {
 	return strings.Join(patterns, ", ")
 }
 
-// Title is the name, and the number of hosts if there are several: "ws[01-30] (30 hosts)".
+// Title returns the name, with the number of hosts if there are several: "ws[01-30] (30 hosts)".
 func (g *HostGroup) Title() string {
 	if len(g.Hosts) == 1 {
 		return g.Hosts[0]
@@ -172,7 +172,7 @@ func (g *HostGroup) Title() string {
 	return g.Name() + " (" + jobs.Plural(len(g.Hosts), "host") + ")"
 }
 
-// Sentence is the text with its subject: that of the host itself if there is only one.
+// Sentence returns the text with its subject, which is the host's own name if there is only one.
 func (g *HostGroup) Sentence() string {
 	switch {
 	case len(g.Hosts) == 1:
@@ -189,13 +189,13 @@ var (
 	fingerprint = regexp.MustCompile(`\b(SHA256|MD5):[A-Za-z0-9+/=:]+`)
 )
 
-// causeOf returns a text that is the same for all hosts with the same trouble: without what
-// differs from host to host.
+// causeOf returns a text that is the same for all hosts with the same problem. It replaces names,
+// addresses, and fingerprints.
 func causeOf(name, text string) string {
 	text = fingerprint.ReplaceAllString(text, "$1:…")
 	text = addressPort.ReplaceAllString(text, "HOST:$2")
 	text = address.ReplaceAllString(text, "HOST")
-	// The name as a word, and as the first label of a domain name.
+	// Match the name as a word, and as the first label of a domain name.
 	named, err := regexp.Compile(`(^|[^A-Za-z0-9_.-])` + regexp.QuoteMeta(name) + `(\.[A-Za-z0-9.-]*[A-Za-z0-9])?($|[^A-Za-z0-9_-])`)
 	if err != nil { // never: the name is quoted
 		return text
@@ -203,7 +203,8 @@ func causeOf(name, text string) string {
 	return named.ReplaceAllString(text, "${1}HOST${3}")
 }
 
-// WithoutSubject cuts the name of a host, or "job 7", off the beginning of a text.
+// WithoutSubject removes subject, such as the name of a host or "job 7", from the beginning of a
+// text.
 func WithoutSubject(text, subject string) string {
 	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) { // not the address ws01:22
 		return strings.TrimLeft(rest, ": ")

@@ -14,16 +14,16 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-// dialInterval is between attempts to connect to a dispatcher.
+// dialInterval is the time between attempts to connect to a dispatcher.
 const dialInterval = 2 * time.Second
 
-// link is the connection of a View to the dispatcher, and what came over it. View.mu guards
+// link is the connection of a View to the dispatcher, and what was received over it. View.mu guards
 // it.
 type link struct {
 	conn    Conn // nil: there is none
 	token   string
 	dialing bool
-	after   time.Time // no attempt to connect before
+	after   time.Time // no attempt to connect before this time
 	lost    bool      // the connection was lost: read at once who dispatches the run
 	follows bool      // the dispatcher pushes over the connection
 
@@ -31,8 +31,8 @@ type link struct {
 	state   *live.State
 }
 
-// keepConnected connects to the dispatcher, and disconnects from one that has lost the run.
-// mu is held.
+// keepConnected connects to the dispatcher, and disconnects from one that has lost the run. mu is
+// held.
 func (v *View) keepConnected() {
 	l, owner := &v.link, v.facts.owner
 	if l.conn != nil && (owner == nil || owner.Token != l.token) {
@@ -50,7 +50,7 @@ func (v *View) disconnect() {
 	v.link.conn, v.link.follows, v.link.durable, v.link.state = nil, false, live.Durable{}, nil
 }
 
-// dial connects, and stays until the connection has ended or is not requestTTL any more.
+// dial connects, and returns when the connection has ended or is no longer wanted.
 func (v *View) dial(owner *journal.Owner) {
 	conn, err := v.opt.Socket(v.ctx, owner)
 	if err == nil {
@@ -98,7 +98,7 @@ func (v *View) dial(owner *journal.Owner) {
 	}
 }
 
-// await waits until conn has ended or is not the connection of the View any more.
+// await waits until conn has ended or is no longer the connection of the View.
 func (v *View) await(conn Conn) {
 	for {
 		v.mu.Lock()
@@ -117,15 +117,15 @@ func (v *View) await(conn Conn) {
 	}
 }
 
-// dispatcher returns the connection; nil: there is none.
+// dispatcher returns the connection, or nil if there is none.
 func (v *View) dispatcher() Conn {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.link.conn
 }
 
-// Connect waits until the View is connected to the dispatcher and shows what the dispatcher
-// knows. It returns earlier if there is no dispatcher, or connecting fails or takes too long.
+// Connect waits until the View is connected to the dispatcher and shows what the dispatcher knows.
+// It returns earlier if there is no dispatcher, if connecting fails, or if it takes too long.
 func (v *View) Connect(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, dialInterval)
 	defer cancel()
@@ -150,7 +150,7 @@ func (v *View) Connect(ctx context.Context) {
 	v.refresh(ctx)
 }
 
-// Read returns a piece of what an attempt has printed, at most hosts.MaxChunk bytes.
+// Read returns a part of an attempt's output, at most hosts.MaxChunk bytes.
 func (v *View) Read(ctx context.Context, r Read) (*Piece, error) {
 	if r.Limit <= 0 || r.Limit > hosts.MaxChunk {
 		r.Limit = hosts.MaxChunk
@@ -159,7 +159,7 @@ func (v *View) Read(ctx context.Context, r Read) (*Piece, error) {
 		return nil, err
 	}
 	v.mu.Lock()
-	var a *jobs.Attempt // as it is before the read: what is over by now is whole in what is read
+	var a *jobs.Attempt // read before the output, so that the output of an ended attempt is whole
 	var there string
 	if at := v.table.Attempt(r.Attempt); at != nil {
 		copied := *at
@@ -170,9 +170,9 @@ func (v *View) Read(ctx context.Context, r Read) (*Piece, error) {
 	return socket.ReadPiece(r, a, func() ([]byte, int64, error) { return v.output(ctx, r, a, there, conn) })
 }
 
-// output reads a piece of a file. The dispatcher reads it on the host while the attempt
-// runs, which is newer than what a file server shows, and where only the host has it.
-// there is where a host that does not share the run directory keeps it.
+// output reads a part of a file. While the attempt runs, the dispatcher reads it on the host: that
+// is newer than what a file server shows, and works if only the host has the file. there is the
+// place of the file on a host that does not share the run directory.
 func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string, conn Conn) (data []byte, size int64, err error) {
 	path := jobs.AttemptFile(v.run.Dir, r.Attempt, r.File)
 	var far error // why the dispatcher could not read it
@@ -185,7 +185,7 @@ func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string
 			return nil, 0, ctx.Err()
 		}
 	}
-	data, size, err = v.files.Read(ctx, path, r.Offset, r.Limit) // it may have been brought here
+	data, size, err = v.files.Read(ctx, path, r.Offset, r.Limit) // it may have been copied here
 	switch {
 	case there == "" || !errors.Is(err, fs.ErrNotExist):
 		return data, size, err
@@ -201,7 +201,7 @@ func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string
 	return data, size, err
 }
 
-// fileOf is where a file of an attempt is. mu is held.
+// fileOf returns the path of a file of an attempt. mu is held.
 func (v *View) fileOf(a *jobs.Attempt, f jobs.File) string {
 	dir := v.run.Dir
 	if there := v.place.HostDirs[a.Host]; there != "" && !v.brought[a.ID] {

@@ -9,12 +9,12 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// list holds the short rows of all jobs, and counts of them. View.mu guards it.
+// list holds the short rows of all jobs, and their counts. View.mu guards it.
 type list struct {
 	rows       []row                             // job id - 1
 	specs      func() func(id uint32) *jobs.Spec // returns a function like spec for another goroutine
 	spec       func(id uint32) *jobs.Spec        // valid until the next call
-	options    []*jobs.Options                   // each once
+	options    []*jobs.Options                   // distinct options of jobs
 	optionsAt  map[*jobs.Options]uint32
 	edited     map[jobs.ID]bool // jobs whose specification has changed since their rows were made
 	names      []string
@@ -26,9 +26,9 @@ type list struct {
 
 	runs      map[uint32]struct{}  // jobs that run or are sent to a host
 	retries   retries              // jobs that wait for their next try
-	retriedAt jobs.Stamp           // when retries were last looked through
-	children  map[uint32][]uint32  // by the job that they come after
-	stale     map[jobs.ID]struct{} // rows to remake though no record named them
+	retriedAt jobs.Stamp           // when retries were last checked
+	children  map[uint32][]uint32  // jobs by the job that they depend on
+	stale     map[jobs.ID]struct{} // rows to remake although no record named their jobs
 	links     map[string]bool      // hosts that can be reached
 	groups    groups
 	dated     bool // some job has a deadline
@@ -158,7 +158,7 @@ func (l *list) enter(id uint32, r *row) {
 	}
 }
 
-// runs reports whether a job runs or may do so any moment.
+// runs reports whether a job runs or may start at any moment.
 func runs(p Phase) bool { return p <= Handed }
 
 // markRunning marks all rows as stale that depend on links.
@@ -216,13 +216,13 @@ const (
 	noProgress = math.MaxUint16
 )
 
-// change is a row as it is now, with what a list turns into numbers.
+// change is the new row of a job, before its texts are replaced by numbers.
 type change struct {
 	id      jobs.ID
 	spec    *jobs.Spec
 	row     row
 	host    string
-	failed  bool // failure belongs to the failures by cause
+	failed  bool // failure is counted among the failures by cause
 	failure results.Failure
 }
 
@@ -243,7 +243,7 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 			return Ending, last
 		case j.Retry > jobs.StampOf(v.now()):
 			return Retry, last
-		case v.waits(j) || len(j.Open()) > 0: // for other jobs, or until an attempt of an earlier round is over
+		case v.waits(j) || len(j.Open()) > 0: // for other jobs, or for attempts of an earlier round
 			return Waits, last
 		}
 		return Queued, last
@@ -259,7 +259,7 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	return Skipped, nil
 }
 
-// open is phase for a job with attempts that may be alive.
+// open returns the phase of a job with attempts that may be alive, as phase does.
 func (v *View) open(j *jobs.Job) (Phase, *jobs.Attempt) {
 	best := Handed
 	for _, a := range j.Open() {
@@ -298,7 +298,7 @@ func lastTry(j *jobs.Job) *jobs.Attempt {
 	return nil
 }
 
-// triesOf returns the number of tries that a job may have in all.
+// triesOf returns the maximum number of tries of a job.
 func (v *View) triesOf(j *jobs.Job) int {
 	if j.Spec.Options != nil && j.Spec.Tries > 0 {
 		return j.Spec.Tries
@@ -306,8 +306,8 @@ func (v *View) triesOf(j *jobs.Job) int {
 	return v.tries()
 }
 
-// startOf returns when an attempt started, by its host's clock, within what is possible by
-// the dispatcher's.
+// startOf returns when an attempt started, by its host's clock, limited to what is possible by the
+// dispatcher's clock.
 func (v *View) startOf(a *jobs.Attempt) jobs.Stamp {
 	if a.Started == 0 {
 		return 0
@@ -359,7 +359,7 @@ func (v *View) straggles(id jobs.ID, p Phase) bool {
 
 func clip(n int) uint16 { return uint16(min(max(n, 0), math.MaxUint16)) }
 
-// exitOf packs how a command ended.
+// exitOf encodes how a command ended.
 func exitOf(o *jobs.Outcome) uint16 {
 	switch {
 	case o.Signal != "":

@@ -12,23 +12,24 @@ import (
 	"dcs-tui/jobs"
 )
 
-// upkeep decides when something that is made of all rows is made again. The more time that
+// upkeep decides when a value that is computed from all rows is computed again. The longer that
 // takes, the less often it happens.
 type upkeep struct {
-	edition uint64 // of the rows that it was made of
+	edition uint64 // edition of the rows from which it was computed
 	madeAt  time.Time
 	took    time.Duration
 }
 
-// next is when it may be made again: at this pace, making it takes at most 2 % of a core.
+// next returns the earliest time of the next computation. At this pace it takes at most 2 % of a
+// core.
 func (u *upkeep) next() time.Time { return u.madeAt.Add(50 * u.took) }
 
-// due reports whether it is to be made, given the present edition of the rows.
+// due reports whether the value must be computed again for the given edition of the rows.
 func (u *upkeep) due(edition uint64) bool {
 	return u.madeAt.IsZero() || u.edition != edition && !time.Now().Before(u.next())
 }
 
-// keep has it made.
+// keep computes the value and records how long that took.
 func (u *upkeep) keep(edition uint64, remake func()) {
 	began := time.Now()
 	remake()
@@ -41,8 +42,8 @@ type order struct {
 	filter *filter
 	wrong  string
 	ids    []uint32
-	at     int // where the cursor was found last
-	params int // that the filter was read with
+	at     int // last position of the cursor
+	params int // number of parameters that the filter knew
 	upkeep
 }
 
@@ -52,15 +53,15 @@ type orderKey struct {
 	reverse bool
 }
 
-// order returns the order asked for, made now unless the kept one is good enough. A View keeps
-// only one, that of its screen.
+// order returns the requested order. It is computed now unless the kept one is recent enough. A
+// View keeps only the order of its screen.
 func (v *View) order(key orderKey) *order {
 	x := v.page
 	if x == nil || x.key != key {
 		x = &order{key: key}
 		v.page = x
 	}
-	if n := len(v.known.params); x.madeAt.IsZero() || x.params != n { // jobs with other parameters have come
+	if n := len(v.known.params); x.madeAt.IsZero() || x.params != n { // parameters have been added
 		x.upkeep, x.params, x.wrong = upkeep{}, n, ""
 		var err error
 		if x.filter, err = parseFilter(key.filter, v.known); err != nil {
@@ -82,9 +83,9 @@ func (v *View) remake(x *order) {
 	})
 }
 
-// find returns the position of a job, -1 if it is not in the order.
+// find returns the position of a job, or -1 if it is not in the order.
 func (x *order) find(id uint32) int {
-	const near = 1000 // a cursor mostly moves a little
+	const near = 1000 // a cursor usually moves a little
 	from, to := max(0, x.at-near), min(len(x.ids), x.at+near)
 	if i := slices.Index(x.ids[min(from, to):to], id); i >= 0 {
 		x.at = from + i
@@ -97,7 +98,7 @@ func (x *order) find(id uint32) int {
 	return -1
 }
 
-// matching returns the jobs that fit a filter, ascending; nil fits all.
+// matching returns the jobs that a filter matches, in ascending order. A nil filter matches all.
 func (l *list) matching(f *filter) []uint32 {
 	if f == nil {
 		ids := make([]uint32, len(l.rows))
@@ -138,7 +139,7 @@ func (l *list) matching(f *filter) []uint32 {
 	}
 	wg.Wait()
 	select {
-	case p := <-faults: // in whoever looks, where it is caught
+	case p := <-faults: // panic in the caller, which recovers
 		panic(p)
 	default:
 	}
@@ -149,8 +150,8 @@ func (l *list) matching(f *filter) []uint32 {
 	return all
 }
 
-// window returns which part of a list of n is shown: the first position, how many, and
-// that of the cursor in the list (-1: it is not in it).
+// window returns the part of a list that is shown: its first position, its length, and the position
+// of the cursor in the list, or -1 if the cursor's job is not in it.
 func window(x *order, w *JobsWindow) (first, rows, cursor int) {
 	cursor = -1
 	if w.Cursor > 0 && uint64(w.Cursor) < 1<<32 {
@@ -160,8 +161,8 @@ func window(x *order, w *JobsWindow) (first, rows, cursor int) {
 	return first, rows, cursor
 }
 
-// placeWindow places a window on a list of n rows, in which its cursor is at position
-// at, -1 for nowhere.
+// placeWindow places a window on a list of n rows. at is the position of the cursor in the list, or
+// -1.
 func placeWindow(n, at int, w *JobsWindow) (first, rows int) {
 	rows = min(max(w.Rows, 0), MaxRows, n)
 	if at < 0 {
@@ -171,7 +172,7 @@ func placeWindow(n, at int, w *JobsWindow) (first, rows int) {
 	return min(max(at-above, 0), n-rows), rows
 }
 
-// kept returns the kept order if it is that of a window, nil otherwise.
+// kept returns the kept order if a window uses it, or nil.
 func (v *View) kept(w *JobsWindow) *order {
 	if w == nil || v.page == nil || v.page.key != keyOf(w) {
 		return nil
@@ -187,16 +188,16 @@ func keyOf(w *JobsWindow) orderKey {
 	return orderKey{w.Filter, by, w.Reverse}
 }
 
-// keyed is a job with what it is sorted by, and its position before that.
+// keyed is a job with its sort key and its previous position.
 type keyed[T uint64 | string] struct {
 	key T
 	at  uint32
 	id  uint32
 }
 
-// sortIDs sorts ids, which are ascending, and uses their memory. Equal ones stay in
-// the order of their ids, whatever reverse says. Times, progress, memory and tries are
-// shown highest first, what has none of them last; the others lowest first.
+// sortIDs sorts ids, which are ascending, in place. Equal ones stay in the order of their ids, even
+// with reverse. Times, progress, memory, and tries are sorted in descending order, and everything
+// else in ascending order. Jobs without a value come last.
 func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint32 {
 	switch by {
 	case SortID:
@@ -207,7 +208,7 @@ func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint
 	case SortName:
 		return sortByName(l, ids, reverse)
 	}
-	if by == SortAge && len(l.hard.order) > 0 { // of those that are equal otherwise
+	if by == SortAge && len(l.hard.order) > 0 { // breaks ties
 		sortBy(l, ids, reverse, func(r *row) uint64 { return uint64(l.hardnessOf(r)) })
 	}
 	sortBy(l, ids, reverse, l.keyOf(by, now))
@@ -230,10 +231,11 @@ func sortBy(l *list, ids []uint32, reverse bool, key func(*row) uint64) {
 	}
 }
 
-// none is the key of what stands last in either direction.
+// none is the key of rows that come last in either direction.
 const none = math.MaxUint64
 
-// keyOf returns what makes the key of a row, none excepted below 1<<63.
+// keyOf returns a function that computes the sort key of a row. All keys except none are below
+// 1<<63.
 func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 	switch by {
 	case SortState:
@@ -282,8 +284,8 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 	return l.ageKey
 }
 
-// ageKey is the first order: running, waiting to retry, failed, queued in the
-// order in which they start, then what is over, newest first.
+// ageKey is the key of the default order: running, waiting to retry, failed, queued in the order in
+// which they start, then finished jobs, newest first.
 func (l *list) ageKey(r *row) uint64 {
 	newest := uint64(math.MaxUint32 - r.seq)
 	switch r.phase {
@@ -299,8 +301,8 @@ func (l *list) ageKey(r *row) uint64 {
 	return 8<<59 | newest
 }
 
-// startKey is the order in which ready jobs start, as sched's rank has it: urgent,
-// priority, deadline, in 59 bits.
+// startKey is the key of the order in which ready jobs start, like the rank in package sched:
+// urgent, priority, deadline. It has 59 bits.
 func (l *list) startKey(r *row) uint64 {
 	k := uint64(int64(r.priority)-math.MinInt32) << 26
 	if r.flags&urgent == 0 {
@@ -314,7 +316,7 @@ func (l *list) startKey(r *row) uint64 {
 	return k | late
 }
 
-// ranks numbers texts by their order.
+// ranks returns the position of each text in sorted order.
 func ranks(names []string) []int {
 	byName := make([]int, len(names))
 	for i := range byName {
@@ -328,7 +330,7 @@ func ranks(names []string) []int {
 	return rank
 }
 
-// queueRanks numbers the queues by name, by the options that name them.
+// queueRanks returns the rank of each queue by name, indexed by options.
 func (l *list) queueRanks() []uint64 {
 	var names []string
 	for _, o := range l.options {
@@ -344,7 +346,7 @@ func (l *list) queueRanks() []uint64 {
 	return ranks
 }
 
-// sortByName sorts by title.
+// sortByName sorts jobs by title.
 func sortByName(l *list, ids []uint32, reverse bool) []uint32 {
 	list := make([]keyed[string], len(ids))
 	for i, id := range ids {
@@ -363,22 +365,23 @@ func sortByName(l *list, ids []uint32, reverse bool) []uint32 {
 	return ids
 }
 
-// queue holds the queued jobs in the order in which they start, by order alone.
+// queue holds the queued jobs in the order in which they start, as far as their sort keys determine
+// it.
 type queue struct {
 	ids   []uint32
-	mixed bool // who comes next is not settled by order alone
+	mixed bool // the sort keys alone do not determine which job is next
 	upkeep
 }
 
 // hardness is the order of jobs that run from the easiest to the hardest.
 type hardness struct {
 	order  map[*jobs.Options]uint32
-	all    []*jobs.Options // of jobs that have a hardness, in the order of their first jobs
+	all    []*jobs.Options // distinct options with a hardness, in the order of their first jobs
 	had    map[*jobs.Options]bool
-	upkeep // of order; its edition is the length of all
+	upkeep // refreshes order; its edition is the length of all
 }
 
-// learn handles the options of a job.
+// learn records the options of a job.
 func (h *hardness) learn(o *jobs.Options) {
 	if o == nil || len(o.Hardness) == 0 || h.had[o] {
 		return
@@ -390,7 +393,7 @@ func (h *hardness) learn(o *jobs.Options) {
 	h.all = append(h.all, o)
 }
 
-// hardnessOf is where a queued job stands among those that nothing else tells apart.
+// hardnessOf returns the rank of a queued job's hardness, which breaks ties between equal keys.
 func (l *list) hardnessOf(r *row) uint32 {
 	h := &l.hard
 	if len(h.order) == 0 || r.phase != Queued {
@@ -399,11 +402,11 @@ func (l *list) hardnessOf(r *row) uint32 {
 	return h.order[l.options[r.options]]
 }
 
-// maxHardnesses bounds how many are put in order. With more nobody is told a place.
+// maxHardnesses bounds how many options are ranked. If there are more, no row has a Place.
 const maxHardnesses = 20_000
 
-// sort numbers the options from 1 for the easiest, batch by batch, as sched starts their
-// jobs; those that are as hard as each other have one number.
+// sort ranks the options from 1 for the easiest, batch by batch, in the order in which sched starts
+// their jobs. Options of equal hardness have the same rank.
 func (h *hardness) sort() {
 	type batch struct {
 		queue, file string
@@ -433,7 +436,7 @@ func (h *hardness) sort() {
 		if c := slices.CompareFunc(a.at, b.at, jobs.Hardness.Compare); c != 0 {
 			return c
 		}
-		return cmp.Compare(uint64(b.o.Timeout-1), uint64(a.o.Timeout-1)) // none is the most
+		return cmp.Compare(uint64(b.o.Timeout-1), uint64(a.o.Timeout-1)) // no timeout is the largest
 	}
 	slices.SortStableFunc(list, compare)
 	h.order = make(map[*jobs.Options]uint32, len(list))
@@ -446,7 +449,7 @@ func (h *hardness) sort() {
 	}
 }
 
-// learnHardness brings the order of hardness up to date.
+// learnHardness updates the ranks of hardness.
 func (v *View) learnHardness() {
 	h := &v.hard
 	switch n := uint64(len(h.all)); {
@@ -454,11 +457,11 @@ func (v *View) learnHardness() {
 		h.order = nil
 	case n > 0 && h.due(n):
 		h.keep(n, h.sort)
-		v.edition++ // orders are to be made anew
+		v.edition++ // orders must be computed again
 	}
 }
 
-// sortQueue makes the queue.
+// sortQueue computes the queue.
 func (v *View) sortQueue() {
 	l := &v.queue
 	ids := l.ids[:0]
@@ -471,7 +474,8 @@ func (v *View) sortQueue() {
 			continue
 		}
 		if o := v.options[r.options]; o != last || len(ids) == 0 {
-			// Whose turn it is among queues changes with what they use, and who takes a short job with where a slot is free.
+			// Which queue is next depends on its usage, and which host gets a short job depends on
+			// where a slot becomes free.
 			l.mixed = l.mixed || len(ids) > 0 && o.Queue != name || v.state != nil && v.state.Hybrid && o.Estimate > 0
 			name, last = o.Queue, o
 		}
@@ -480,8 +484,8 @@ func (v *View) sortQueue() {
 	l.ids = sortIDs(&v.list, ids, SortAge, false, v.now())
 }
 
-// placeRows sets Place of queued rows, where it is known. Jobs that have left the front of
-// the queue since it was made are not counted.
+// placeRows sets Place of queued rows where it is known. It does not count jobs that have left the
+// front of the queue since the queue was computed.
 func (v *View) placeRows(rows []Row) {
 	queued := func(r Row) bool { return r.Phase == Queued }
 	if !slices.ContainsFunc(rows, queued) {

@@ -18,9 +18,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// answers are the answers to actions that become requests: all but Resume and Reply. done has
-// a place for the number of jobs, or for the host. none is the answer if there was nothing to
-// do, for actions on jobs.
+// answers are the answers to actions that become requests, which are all but Resume and Reply. done
+// has a placeholder for the number of jobs or the host. none is the answer to an action on jobs
+// that had nothing to do.
 var answers = map[Verb]struct{ done, none string }{
 	Cancel:      {"%s canceled", "nothing to cancel: it is over already"},
 	Requeue:     {"%s queued again", "nothing to run again: it is not over yet"},
@@ -43,13 +43,14 @@ var answers = map[Verb]struct{ done, none string }{
 // onJobs reports whether an action is on Action.Jobs.
 func (v Verb) onJobs() bool { return answers[v].none != "" }
 
-// maxPriorityRequests is how many requests a relative change of priorities may become.
+// maxPriorityRequests is the maximum number of requests that a relative change of priorities
+// becomes.
 const maxPriorityRequests = 100
 
-// Requests returns an action as requests, in the order in which they are to be asked for.
-// What is relative becomes absolute, by the table and by what the dispatcher publishes: a
-// crash must not apply it twice. s may be nil. At and By are for the caller to set. The
-// error is a *Refused.
+// Requests converts an action to requests, in the order in which to send them. Relative values
+// become absolute, based on the table and on s, the published state of the dispatcher, so that a
+// crash does not apply them twice. s may be nil. The caller sets At and By. The error is a
+// *Refused.
 func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error) {
 	if answers[a.Do].done == "" {
 		return nil, refuse("%s is not a request", a.Do)
@@ -87,7 +88,7 @@ func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error)
 		q.Host, q.Options = a.Host, a.Text
 	case DrainHost, StopHost, UseHost, RemoveHost:
 		q.Host = a.Host
-		if s != nil { // otherwise the dispatcher will say if there is no such host
+		if s != nil { // otherwise the dispatcher reports an unknown host
 			_, err = liveHost(s, a.Host)
 		}
 	case Slots:
@@ -122,7 +123,7 @@ func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Req
 	return all, nil
 }
 
-// slotsOf returns the number of slots that a host is to have; 0 is that of its rule.
+// slotsOf returns the number of slots that a host should have. 0 means the number of its rule.
 func slotsOf(a Action, s *live.State) (int, error) {
 	n := a.Number
 	if a.Relative {
@@ -158,8 +159,8 @@ func liveHost(s *live.State, name string) (*live.Host, error) {
 	return nil, refuse("there is no host %s", name)
 }
 
-// AnswerTo returns the answer to an action from what happened to its requests, which are all
-// answered. The error is a *Refused when none was carried out.
+// AnswerTo computes the answer to an action from its requests, which have all been answered. The
+// error is a *Refused if none was carried out.
 func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 	text, ans := answers[a.Do], new(Answer)
 	refused := ""
@@ -178,7 +179,7 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 		}
 		return ans, nil
 	}
-	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // jobs that the run does not have, or that were over
+	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // jobs that the run does not have, or that were finished
 	switch ans.Text = fmt.Sprintf(text.done, jobs.Plural(ans.Done, "job")); {
 	case ans.Done == 0:
 		ans.Text = text.none
@@ -193,7 +194,7 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 
 func refuse(format string, args ...any) error { return &Refused{Why: fmt.Sprintf(format, args...)} }
 
-// Do asks for an action and returns when it is carried out, or refused.
+// Do requests an action and returns when it has been carried out or refused.
 func (v *View) Do(ctx context.Context, a Action) (*Answer, error) {
 	if err := v.Ready(ctx); err != nil {
 		return nil, err
@@ -232,7 +233,7 @@ func (v *View) refresh(ctx context.Context) {
 	v.mu.Lock()
 	until := v.polls + 1
 	if !v.began.IsZero() {
-		until++ // what the one under way has read may be older
+		until++ // the current read may have begun too early
 	}
 	for v.polls < until && ctx.Err() == nil {
 		news := v.news
@@ -248,8 +249,8 @@ func (v *View) refresh(ctx context.Context) {
 	v.mu.Unlock()
 }
 
-// awaitEnd waits for the end of a dispatcher that takes no more requests. It returns whether
-// there is a dispatcher that takes requests.
+// awaitEnd waits for the end of a dispatcher that accepts no more requests. It reports whether
+// there is a dispatcher that accepts requests.
 func (v *View) awaitEnd(ctx context.Context) (live bool, err error) {
 	for {
 		v.mu.Lock()
@@ -269,12 +270,12 @@ func (v *View) awaitEnd(ctx context.Context) (live bool, err error) {
 	}
 }
 
-// fileAfter is how long the socket may take before a request is also left as a file: the
-// dispatcher may be stopped, or die before it records the request.
+// fileAfter is the time after which a request that was sent through the socket is also stored as a
+// file, because the dispatcher may be stopped or die before it records the request.
 const fileAfter = 2 * time.Second
 
 // request makes the dispatcher carry out an action. The error is socket.ErrNotTaken if the
-// dispatcher is ending and has not taken it.
+// dispatcher is ending and has not accepted it.
 func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 	v.mu.Lock()
 	list, err := Requests(a, v.table, v.state)
@@ -327,8 +328,8 @@ func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 	}
 }
 
-// deliver sends a request to the dispatcher through its socket, which works also while the disk
-// is full, or else as a file.
+// deliver sends a request to the dispatcher through its socket, which works even if the disk is
+// full, or else as a file.
 func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Request) error {
 	if conn == nil {
 		return v.run.FileRequestAs(name, q)
@@ -343,7 +344,7 @@ func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Re
 	defer late.Stop()
 	select {
 	case err = <-sent:
-	case <-late.C: // with the same name it is carried out once
+	case <-late.C: // it has the same name, so it is carried out once
 		return v.run.FileRequestAs(name, q)
 	}
 	var refused *Refused
@@ -357,7 +358,7 @@ func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Re
 	return v.run.FileRequestAs(name, q)
 }
 
-// reply answers the dispatcher's question, which only a person on its machine can do.
+// reply answers the dispatcher's question, which requires a person on the dispatcher's machine.
 func (v *View) reply(ctx context.Context, a Action) (*Answer, error) {
 	conn := v.dispatcher()
 	if conn == nil {

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// Snapshot returns a snapshot of the run with what was asked for.
+// Snapshot implements Source.
 func (v *View) Snapshot(ctx context.Context, ask Query) (*Snapshot, error) {
 	until := time.Now().Add(ask.Wait)
 	if err := v.Ready(ctx); err != nil {
@@ -41,10 +41,10 @@ func (v *View) Snapshot(ctx context.Context, ask Query) (*Snapshot, error) {
 	return nil, ctx.Err()
 }
 
-// tryLook returns the snapshot, or what to wait for.
+// tryLook returns the snapshot, or the channel to wait for.
 func (v *View) tryLook(ask *Query, until time.Time) (p *Snapshot, news <-chan struct{}, due time.Time, err error) {
 	v.mu.Lock()
-	defer v.mu.Unlock() // also after a panic: others look as well
+	defer v.mu.Unlock() // also after a panic, because other goroutines use the View
 	if v.closed {
 		return nil, nil, due, ErrGone
 	}
@@ -57,7 +57,7 @@ func (v *View) tryLook(ask *Query, until time.Time) (p *Snapshot, news <-chan st
 		v.version++
 	}
 	if ask.After == 0 || v.version > ask.After || !now.Before(until) {
-		if v.pending() { // counts and rows are to agree
+		if v.pending() { // counts and rows must agree
 			v.update(now)
 		}
 		return v.snapshot(ask), nil, due, nil
@@ -82,7 +82,7 @@ func (v *View) tryLook(ask *Query, until time.Time) (p *Snapshot, news <-chan st
 	return nil, news, due, nil
 }
 
-// pending reports whether rows are to be remade.
+// pending reports whether rows must be remade.
 func (v *View) pending() bool {
 	return v.dirty || v.version == 0 || len(v.stale) > 0 || len(v.marks.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
@@ -120,8 +120,8 @@ func (v *View) update(now time.Time) {
 // total returns the number of jobs that are shown.
 func (v *View) total() int { return max(v.table.NumJobs(), min(v.stored, v.table.NumSpecs())) }
 
-// job returns a job, nil if there is none. A job that is stored but not accepted yet is
-// queued. mu is held.
+// job returns a job, or nil if there is none. A job that is stored but not accepted yet is queued.
+// mu is held.
 func (v *View) job(id jobs.ID) *jobs.Job {
 	if j := v.table.Job(id); j != nil || id < 1 || int(id) > v.total() {
 		return j
@@ -151,7 +151,7 @@ func (v *View) dueRetries(now jobs.Stamp) {
 	}
 }
 
-// snapshot returns what was asked for. mu is held.
+// snapshot returns the snapshot that q describes. mu is held.
 func (v *View) snapshot(ask *Query) *Snapshot {
 	p := &Snapshot{Version: v.version}
 	v.fill(p)
@@ -191,7 +191,7 @@ func (v *View) snapshot(ask *Query) *Snapshot {
 	return p
 }
 
-// explain asks the dispatcher why the job in focus is in its state.
+// explain asks the dispatcher for the reason of the state of the job in focus.
 func (v *View) explain(ctx context.Context, p *Snapshot) {
 	if p.Detail == nil || p.Detail.Row.Phase.Terminal() || p.Status != StatusRunning {
 		return
@@ -293,8 +293,8 @@ func (v *View) row(id jobs.ID) Row {
 	return r
 }
 
-// failureOf explains why a job failed, or why its last try did. a is the attempt of its
-// phase. counted reports whether it belongs to the failures by cause.
+// failureOf explains why a job or its last try failed. a is the attempt of the job's phase. counted
+// reports whether the failure is counted among the failures by cause.
 func failureOf(p Phase, j *jobs.Job, a *jobs.Attempt) (f results.Failure, counted bool) {
 	state, reason := j.State, j.Reason
 	counted = p == Failed || p == TimedOut
@@ -314,7 +314,7 @@ func failureOf(p Phase, j *jobs.Job, a *jobs.Attempt) (f results.Failure, counte
 	return results.FailureOf(state, reason, a.Outcome), counted
 }
 
-// detail returns all that is known of a job.
+// detail returns all details of a job.
 func (v *View) detail(id jobs.ID) *Detail {
 	j := v.job(id)
 	if j == nil {

@@ -11,45 +11,45 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Source is a run that can be observed. Its methods may be called from any goroutine; each
-// returns when ctx ends.
+// Source is a run that can be observed. Its methods are safe for concurrent use. Each returns when
+// ctx is done.
 type Source interface {
-	// Snapshot returns a snapshot of the run with what was asked for, all of one instant.
-	// When nothing has changed since Query.After it waits for that, at most Query.Wait.
+	// Snapshot returns a snapshot of the run, all of one instant. If nothing has changed since
+	// Query.After, it waits for a change, for at most Query.Wait.
 	Snapshot(ctx context.Context, ask Query) (*Snapshot, error)
 	// Match returns all jobs that a filter matches, and the cost of ending them.
 	Match(ctx context.Context, filter string) (jobs.Ranges, Cost, error)
 	// Cost returns the cost of ending these jobs.
 	Cost(ctx context.Context, which jobs.Ranges) (Cost, error)
-	// Read returns a piece of what an attempt has printed.
+	// Read returns a part of an attempt's output.
 	Read(ctx context.Context, r Read) (*Piece, error)
-	// Do asks for an action and returns when it is carried out, or refused.
+	// Do requests an action and returns when it has been carried out or refused.
 	Do(ctx context.Context, a Action) (*Answer, error)
 }
 
 // ErrGone is returned by a Source that was closed.
 var ErrGone = errors.New("the view of the run was closed")
 
-// Query describes what a screen wants to see. What is nil or zero is not looked up.
+// Query describes what a screen shows. Fields that are nil or zero are not computed.
 type Query struct {
-	After  uint64        // Snapshot.Version that the screen has; 0: any snapshot will do, at once
-	Wait   time.Duration // how long to wait for a newer one
+	After  uint64        // Snapshot.Version that the screen has; 0: return any snapshot immediately
+	Wait   time.Duration // maximum time to wait for a newer version
 	Jobs   *JobsWindow
 	Table  *TableQuery
 	Groups bool // the failures by cause
 	Events *EventsWindow
-	Focus  jobs.ID // the job whose Detail is requestTTL
+	Focus  jobs.ID // the job whose Detail is requested
 }
 
-// JobsWindow is a piece of the list of jobs: those that Filter matches, in the order of Sort.
-// The window follows the job Cursor, with Above rows before it. If that is 0 or not in the
-// list, the window is placed around position At.
+// JobsWindow selects a part of the list of jobs that Filter matches, in the order of Sort. The
+// window follows the job Cursor, with Above rows before it. If Cursor is 0 or not in the list, the
+// window is placed around position At.
 type JobsWindow struct {
 	Filter  string // the package query has its language; "" matches all
 	Sort    Sort
 	Reverse bool
 	Cursor  jobs.ID
-	At      int // position in the list, 0 is the first; beyond the end is the last
+	At      int // position in the list; 0: the first; too large: the last
 	Above   int
 	Rows    int // at most MaxRows
 }
@@ -74,12 +74,12 @@ const (
 	SortPriority
 	SortQueue
 	SortMemory
-	Sorts // how many there are
+	Sorts // number of columns
 )
 
 var sortNames = [...]string{"age", "id", "state", "host", "try", "time", "progress", "name", "priority", "queue", "memory"}
 
-// String is the word in the head of the list and in `:sort`.
+// String returns the word in the header of the list and in `:sort`.
 func (s Sort) String() string {
 	if int(s) < len(sortNames) {
 		return sortNames[s]
@@ -87,52 +87,51 @@ func (s Sort) String() string {
 	return "?"
 }
 
-// EventsWindow is a piece of what has happened, oldest first. It ends Back lines
-// before the newest line that matches.
+// EventsWindow selects a part of the event log, oldest first. It ends Back lines before the newest
+// line that matches.
 type EventsWindow struct {
 	Filter string // text, host:ws01, job:17
-	All    bool   // every record; otherwise those that are Notable
+	All    bool   // all records, not only those that are Notable
 	Back   int
 	Rows   int // at most MaxRows
 }
 
-// Read asks for a piece of an attempt's output; a source may return less than its Limit.
+// Read asks for a part of an attempt's output. A source may return less than its Limit.
 type Read = socket.Read
 
-// Piece is what a Read found.
+// Piece is the result of a Read.
 type Piece = socket.Piece
 
-// Verb is something that a person asks for. Those that become requests have the names of
-// rundir.
+// Verb is the kind of an action. Verbs that become requests have their names in package rundir.
 type Verb string
 
-// The verbs. Those on jobs take Jobs and leave alone those they make no sense for.
+// The verbs. Verbs on jobs apply to Jobs, and skip those in other states than the verb needs.
 const (
 	Cancel   Verb = rundir.DoCancel   // end jobs that are queued or run
-	Requeue  Verb = rundir.DoRequeue  // a new round for jobs that are over
-	Edit     Verb = rundir.DoEdit     // change jobs that are queued or over, by Edit; those that are over get a new round
-	Priority Verb = rundir.DoPriority // Number, or added to each one's own with Relative
+	Requeue  Verb = rundir.DoRequeue  // start a new round of finished jobs
+	Edit     Verb = rundir.DoEdit     // apply Edit to queued or finished jobs; a finished one gets a new round
+	Priority Verb = rundir.DoPriority // apply Edit to jobs; finished ones get a new round
 
-	Pause     Verb = rundir.DoPause     // launch nothing, until …
-	Continue  Verb = rundir.DoContinue  // … this, which also ends a drain of the run
-	DrainHost Verb = rundir.DoDrainHost // Host finishes what runs and starts nothing more
-	StopHost  Verb = rundir.DoStopHost  // Host's jobs are ended and queued again; it starts nothing more
-	UseHost   Verb = rundir.DoUseHost   // Host is used again
-	Slots     Verb = rundir.DoSlots     // Host gets Number slots, or so many more with Relative
+	Pause     Verb = rundir.DoPause     // launch nothing
+	Continue  Verb = rundir.DoContinue  // end a pause or a drain of the run
+	DrainHost Verb = rundir.DoDrainHost // Host finishes its running jobs and starts no more
+	StopHost  Verb = rundir.DoStopHost  // Host's jobs are ended and queued again; it starts no more
+	UseHost   Verb = rundir.DoUseHost   // use Host again
+	Slots     Verb = rundir.DoSlots     // Host gets Number slots, or Number more if Relative
 
-	AddHost     Verb = rundir.DoAddHost     // Host becomes a host of the run, with the options in Text
-	RemoveHost  Verb = rundir.DoRemoveHost  // Host finishes what runs there and leaves the run
-	ReloadHosts Verb = rundir.DoReloadHosts // the inventory file is read again
+	AddHost     Verb = rundir.DoAddHost     // add Host to the run, with the options in Text
+	RemoveHost  Verb = rundir.DoRemoveHost  // Host finishes its running jobs and leaves the run
+	ReloadHosts Verb = rundir.DoReloadHosts // read the inventory file again
 
-	DrainRun  Verb = rundir.DoDrain // running jobs finish, nothing starts, then the dispatcher ends; Continue undoes it
-	StopRun   Verb = rundir.DoStop  // the dispatcher ends; what runs goes on, resume adopts it
-	CancelRun Verb = "cancel-run"   // everything is ended
-	Resume    Verb = "resume"       // a dispatcher is started for a run that has none
+	DrainRun  Verb = rundir.DoDrain // finish running jobs, start no more, end the dispatcher; Continue undoes it
+	StopRun   Verb = rundir.DoStop  // end the dispatcher after the running jobs; Continue undoes it
+	CancelRun Verb = "cancel-run"   // end the dispatcher; jobs continue, and resume adopts them
+	Resume    Verb = "resume"       // start a dispatcher for a run that has none
 
 	Reply Verb = "reply" // Text answers the question Number; "" refuses it
 )
 
-// Action is what a person asks for.
+// Action is a request of a person.
 type Action struct {
 	Do       Verb
 	Jobs     jobs.Ranges
@@ -140,48 +139,48 @@ type Action struct {
 	Number   int
 	Relative bool
 	Text     string // of Reply; the options of AddHost
-	Waiting  bool   // of Cancel: only jobs that still wait; what has started meanwhile is left alone
+	Waiting  bool   // of Cancel: only jobs that have not started
 	Edit     *jobs.Change
 	Why      string // for the event log; "": by a person
 }
 
-// Answer describes what came of an action.
+// Answer describes the result of an action.
 type Answer struct {
-	Done    int         // jobs, hosts … it was carried out for
-	Left    int         // left alone
+	Done    int         // number of jobs or hosts that it was carried out for
+	Left    int         // number of jobs that were left alone
 	Text    string      // what happened or why not, one sentence
-	Changed jobs.Ranges // jobs that a Requeue would bring back: what an undo needs
+	Changed jobs.Ranges // jobs that a Requeue would restore, for an undo
 }
 
-// Refused is the error of an action that makes no sense: its text says why.
+// Refused is the error of an action that makes no sense. Its text is the reason.
 type Refused = socket.RefusedError
 
-// Jobs returns the action for one job.
+// Jobs returns the action v on one job.
 func (v Verb) Jobs(id jobs.ID) Action { return Action{Do: v, Jobs: jobs.One(id)} }
 
-// Phase is the state of a job for people, which includes what it waits for.
+// Phase is the state of a job for display. It also tells what a queued job waits for.
 type Phase uint8
 
 // The phases, in the order of SortAge.
 const (
 	Ending  Phase = iota // runs, and a cancel of it is under way
-	Running              // an attempt has started, as far as is known
+	Running              // an attempt has started
 	Away                 // runs on a host that cannot be reached now
-	Handed               // handed to a host and not known to have started
+	Handed               // sent to a host, and not known to have started
 	Retry                // failed or lost, waits for its next try
 	Failed
 	TimedOut
 	Queued
-	Waits // for other jobs to end
+	Waits // depends on other jobs that have not ended
 	Succeeded
 	Canceled
 	Skipped
-	Phases // how many there are
+	Phases // number of phases
 )
 
 var phaseNames = [...]string{"ending", "run", "away", "handed", "retry", "fail", "timeout", "queue", "waits", "ok", "cancel", "skip"}
 
-// String is the word in the list, at most seven letters.
+// String returns the word in the list, at most seven letters.
 func (p Phase) String() string {
 	if int(p) < len(phaseNames) {
 		return phaseNames[p]
@@ -189,32 +188,32 @@ func (p Phase) String() string {
 	return "?"
 }
 
-// Terminal reports whether the job is over.
+// Terminal reports whether the job is finished.
 func (p Phase) Terminal() bool { return p == Failed || p == TimedOut || p >= Succeeded }
 
-// Snapshot is the run at one instant.
+// Snapshot is the state of the run at one instant.
 type Snapshot struct {
 	Version uint64 // grows with each change
 	At      time.Time
 	Run     Run
 	Status  RunStatus
 	Over    string // how it ended, in a sentence; "" while it lasts
-	// Trouble holds sentences, not cleaned, about a run that nobody dispatches: hosts that were
+	// Trouble holds sentences, not cleaned, about a run that nobody dispatches: which hosts were
 	// useless, and where processes may still be alive.
 	Trouble []string
 
 	Total      int  // accepted jobs
-	More       bool // more may come: standard input is open
+	More       bool // more may be added: standard input is open
 	Phases     [Phases]int
 	Stragglers int // running far longer than others of their queue
-	Tries      int // of a job that sets no number itself
+	Tries      int // of a job that does not set the number
 
 	SlotsBusy, Slots int
-	Usable           float64       // slots of hosts that take new jobs now, less what others use there
-	Rate             float64       // finished jobs per second over the last minute
+	Usable           float64       // slots of hosts that accept new jobs, less what others use there
+	Rate             float64       // slots of hosts that accept jobs, less what others use there
 	Rates            []float64     // the same of the last minutes, oldest first: a sparkline
 	ETA              time.Duration // until the queue is done; 0: not known
-	Spread           time.Duration // about two times in three it ends within ETA ± Spread; 0: not known
+	Spread           time.Duration // the end is within ETA ± Spread in about two of three cases; 0: not known
 
 	Paused   bool   // by a person
 	Draining string // why nothing more is launched; "": jobs are launched
@@ -233,7 +232,7 @@ type Snapshot struct {
 // MaxGroups bounds Snapshot.Groups. The last one stands for all further ones.
 const MaxGroups = 200
 
-// Run names the run and its dispatcher.
+// Run identifies the run and its dispatcher.
 type Run struct {
 	Name, UID, Dir string
 	Lab            string // the inventory's name for people: its file, or "this machine"
@@ -241,14 +240,14 @@ type Run struct {
 	Epoch          int
 	Owner          string // user, machine and process; "": nobody
 	Machine        string // of the dispatcher; "": nobody
-	Standby        string // the machines on which a standby dispatcher watches
+	Standby        string // machines with a standby dispatcher
 	Best           string // what a search looks for, COLUMN:max or COLUMN:min; "": the run is not a search
 }
 
-// Page is a piece of the list of jobs.
+// Page is a part of the list of jobs.
 type Page struct {
 	Filter  string
-	Wrong   string // what is wrong with the filter; it then matches nothing
+	Wrong   string // error in the filter, which then matches nothing
 	Sort    Sort
 	Reverse bool
 	Matched int // rows in the whole list
@@ -258,7 +257,7 @@ type Page struct {
 	Settled time.Duration // age of the order: long lists are sorted less often than they change
 }
 
-// Row is a line of the list of jobs.
+// Row is a row of the list of jobs.
 type Row struct {
 	ID        jobs.ID
 	Phase     Phase
@@ -266,19 +265,19 @@ type Row struct {
 	Queue     string
 	Params    []jobs.Param
 	Priority  int
-	Place     int // queued: how many start before it, by order alone; 0: the next. -1: not known
+	Place     int // queued: number of jobs that start before it; 0: it is next; -1: not known
 	Host      string
 	Slot      int
-	Copies    int // further attempts that are open, of a speculative copy
-	Attempt   int // number of the newest; 0: none yet
+	Copies    int // number of further open attempts of the job
+	Attempt   int // number of the newest attempt; 0: none yet
 	Failures  int // tries used up
 	Tries     int // maximum
 	Round     int
-	Started   time.Time // of the attempt that runs, or that counted
+	Started   time.Time // of the attempt that runs, or that counts
 	Ended     time.Time
-	Retry     time.Time // Phase Retry: when
-	Progress  float64   // 0 to 1; -1: it has said nothing
-	Said      string    // its DCS_PROGRESS as written, if that is not a fraction
+	Retry     time.Time // in phase Retry: time of the next try
+	Progress  float64   // 0 to 1; -1: not reported
+	Said      string    // DCS_PROGRESS as written, if it is not a fraction
 	Cause     string    // "exit 137", "timeout", …: why it failed, or why its last try did
 	Last      string    // the last line of stderr of that try
 	Straggler bool
@@ -286,46 +285,46 @@ type Row struct {
 	MaxRSS    int64 // bytes, of its largest process; up to jobs.MemoryFloor: at most that
 }
 
-// Group are failed jobs with one cause.
+// Group is a set of failed jobs with one cause.
 type Group struct {
-	Cause string // exit 137, SIGSEGV, timeout …
+	Cause string // such as exit 137, SIGSEGV, or timeout
 	Last  string // last line of stderr
 	Count int
 	Tries int         // failed tries of jobs that are being tried again, not in Count
 	Hosts []string    // where, most frequent first, at most five
 	Jobs  []Row       // some of them, newest first, at most MaxGroupRows
-	Which jobs.Ranges // all of Count
+	Which jobs.Ranges // all jobs that Count counts
 }
 
 // MaxGroupRows bounds Group.Jobs.
 const MaxGroupRows = 20
 
-// Events is a piece of the event log.
+// Events is a part of the event log.
 type Events struct {
-	Total int // lines that match, of those kept
-	Back  int // lines after Lines
+	Total int // number of kept lines that match
+	Back  int // number of lines after Lines
 	Wrong string
-	Cut   bool // older ones are not kept
+	Cut   bool // older lines were dropped
 	Lines []Event
 }
 
-// Event is something that happened.
+// Event is a line of the event log.
 type Event struct {
 	Seq  uint64
 	At   time.Time
 	Host string
 	Job  jobs.ID
 	Text string
-	Bad  bool // a failure, a loss: worth a warning sign
+	Bad  bool // a failure or a loss, shown with a warning sign
 }
 
-// Detail is all that is known of one job.
+// Detail holds all details of one job.
 type Detail struct {
 	Row        Row
-	*jobs.Spec               // with Options, whatever the job sets
-	Estimate   time.Duration // how long such a job takes: the user's guess, or mean + 2 deviations; 0: not known
-	Why        string        // one sentence: why it is not running, or what it is doing
-	Asked      bool          // the dispatcher said so
+	*jobs.Spec               // Options are never nil
+	Estimate   time.Duration // expected run time: the user's estimate, or mean + 2 deviations; 0: not known
+	Why        string        // expected run time: the user's, or mean + 2 deviations; 0: not known
+	Asked      bool          // the dispatcher gave the reason
 	Attempts   []Attempt
 }
 
@@ -350,9 +349,9 @@ type Attempt struct {
 
 // Cost is the cost of ending some jobs.
 type Cost struct {
-	Queued  int           // of them, waiting
-	Running int           // of them, running
-	Handed  int           // of them, handed to a host and not known to have started
-	Over    int           // of them, over already
-	Lost    time.Duration // time of slots spent so far by what runs
+	Queued  int           // number of queued jobs
+	Running int           // number of running jobs
+	Handed  int           // number of jobs sent to a host and not known to have started
+	Over    int           // number of finished jobs
+	Lost    time.Duration // slot time that the running jobs have used so far
 }

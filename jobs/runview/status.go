@@ -26,20 +26,22 @@ const (
 	StatusSilent                    // jobs are left, and its dispatcher on another machine gives no heartbeat
 )
 
-// Live reports whether somebody dispatches the run and continues to do so.
+// Live reports whether somebody dispatches the run and will continue to do so.
 func (s RunStatus) Live() bool { return s == StatusRunning }
 
 // facts holds what a poll found out about the run as a whole.
 type facts struct {
 	err        error          // why nothing can be shown
 	owner      *journal.Owner // nil: nobody ever dispatched the run
-	life       journal.Life   // of owner
+	life       journal.Life   // of the owner's process
 	dispatched bool
 	problem    string   // what prevents the dispatcher or this program from working
 	missing    string   // what part of the input is missing
 	left       string   // see LeftBehind
 	trouble    []string // see HostsOfNoUse
-	records    int      // number of records that the last three are made of; they are empty while somebody dispatches the run
+	// The number of records from which the last three were computed. They are empty while somebody
+	// dispatches the run.
+	records int
 }
 
 // same reports whether both look the same to an observer.
@@ -162,9 +164,9 @@ func andLeft(why string) string {
 	return "; " + why
 }
 
-// LeftBehind describes where processes may be left of a run whose jobs are all over but that has
-// not ended: a run ends only when every host has been left clean. It is "" if the run has ended
-// or is not over.
+// LeftBehind describes where processes of a finished run may still be alive. A run ends only when
+// every host has been left clean. LeftBehind returns "" if the run has ended or has unfinished
+// jobs.
 func LeftBehind(t *jobs.Table) string {
 	if t.Ended || t.NumJobs() == 0 || t.Unfinished() > 0 {
 		return ""
@@ -188,12 +190,12 @@ func LeftBehind(t *jobs.Table) string {
 	return "processes that jobs left behind may still be alive on " + where + ": resume ends them"
 }
 
-// StoppedText returns how to continue a stopped owner.
+// StoppedText tells the user how to continue an owner that is stopped by a signal.
 func StoppedText(o *journal.Owner) string {
 	return fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d continues it", o.PID)
 }
 
-// now returns the time by the dispatcher's clock, as far as that is known. mu is held.
+// now returns the time by the dispatcher's clock, as far as it is known. mu is held.
 func (v *View) now() time.Time { return time.Now().Add(v.ahead) }
 
 // setState handles what the dispatcher published; nil: nobody dispatches the run. mu is held.
@@ -211,7 +213,8 @@ func (v *View) setState(s *live.State) {
 	switch ahead := s.At.Sub(v.seenAt); {
 	case v.facts.owner == nil || v.facts.life == journal.Alive:
 		v.ahead = 0
-	case old == nil || old.Token != s.Token || ahead > v.ahead: // the state with the shortest delay is the most exact
+	// The state with the shortest delay is the most accurate.
+	case old == nil || old.Token != s.Token || ahead > v.ahead:
 		v.ahead = ahead
 	}
 	if old == nil || !sameLinks(old.Hosts, s.Hosts) {
@@ -318,7 +321,7 @@ func (v *View) pastHosts() []live.Host {
 	return slices.Clone(list)
 }
 
-// fill sets what a snapshot shows of the run as a whole. mu is held.
+// fill sets the parts of a snapshot that describe the run as a whole. mu is held.
 func (v *View) fill(p *Snapshot) {
 	f := &v.facts
 	p.At = v.now()

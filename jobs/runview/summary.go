@@ -17,7 +17,7 @@ import (
 // QueueCount holds counts of the jobs of a queue.
 type QueueCount struct {
 	Name     string         `json:"name"` // "": the queue of jobs that name none
-	Jobs     map[string]int `json:"jobs"` // by state, those that there are
+	Jobs     map[string]int `json:"jobs"` // by state, without zeros
 	Total    int            `json:"total"`
 	Seconds  float64        `json:"run_seconds"` // of all finished attempts, multiplied by their slots
 	Share    int            `json:"share"`
@@ -44,7 +44,7 @@ func CountQueues(t *jobs.Table) []*QueueCount {
 				q = &QueueCount{Name: o.Queue, Share: 1, Jobs: map[string]int{}}
 				byName[o.Queue], list = q, append(list, q)
 			}
-			if o.Share > 0 { // that of the newest job counts, as in the scheduler
+			if o.Share > 0 { // the newest job's share counts, as in the scheduler
 				q.Share = o.Share
 			}
 			if o.QueuePriority != nil {
@@ -75,11 +75,11 @@ func CountQueues(t *jobs.Table) []*QueueCount {
 type DeadlineCounts struct {
 	Met    int
 	Missed int // including jobs that ended without success
-	Late   int // jobs that cannot meet theirs any more
+	Late   int // jobs that can no longer meet their deadlines
 	Open   int
 }
 
-// CountDeadlines counts what happened to deadlines.
+// CountDeadlines counts the deadlines that were met, missed, or can no longer be met.
 func CountDeadlines(t *jobs.Table, now time.Time) (n DeadlineCounts) {
 	for j := range t.Rows() {
 		if j.Spec.Options == nil || j.Spec.Deadline.IsZero() {
@@ -158,7 +158,7 @@ type HostWord struct {
 	Up   bool   // the host has been up
 }
 
-// After returns the last event of a host after another event.
+// After returns the HostWord that follows w when the host has a newer event.
 func (w HostWord) After(host string, at jobs.Stamp, text string) HostWord {
 	return HostWord{at, text, w.Up || text == host+" is up"}
 }
@@ -173,16 +173,16 @@ func Hear(words map[string]HostWord, r *jobs.Record) {
 	}
 }
 
-// maxTrouble bounds the sentences of HostsOfNoUse.
+// maxTrouble bounds the number of sentences of HostsOfNoUse.
 const maxTrouble = 5
 
 // minFailures is how many attempts must have failed on a host before it is compared
 // with the others.
 const minFailures = 3
 
-// HostsOfNoUse describes, in a sentence each, which hosts were useless to a run: those that
-// were never up, and those where attempts failed much more often than on the others. A
-// run that went well in the end hides both, and took longer. Texts are not cleaned.
+// HostsOfNoUse describes in a sentence each the hosts that were useless to a run: those that were
+// never up, and those where attempts failed much more often than on other hosts. A run that
+// succeeded in the end hides both, but it took longer. Texts are not cleaned.
 func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 	had, all := CountHosts(t), HostCount{}
 	for _, c := range had {
@@ -192,7 +192,8 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 	var idle []HostText
 	for _, name := range slices.Sorted(maps.Keys(words)) {
 		_, instance := t.Instances[name]
-		if w := words[name]; had[name] == nil && w.Text != "" && !w.Up && !instance { // one that was up was not needed
+		// An instance that was up was not needed.
+		if w := words[name]; had[name] == nil && w.Text != "" && !w.Up && !instance {
 			idle = append(idle, HostText{Host: name, Text: w.Text})
 		}
 	}
@@ -242,8 +243,8 @@ func Came(t *jobs.Table) string {
 	return text
 }
 
-// HandedOver counts the running jobs of which no attempt is known to have started: they wait
-// on a host for a slot.
+// HandedOver counts the running jobs without an attempt that is known to have started. They wait on
+// a host for a slot.
 func HandedOver(t *jobs.Table) int {
 	n := 0
 	for j := range t.Rows() {
@@ -263,7 +264,7 @@ func OpenAttempt(j *jobs.Job) *jobs.Attempt {
 			a = open
 		}
 	}
-	if a == nil { // of a damaged journal
+	if a == nil { // the journal is damaged
 		a = &jobs.Attempt{}
 	}
 	return a
@@ -286,8 +287,7 @@ func RunningText(running, handed int, dispatched bool) string {
 	return fmt.Sprintf("%d running, %d sent", running-handed, handed)
 }
 
-// Counts describes how many jobs are in each state, of a run that somebody dispatches or
-// nobody.
+// Counts describes how many jobs are in each state.
 func Counts(t *jobs.Table, dispatched bool) string {
 	rest := t.Counts
 	rest[jobs.Succeeded] = 0

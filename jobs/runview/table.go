@@ -12,21 +12,20 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// TableQuery asks for the table of results of the jobs that are over. The window is that of
-// the list of jobs, but its Filter may name figures, too, Sort is ignored, and Reverse
-// reverses By.
+// TableQuery asks for the results table of finished jobs. Its window is that of the list of jobs,
+// except that Filter may name metrics, Sort is ignored, and Reverse reverses By.
 type TableQuery struct {
 	JobsWindow
-	Figures []string // beyond those declared, each NAME or NAME=HOW; of one name the later counts
-	By      string   // column to sort by; "": the number of the job
+	Figures []string // metrics beyond the declared ones, each NAME or NAME=HOW; the last one of a name counts
+	By      string   // in addition to the declared ones: NAME or NAME=HOW; the last of a name counts
 	Best    string   // COLUMN:max or COLUMN:min; "": no row is the best
-	Group   []string // a row a group of jobs that have the same in these columns
-	MinSize int      // groups with fewer jobs that succeeded are left out
+	Group   []string // one row for each group of jobs with equal values in these columns
+	MinSize int      // groups with fewer successful jobs are omitted
 	Heat    bool     // a heat map instead of rows
-	Pivot   []string // of the heat map: down, across, figure or figure:measure; nil: the two parameters that vary
+	Pivot   []string // of the heat map: down, across, metric or metric:measure; nil: two parameters that vary
 }
 
-// The bounds of a Table, beside MaxRows.
+// The limits of a Table, in addition to MaxRows.
 const (
 	MaxTableGroups = 300 // rows of groups
 	MaxTableNames  = 50  // columns of a TableQuery, in each of its lists
@@ -35,33 +34,33 @@ const (
 	MaxTableCell   = 200 // bytes
 )
 
-// HeatLevels is how many levels a heat map has.
+// HeatLevels is the number of levels of a heat map.
 const HeatLevels = 5
 
-// Table is what came of a TableQuery.
+// Table is the result of a TableQuery.
 type Table struct {
-	// Plain reports whether there is nothing to tabulate: no job has a parameter, no figure was
-	// declared or asked for. Nothing else is then set.
+	// Plain reports whether there is nothing to tabulate: no job has a parameter, and no metric was
+	// declared or requested. No other field is set then.
 	Plain bool
-	// Ready reports whether the table has been made. Otherwise it is being made.
+	// Ready reports whether the table has been computed. It is being computed otherwise.
 	Ready bool
 
-	Wrong string   // what is wrong with the ask, a sentence
-	Notes []string // what the figures lack, a sentence each
+	Wrong string   // error in the query, a sentence
+	Notes []string // metrics that are missing, a sentence each
 
-	Read, Jobs int // jobs that are over whose figures are known, and all that are over
+	Read, Jobs int // number of finished jobs whose metrics are known, and of all finished jobs
 
-	Columns []TableColumn // what can be asked for, in the order in which it is shown
-	Page    Page          // the window of rows; of a Group or Heat only how many jobs match
-	Figures [][]string    // of each row of Page, in the order of the columns that are Figures
-	Figured bool          // the filter names figures, of which Match knows nothing
+	Columns []TableColumn // available columns, in the order of display
+	Page    Page          // the window of rows; with Group or Heat, only the number of matching jobs
+	Figures [][]string    // the window of rows; with Group or Heat, only the number of jobs
+	Figured bool          // values of each row of Page, in the order of the metrics in Columns
 
-	Groups *TableGroups // of a Group
-	Heat   *Heat        // of a Heat
-	Best   jobs.ID      // of the rows; 0: none
-	Value  string       // what the best has
-	Ties   int          // further rows that have the same
-	Course []float64    // of the best, from 1, the first, down to 0
+	Groups *TableGroups // set for a query with Group
+	Heat   *Heat        // set for a query with Heat
+	Best   jobs.ID      // best job among the rows; 0: none
+	Value  string       // value of the best job
+	Ties   int          // number of further rows with the same value
+	Course []float64    // course of the best job's metric, from 1, the first, down to 0
 }
 
 // TableColumn is a column that can be sorted and grouped by.
@@ -71,15 +70,15 @@ type TableColumn struct {
 	Vary bool // a parameter that has several values
 }
 
-// TableGroups are groups, a row each, at most MaxTableGroups.
+// TableGroups holds the rows of groups, at most MaxTableGroups.
 type TableGroups struct {
 	Columns []TableColumn
 	Rows    [][]string
-	More    int // groups that there was no room for
+	More    int // number of groups that were cut off
 	Best    int // index into Rows; -1: none
 }
 
-// Heat is a figure over two columns, cut to MaxHeat on both sides.
+// Heat is a metric over two columns, cut to MaxHeat on both sides.
 type Heat struct {
 	Down, Across, Figure  string // Figure with its measure: "acc, mean"
 	Rows, Columns         []string
@@ -89,17 +88,17 @@ type Heat struct {
 	Min, Max              string   // of all cells; "": there is none
 }
 
-// Tables of finished jobs are made in a goroutine of their own, which also reads outputs and
-// lives while somebody asks for a table. A Snapshot never waits for it, except for firstTable.
+// Tables of finished jobs are computed in a separate goroutine, which also reads outputs and lives
+// while somebody requests a table. A Snapshot waits for it only for firstTable.
 
 const (
-	requestTTL = 3 * time.Second        // an open view asks at least so often
-	firstTable = 50 * time.Millisecond  // a Snapshot waits so long for a table that nobody has asked for before
-	remakeWait = 500 * time.Millisecond // between remakes of a growing table, at least …
-	remakePart = 20                     // … and remakes take at most this part of the time
+	requestTTL = 3 * time.Second        // a request expires after this time; an open view repeats it more often
+	firstTable = 50 * time.Millisecond  // a request expires; an open view repeats it
+	remakeWait = 500 * time.Millisecond // a Snapshot waits this long for a new request
+	remakePart = 20                     // updates take at most 1/remakePart of the time
 )
 
-// tables makes the table that the screen has asked for last.
+// tables computes the table that the screen has requested last.
 type tables struct {
 	v    *View
 	ctx  context.Context
@@ -110,24 +109,24 @@ type tables struct {
 	working bool
 	broken  string // a panic has ended the work for good
 
-	// What follows belongs to the goroutine.
+	// The fields below belong to the goroutine.
 	done    finished
 	figures *figures // of the request; nil: none yet
 	changes int      // of done and figures
 }
 
-// tableRequest is a table that somebody asks for.
+// tableRequest is a request for a table.
 type tableRequest struct {
-	ask       TableQuery // without its window
+	ask       TableQuery // the query without its window
 	asked     time.Time
 	made      *made         // the newest; nil: none yet
-	announced bool          // that there is one
+	announced bool          // that the first table was announced
 	ready     chan struct{} // closed when announced
 }
 
 func (t *tables) init(v *View) { t.v, t.ctx, t.wake = v, v.ctx, make(chan struct{}, 1) }
 
-// want requests a table and has it made.
+// want records a request for a table and starts the goroutine if necessary.
 func (t *tables) want(ask *TableQuery) *tableRequest {
 	a, few := *ask, func(list []string) []string { return list[:min(len(list), MaxTableNames)] }
 	a.Figures, a.Group, a.Pivot = few(a.Figures), few(a.Group), few(a.Pivot)
@@ -151,8 +150,8 @@ func (t *tables) want(ask *TableQuery) *tableRequest {
 	return w
 }
 
-// await waits a moment for a table that was not asked for before, so that a key shows at
-// once what it asks for.
+// await waits for at most firstTable for a table that was not requested before, so that a key press
+// shows it immediately.
 func (t *tables) await(ctx context.Context, ask *TableQuery) {
 	t.v.mu.Lock()
 	none := t.v.version == 0 || t.plain(ask) // no job has a row yet, or there is nothing to tabulate
@@ -170,15 +169,16 @@ func (t *tables) await(ctx context.Context, ask *TableQuery) {
 	}
 }
 
-// plain reports whether no job has a parameter and no figure is requestTTL. View.mu is held.
+// plain reports whether no job has a parameter and no metric is declared or requested. View.mu is
+// held.
 func (t *tables) plain(ask *TableQuery) bool {
 	return len(t.v.opt.Figures)+len(t.v.known.params)+len(ask.Figures) == 0
 }
 
-// work makes tables until nobody asks for one any more.
+// work computes tables until nobody requests one any more.
 func (t *tables) work() {
 	defer func() {
-		if p := recover(); p != nil { // a defect here must not end the program
+		if p := recover(); p != nil { // a bug here must not end the program
 			t.mu.Lock()
 			t.working, t.broken = false, fmt.Sprintf("the table cannot be made, a defect of ours: %v", p)
 			t.mu.Unlock()
@@ -207,13 +207,13 @@ func (t *tables) work() {
 	}
 }
 
-// step handles what has changed, reads some outputs, and makes the table if it is due. It
-// returns when there is more to do; a negative duration means never.
+// step handles changes, reads some outputs, and computes the table if it is due. It returns the
+// time until there is more to do. A negative duration means never.
 func (t *tables) step(w *tableRequest) (next time.Duration) {
 	next = t.gather()
 	f := t.figuresOf(w.ask.Figures)
 	unread := f.unread(&t.done)
-	if w.made == nil { // before reading; if little is to be read, the whole table comes in a moment
+	if w.made == nil { // before reading: if little is to be read, the whole table follows soon
 		t.publish(w, len(unread), len(unread) == 0 || len(unread) > outputsPiece)
 	}
 	left, more, err := f.read(t, unread)
@@ -234,7 +234,7 @@ func (t *tables) step(w *tableRequest) (next time.Duration) {
 	return next
 }
 
-// confirm records that what a table shows is current, whatever else has changed.
+// confirm records that the table is current although other things have changed.
 func (t *tables) confirm(w *tableRequest) {
 	if w.made.current.Equal(t.done.madeAt) {
 		return
@@ -246,8 +246,8 @@ func (t *tables) confirm(w *tableRequest) {
 	w.made = &m
 }
 
-// publish makes a table. With tell, those who wait are woken; otherwise they find it when
-// they look next.
+// publish computes a table. If tell is set, it wakes waiting readers. Otherwise they find the table
+// at their next look.
 func (t *tables) publish(w *tableRequest, unread int, tell bool) {
 	m := t.make(&w.ask, unread)
 	t.mu.Lock()
@@ -263,15 +263,14 @@ func (t *tables) publish(w *tableRequest, unread int, tell bool) {
 	t.notify()
 }
 
-// tell wakes those who look.
+// tell wakes waiting readers.
 func (t *tables) notify() {
 	t.v.mu.Lock()
 	defer t.v.mu.Unlock()
 	t.v.changed()
 }
 
-// tableOf returns the newest table of an ask, with the rows in its window as they are now.
-// mu is held.
+// tableOf returns the newest table of a query, with the current rows of its window. mu is held.
 func (v *View) tableOf(ask *TableQuery) *Table {
 	t := &v.tables
 	if t.plain(ask) {
