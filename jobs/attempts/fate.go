@@ -13,7 +13,7 @@ type State uint8
 // The states. Only NeverStarts and Finished are final.
 const (
 	Nothing     State = iota // no status file is listed, which proves nothing
-	Claimed                  // it was started, or was about to be
+	Claimed                  // it was started, or was about to be started
 	Unreadable               // there is a status file, but neither a whole claim nor a whole sentinel in it
 	NeverStarts              // a tombstone
 	Finished                 // a whole sentinel
@@ -30,12 +30,12 @@ type Fate struct {
 	Outcome jobs.Outcome
 }
 
-// Each calls each for every attempt that has a status file below dir, shard by shard, in
-// order. That is enough to rebuild the outcome of a run whose journal is lost. If host is
-// not empty, only attempts of that host are reported. If only is not empty, only attempts
-// of these jobs are reported: no files of other jobs are opened, and shards without one of
-// these jobs are not listed. Each stops at the first error of each and returns it.
-// Otherwise the error says why attempts may have been missed.
+// Each calls each for every attempt that has a status file below dir, shard by shard, in order.
+// This is enough to rebuild the outcome of a run whose journal is lost. If host is not empty, only
+// attempts of that host are reported. If only is not empty, only attempts of these jobs are
+// reported: no files of other jobs are opened, and shards without one of these jobs are not listed.
+// Each stops at the first error of each and returns it. Otherwise the error says why attempts may
+// have been missed.
 func Each(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate) error) error {
 	l := list(d, dir)
 	for _, shard := range l.allShards() {

@@ -379,7 +379,7 @@ func (f *Follower) moreSpecs() error {
 		f.table.SetSpecs(n, specs)
 	}
 	damage, err := []string(nil), error(nil)
-	if f.pulse != nil { // a Take: the run directory must know its specifications before it can append more
+	if f.pulse != nil { // a Take: needed before more can be appended
 		var stored rundir.StoredSpecs
 		if stored, err = f.run.ReadSpecs(); err == nil {
 			set(0, stored.Specs)

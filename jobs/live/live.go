@@ -1,10 +1,10 @@
-// Package live defines live.json, which holds what a dispatcher knows of its run beside
-// the journal: host reports, rates, why launching is held back, progress of running
-// jobs. docs/run-directory.md documents the file for scripts.
+// Package live defines live.json, in which a dispatcher publishes what the journal does not
+// contain: host reports, rates, why launching is held back, and the progress of running jobs. Write
+// writes a State, and Read reads it. LoadLog records the load averages of hosts in other files.
+// docs/run-directory.md documents live.json for scripts.
 //
-// The file describes the moment State.At. Ages and delays in it are relative to that
-// moment, so a reader need not compare clocks. It is never fsynced: after a crash the
-// journal is what counts.
+// The file describes the moment State.At. Ages and delays in it are relative to that moment, so a
+// reader need not compare clocks. It is never fsynced: after a crash only the journal counts.
 package live
 
 import (
@@ -44,14 +44,14 @@ type State struct {
 	Stuck    string  `json:"stuck,omitempty"`    // why no host starts a job though jobs are ready; follows "nothing can start: "
 	Problem  string  `json:"problem,omitempty"`  // why nothing can be recorded; "": all is well
 	Deleted  bool    `json:"deleted,omitempty"`  // the run directory was deleted or moved
-	Finish   *Finish `json:"finish,omitempty"`   // the dispatcher is ending; nil: it goes on
-	Tries    int     `json:"tries"`              // attempts of a job that sets no number itself
+	Finish   *Finish `json:"finish,omitempty"`   // the dispatcher is ending; nil: it continues
+	Tries    int     `json:"tries"`              // attempts of a job that does not set the number
 	Hybrid   bool    `json:"hybrid,omitempty"`   // slots of this machine take the shortest job first
 
 	Rate   float64       `json:"rate"`                // finished jobs per second, over the last minute
 	Rates  []float64     `json:"rates,omitempty"`     // the same for each ten seconds of the last ten minutes, oldest first
 	ETA    time.Duration `json:"eta_ns,omitempty"`    // until the queue is done; 0: unknown
-	Spread time.Duration `json:"spread_ns,omitempty"` // it is done within ETA ± Spread about two times in three; 0: unknown
+	Spread time.Duration `json:"spread_ns,omitempty"` // as in ETA ± Spread, in 2 of 3 cases; 0: unknown
 
 	Question *Question `json:"question,omitempty"`
 	Standby  string    `json:"standby,omitempty"` // the machines on which a standby dispatcher watches, joined by ", "
@@ -70,7 +70,7 @@ type Durable struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// Finish is how a dispatcher ends.
+// Finish describes how a dispatcher ends.
 type Finish struct {
 	How string `json:"how"` // done, drained, stopped, no_hosts, fenced
 	Why string `json:"why,omitempty"`
@@ -84,19 +84,19 @@ type Question struct {
 	Secret bool   `json:"secret,omitempty"` // the answer is not echoed
 }
 
-// Queue is how long the jobs of a queue have taken.
+// Queue describes how long the jobs of a queue have taken.
 type Queue struct {
 	Name      string        `json:"name"`
 	Mean      time.Duration `json:"mean_ns"`
 	Deviation time.Duration `json:"deviation_ns"`
 }
 
-// Host is a host as the dispatcher sees it. Ages and waits are as of State.At.
+// Host is the dispatcher's view of a host. Ages and waits are relative to State.At.
 type Host struct {
 	Name     string  `json:"name"`
 	State    string  `json:"state"`            // connecting, up, suspect, lost, backing_off, draining, disabled, creating, starting, terminating
-	Reason   string  `json:"reason,omitempty"` // follows the name: why it is not up, or why it starts nothing
-	Linked   bool    `json:"linked,omitempty"` // its helper answers
+	Reason   string  `json:"reason,omitempty"` // follows the name: why it is not up or starts no jobs
+	Linked   bool    `json:"linked,omitempty"` // its helper responds
 	Stopped  bool    `json:"stopped,omitempty"`
 	Note     string  `json:"note,omitempty"` // the last message about it
 	Slots    int     `json:"slots"`
@@ -118,23 +118,24 @@ type Host struct {
 	FSDelay  time.Duration `json:"fs_delay_ns,omitempty"` // of the file system that holds the attempts
 	Delay    time.Duration `json:"delay_ns,omitempty"`    // round trip of the link; 0: not measured
 
-	Users   string        `json:"users,omitempty"`       // who uses what there, in words, if others share it
-	Files   string        `json:"files,omitempty"`       // what is being sent to it or brought from it, in words: sizes, rate, what is in the way
+	Users   string        `json:"users,omitempty"`       // who uses its slots, in words
+	Files   string        `json:"files,omitempty"`       // sent or fetched now, in words: sizes, rate, problem
 	Beat    time.Duration `json:"beat_ns,omitempty"`     // age of the last heartbeat; 0: never
-	Down    time.Duration `json:"down_ns,omitempty"`     // how long it has not been up; 0: it is
-	Idle    time.Duration `json:"idle_ns,omitempty"`     // how long an instance of a provider has had no work; 0: it has
+	Down    time.Duration `json:"down_ns,omitempty"`     // time since it was up; 0: it is up
+	Idle    time.Duration `json:"idle_ns,omitempty"`     // of an instance of a provider; 0: it is not idle
 	RetryIn time.Duration `json:"retry_in_ns,omitempty"` // until the next connection attempt; 0: none is planned
-	// History is the share of slots in use over the last five minutes, 0 to 100, one
-	// sample every five seconds, oldest first; 255: it was not up. JSON has it in base64.
+	// History is the share of slots in use over the last five minutes, from 0 to 100, in one sample
+	// every five seconds, oldest first. 255 means that the host was not up. JSON encodes it in
+	// base64.
 	History []uint8 `json:"history,omitempty"`
 }
 
-// Write replaces live.json of the run by s. The file is complete at any time, has mode
-// 0600, and is not durable. Write may block as long as the disk does.
+// Write replaces live.json of the run with s. Readers always see a complete file. Its mode is 0600,
+// and it is not durable. Write may block as long as the disk does.
 func Write(r *rundir.Run, s *State) error { return WriteIf(r, s, nil) }
 
-// WriteIf is Write that replaces the file only if check, which it calls when the new
-// content is on the disk, returns nil. Otherwise it returns the error of check.
+// WriteIf is like Write, but replaces the file only if check returns nil. It calls check when the
+// new content is on the disk, and returns its error.
 func WriteIf(r *rundir.Run, s *State, check func() error) error {
 	b, err := encode(s)
 	if err == nil {
@@ -148,9 +149,9 @@ func WriteIf(r *rundir.Run, s *State, check func() error) error {
 	return nil
 }
 
-// Read returns the content of live.json, nil if there is none. A file that is not the
-// user's, is larger than MaxBytes, has another version, or is damaged is an error. The
-// caller must ignore a State whose Epoch and Token are not those of the owner file.
+// Read returns the content of live.json, or nil if there is none. It is an error if the file is not
+// the user's, is larger than MaxBytes, has another version, or is damaged. The caller must ignore a
+// State whose Epoch and Token differ from those of the owner file.
 func Read(r *rundir.Run) (*State, error) {
 	b, err := r.ReadPrivate(rundir.LiveFile, MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -166,7 +167,7 @@ func Read(r *rundir.Run) (*State, error) {
 	return s, nil
 }
 
-// encode leaves out what a person misses least if the file would be too large otherwise.
+// encode encodes a State. If the file would be too large, it leaves out the least important parts.
 func encode(s *State) ([]byte, error) {
 	b, err := marshal(s)
 	if err != nil || len(b) <= MaxBytes {

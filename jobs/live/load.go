@@ -20,10 +20,10 @@ const LoadSuffix = ".load"
 
 const (
 	loadInterval = 30 * time.Second // minimum between two samples of a host
-	maxLoadBytes = 64 << 10         // of a file; when it is full, every second sample goes
+	maxLoadBytes = 64 << 10         // of a file; when it is full, every second sample is removed
 )
 
-// LoadSample is a load average of a host, of all users' processes.
+// LoadSample is one load average of a host. It includes the processes of all users.
 type LoadSample struct {
 	At   time.Time
 	Load float64
@@ -32,14 +32,14 @@ type LoadSample struct {
 // LoadLog records the load averages of a run's hosts. It is for one goroutine.
 type LoadLog struct {
 	run *rundir.Run
-	at  map[string]time.Time // of the newest sample of each host
+	at  map[string]time.Time // time of the newest sample of each host
 }
 
-// NewLoadLog returns the log of a run.
+// NewLoadLog returns the load log of a run.
 func NewLoadLog(r *rundir.Run) *LoadLog { return &LoadLog{r, map[string]time.Time{}} }
 
-// Record takes a sample of each host that is up and has had none for a while. Samples that
-// cannot be written are left out. Record may block as long as the disk does.
+// Record takes a sample of each host that is up and was not sampled for loadInterval. Samples that
+// cannot be written are dropped. Record may block as long as the disk does.
 func (l *LoadLog) Record(s *State) {
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
@@ -81,8 +81,8 @@ func thinned(text []byte) (rest []byte) {
 	return rest
 }
 
-// ReadLoads returns the samples of each host that has any, oldest first. What cannot be read
-// is left out.
+// ReadLoads returns the samples of each host that has any, oldest first. It ignores samples that
+// cannot be read.
 func ReadLoads(r *rundir.Run) map[string][]LoadSample {
 	loads := map[string][]LoadSample{}
 	names, _ := r.Disk.Names(r.Path(rundir.HostsDir))
@@ -101,7 +101,7 @@ func readLoad(r *rundir.Run, name string) (list []LoadSample) {
 	if err != nil {
 		return nil
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // opened only for reading
 	size, err := f.Size()
 	if err != nil {
 		return nil

@@ -68,17 +68,17 @@ func (l *listed) read(n *names, dir string) {
 		l.err = err
 	}
 	l.set = make(map[string]struct{}, len(found))
-	for _, name := range found { // also those before an error
+	for _, name := range found { // including those listed before an error
 		l.set[name] = struct{}{}
 	}
 }
 
-// maxOwn bounds the size of a file of this package, in bytes: metrics of ten million jobs. Jobs
-// may have put something else in its place.
+// maxOwn bounds the size of a file of this package, in bytes. It is enough for the metrics of ten
+// million jobs. A job may have replaced the file by something larger.
 const maxOwn = 1 << 30
 
-// opened is a regular file, its size when it was opened (what is appended later is not read),
-// and when it was last written, by the clock of its file server.
+// opened is a regular file with its size when it was opened and the time of its last write, by the
+// clock of its file server. Data that is appended later is not read.
 type opened struct {
 	rundir.File
 	size    int64
@@ -104,7 +104,7 @@ func openFile(d rundir.Disk, path string, flag int) (opened, error) {
 				err = fmt.Errorf("%s is not a regular file", path)
 			}
 		}
-	} else { // a disk in memory, where nothing else can be
+	} else { // a disk in memory, which holds only regular files
 		o.size, err = f.Size()
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func openOwn(d rundir.Disk, path string, flag int) (opened, error) {
 	return o, err
 }
 
-// readOwn reads the whole of such a file.
+// readOwn reads the whole content of a file that openOwn opened.
 func readOwn(d rundir.Disk, path string) ([]byte, error) {
 	o, err := openOwn(d, path, os.O_RDONLY)
 	if err != nil {
@@ -141,7 +141,7 @@ func (o *opened) end(buf *[]byte, n int64) ([]byte, error) {
 	}
 	b := (*buf)[:n]
 	got, err := o.ReadAt(b, o.size-n)
-	if errors.Is(err, io.EOF) { // it has become shorter
+	if errors.Is(err, io.EOF) { // the file has become shorter
 		err = nil
 	}
 	return b[:got], err

@@ -14,19 +14,19 @@ const MaxValue = 1000
 // for concurrent use.
 type Text struct {
 	lines []byte // whole lines
-	words []byte // the same, and the end of the line before, from a word's beginning on
-	whole bool   // lines is all of it
+	words []byte // lines, preceded by the last part of the line before, from the start of a word
+	whole bool   // lines holds the whole text
 
-	decoded *jsonLine // the line that was decoded last: most metrics are on the same
-	doc     *jsonLine // lines as one document
+	decoded *jsonLine // line decoded last: most metrics are on the same line
+	doc     *jsonLine // the whole text decoded as one document
 }
 
 // lineEnds end a line: a progress line that is overwritten ends with only a carriage return.
 const lineEnds = "\n\r"
 
-// NewText makes a Text of data, which must not change while it is used. whole means that
-// nothing precedes data. Otherwise its first line is only the end of a line, of which only
-// whole words are used. Colors are removed.
+// NewText makes a Text of data, which must not change while the Text is used. whole means that
+// nothing precedes data. Otherwise the first line of data is incomplete, and only its whole words
+// are used. Colors are removed.
 func NewText(data []byte, whole bool) *Text {
 	data = uncolored(data)
 	if whole {
@@ -42,8 +42,8 @@ func NewText(data []byte, whole bool) *Text {
 	return &Text{lines: after(lineEnds), words: after(lineEnds + " \t")}
 }
 
-// uncolored removes the escape sequences that color text or clear the rest of a line: in the
-// middle of a value they would end it.
+// uncolored removes the escape sequences that color text or clear the rest of a line. Within a
+// value they would end it.
 func uncolored(b []byte) []byte {
 	start := []byte("\x1b[")
 	if !bytes.Contains(b, start) {
@@ -67,7 +67,7 @@ func uncolored(b []byte) []byte {
 	}
 }
 
-// Find returns the last value of the metric in the text.
+// Find returns the last value of the metric in the text, or "" if there is none.
 func (c *Metric) Find(t *Text) (value string, ok bool) {
 	switch {
 	case c.expr != nil:
@@ -146,7 +146,8 @@ func wordBefore(b []byte) bool {
 	return len(b) > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-/@", r))
 }
 
-// valueAfter reads the value after a name: `=0.9`, `: 0.9`, `" : "a b"`; "" if there is none.
+// valueAfter reads the value after a name, as in `=0.9`, `: 0.9`, or `" : "a b"`. It returns "" if
+// there is none.
 func valueAfter(b []byte) string {
 	if len(b) > 0 && (b[0] == '"' || b[0] == '\'') {
 		b = b[1:]
@@ -163,7 +164,7 @@ func valueAfter(b []byte) string {
 		return ""
 	}
 	b = skipBlanks(b)
-	// Nothing beyond the bound of a value is read: there may be a megabyte of brackets.
+	// Nothing beyond MaxValue is read, because there may be a megabyte of brackets.
 	b = b[:min(len(b), MaxValue+utf8.UTFMax)]
 	for _, end := range []byte(lineEnds) {
 		if i := bytes.IndexByte(b, end); i >= 0 {
@@ -192,7 +193,8 @@ func withinDigits(b []byte, i int) bool {
 	return digit(i-1) && digit(i+1)
 }
 
-// trimClosing removes the end of a sentence, and closing brackets that the value does not open.
+// trimClosing removes punctuation at the end of a value, and closing brackets that the value does
+// not open.
 func trimClosing(b []byte) []byte {
 	for len(b) > 0 {
 		open := byte(0)

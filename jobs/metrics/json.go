@@ -10,11 +10,11 @@ import (
 
 // jsonLine is a decoded piece of a Text.
 type jsonLine struct {
-	line  int // its number, counted from the last
-	value any // nil: it is no JSON
+	line  int // number of the line, counted from the last
+	value any // nil: the line is not JSON
 }
 
-// maxJSON bounds the JSON lines that are decoded in search of a member.
+// maxJSON bounds the number of JSON lines that are decoded to find a member.
 const maxJSON = 10_000
 
 // findJSON searches the whole text if it is one document, such as a metrics.json, and otherwise
@@ -29,7 +29,7 @@ func (c *Metric) findJSON(t *Text) (value string) {
 		}
 	}
 	if c.File != "" && !t.whole && strings.HasSuffix(c.File, ".json") {
-		return "" // the end of a document may hold lines that look like one
+		return "" // the last lines of a document may look like documents
 	}
 	number, seen := 0, 0
 	linesBackward(t.lines, func(line []byte) bool {
@@ -47,7 +47,8 @@ func (c *Metric) findJSON(t *Text) (value string) {
 	return value
 }
 
-// decode returns nil for text that is not JSON, even with its NaN and infinities in quotes.
+// decode decodes a document of JSON, in which NaN and infinities are accepted. It returns nil for
+// other text.
 func decode(b []byte) any {
 	v, err := decodeOne(b)
 	if err != nil {
@@ -66,13 +67,13 @@ func decodeOne(b []byte) (v any, err error) {
 		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, nil // there is more
+		return nil, nil // more data follows the document
 	}
 	return v, nil
 }
 
-// quoteNaN puts NaN, Infinity, and -Infinity, which Python writes though they are not JSON, in
-// quotes. It returns nil if there are none.
+// quoteNaN puts quotes around NaN, Infinity, and -Infinity, which Python writes although they are
+// not JSON. It returns nil if there are none.
 func quoteNaN(b []byte) []byte {
 	var out []byte
 	done, inString := 0, false
@@ -99,8 +100,8 @@ func quoteNaN(b []byte) []byte {
 	return append(out, b[done:]...)
 }
 
-// walk follows a path and returns the value at its end as text, "" if there is none. A member
-// with dots in its name is found by the rest of the path.
+// walk follows a path and returns the value at its end as text, or "" if there is none. A member
+// whose name contains dots is found by joining the rest of the path.
 func walk(v any, path []string) string {
 	for len(path) > 0 {
 		switch at := v.(type) {

@@ -9,9 +9,9 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// Keeper reads metrics of outputs that only a host has, as jobs end, and keeps them in KeptFile,
-// because later nobody may be able to ask the host. It reads nothing else. Make one with
-// NewKeeper; nil keeps nothing. Its methods may be called from any goroutine.
+// Keeper reads the metrics of outputs that only a host has as jobs end, and stores them in
+// KeptFile, because the host may be unreachable later. It reads no other outputs. NewKeeper makes a
+// Keeper. A nil Keeper keeps nothing. Its methods are safe for concurrent use.
 type Keeper struct {
 	reader *Reader
 	ctx    context.Context
@@ -25,15 +25,15 @@ type Keeper struct {
 	closed  bool
 }
 
-// NewKeeper makes a Keeper, which owns r from now on. r.Fetch must be set.
+// NewKeeper makes a Keeper, which owns r from then on. r.Fetch must be set.
 func NewKeeper(r *Reader) *Keeper {
 	k := &Keeper{reader: r, added: map[jobs.AttemptID]struct{}{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
 }
 
-// Add gives a result to the Keeper. It does not block. The next dispatcher reads what is added
-// after Close, and what Close could not read.
+// Add queues a result for reading. It does not block. The next dispatcher reads the results that
+// are added after Close, and those that could not be read before Close.
 func (k *Keeper) Add(res *results.Result) {
 	if k == nil || !k.reader.stdout || res.Stdout == "" || !k.reader.remote(res) {
 		return
@@ -48,7 +48,7 @@ func (k *Keeper) Add(res *results.Result) {
 	k.begin()
 }
 
-// begin starts to read what waits. mu is held.
+// begin starts to read the queued results. mu is held.
 func (k *Keeper) begin() {
 	if len(k.waiting) > 0 && k.working == nil && k.ctx.Err() == nil {
 		k.working = make(chan struct{})
@@ -56,8 +56,8 @@ func (k *Keeper) begin() {
 	}
 }
 
-// Lacking waits until everything has been read that can be, or until ctx is done. It returns the
-// hosts whose outputs could not be read.
+// Lacking waits until no more can be read, or until ctx is done. It returns the hosts whose outputs
+// could not be read.
 func (k *Keeper) Lacking(ctx context.Context) (names []string) {
 	if k == nil {
 		return nil
@@ -81,7 +81,7 @@ func (k *Keeper) Lacking(ctx context.Context) (names []string) {
 	return names
 }
 
-// Again starts to read again what could not be read.
+// Again retries the outputs that could not be read.
 func (k *Keeper) Again() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +92,7 @@ func (k *Keeper) Again() {
 	k.begin()
 }
 
-// work reads what waits, until nothing waits.
+// work reads queued results until there are none.
 func (k *Keeper) work() {
 	for {
 		k.mu.Lock()
@@ -116,8 +116,8 @@ func (k *Keeper) work() {
 	}
 }
 
-// Close reads again what could not be read, waits until everything is read or ctx is done, and
-// returns sentences about what is not kept.
+// Close retries outputs that could not be read, waits until everything is read or ctx is done, and
+// returns sentences about metrics that could not be kept.
 func (k *Keeper) Close(ctx context.Context) (notes []string) {
 	if k == nil {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Metric is one metric: its name, where it is written, and how it is found there. Make one
-// with Parse or New. It does not change and may be used by several goroutines.
+// Metric describes one metric: its name, the file that contains it, and how it is found there.
+// Parse and New make one. It is immutable and safe for concurrent use.
 type Metric struct {
 	Name string
-	// File is the file that the job wrote, relative to the directory in which it ran,
-	// with {id} and [PARAMETER] in it; "" is its standard output. See FileFor.
+	// File is the file that the job wrote, relative to the job's working directory. It may contain
+	// {id} and [PARAMETER]; see FileFor. "" is the standard output.
 	File string
 
 	how  string         // the second argument of New
@@ -26,12 +26,12 @@ type Metric struct {
 }
 
 const (
-	maxName = 100  // bytes of a column's name
-	maxHow  = 2000 // bytes of the rest
-	maxPath = 50   // steps of a path through JSON
+	maxName = 100  // length of a column's name, in bytes
+	maxHow  = 2000 // length of the rest, in bytes
+	maxPath = 50   // number of steps of a path through JSON
 )
 
-// Parse reads NAME or NAME=HOW, as in `--result`. New explains HOW.
+// Parse parses NAME or NAME=HOW, as in `--result`. New explains HOW.
 func Parse(text string) (*Metric, error) {
 	name, how, given := strings.Cut(text, "=")
 	if given && strings.TrimSpace(how) == "" {
@@ -63,7 +63,7 @@ func New(name, how string) (*Metric, error) {
 	return c, nil
 }
 
-// String returns what Parse reads.
+// String returns the form that Parse parses.
 func (c *Metric) String() string {
 	if c.how == "" {
 		return c.Name
@@ -187,9 +187,9 @@ func (c *Metric) parseRE(rest string) error {
 
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 60)) }
 
-// FileFor returns the name of the metric's file for one job: {id} is the job's number,
-// {attempt} the attempt (17.2), {run} the run directory, and [C] the value of the parameter C.
-// Names of unknown parameters stay as they are. It is "" for the standard output.
+// FileFor returns the name of the metric's file for one job, or "" for the standard output. {id} is
+// replaced by the job's number, {attempt} by the attempt (17.2), {run} by the run directory, and
+// [C] by the value of the parameter C. Names of unknown parameters stay as they are.
 func (c *Metric) FileFor(id jobs.AttemptID, runDir string, params []jobs.Param) string {
 	name := c.File
 	if !strings.ContainsAny(name, "{[") {

@@ -17,20 +17,21 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// MaxRead is the number of bytes at the end of an output or a file that are searched.
+// MaxRead is the number of bytes that are searched at the end of an output or a file.
 const MaxRead = 1 << 20
 
 const (
-	firstRead = 64 << 10 // most outputs are shorter, and most metrics stand at the end
+	firstRead = 64 << 10 // most outputs are shorter, and most metrics are near the end
 	batch     = 32       // jobs that one goroutine takes at a time
 )
 
-// Reader finds metrics and remembers them: an output does not change once its attempt is over,
-// so a table that is remade costs only what is new. It is not safe for concurrent use.
+// Reader finds metrics and remembers them. Outputs do not change once their attempts are over, so
+// remaking a table only reads new outputs. It is not safe for concurrent use.
 type Reader struct {
 	// Fetch returns the last n bytes, or fewer, of a standard output that only its host has, and
-	// the length of the whole output. Without it, metrics of such jobs are those in KeptFile, or
-	// empty. Several goroutines call it at a time, and what is found is kept.
+	// the length of the whole output. If it is nil, metrics of such jobs are those in KeptFile, or
+	// empty. Several goroutines call Fetch concurrently. The metrics in fetched outputs are kept in
+	// KeptFile.
 	Fetch func(ctx context.Context, r *results.Result, n int64) (end []byte, size int64, err error)
 
 	disk    rundir.Disk
@@ -47,7 +48,7 @@ type Reader struct {
 	saveInterval time.Duration // between saves during a long Read
 }
 
-// NewReader makes a Reader for a run and the metrics that are wanted.
+// NewReader makes a Reader of the given metrics for a run.
 func NewReader(run *rundir.Run, columns []*Metric) *Reader {
 	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
 		part: 256 * batch, saveInterval: 10 * time.Second}
@@ -58,17 +59,18 @@ func NewReader(run *rundir.Run, columns []*Metric) *Reader {
 	return r
 }
 
-// Found are the values that a Reader found.
+// Found is the result of a Read.
 type Found struct {
-	// Values holds, for each job of the list and each metric, the value or "". It has nil for a
-	// job of which nothing was read.
+	// Values holds the value of each metric for each job of the list, or "". The values of a job
+	// are nil if none of its outputs was read.
 	Values [][]string
-	Notes  []string // what could not be read and why, a sentence each, not cleaned
+	Notes  []string // what could not be read and why; sentences, not cleaned
 }
 
-// Read finds the metrics of a list of results, in its order. cwd returns the directory of job i,
-// "" if it is that of the run; cwd may be nil. The error is that of ctx. What has been found is
-// saved at intervals, because a hundred thousand outputs of a slow file server take minutes.
+// Read finds the metrics of a list of results, in its order. cwd returns the working directory of
+// job i, or "" for that of the run; cwd may be nil. The error is that of ctx. Read saves what it
+// has found at intervals, because reading a hundred thousand outputs on a slow file server takes
+// minutes.
 func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int) string) (*Found, error) {
 	f := &Found{Values: make([][]string, len(list))}
 	if len(r.columns) == 0 {
@@ -84,7 +86,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, errors.Join(err, r.kept.write(1)) // what was found is not lost
+		return nil, errors.Join(err, r.kept.write(1)) // keep what was found
 	}
 	p.save()
 	f.Notes = p.troubles.notes()
@@ -99,18 +101,18 @@ type reading struct {
 	*Reader
 	list     []results.Result
 	cwd      func(i int) string
-	values   [][]string // of list
+	values   [][]string // values of each result in list
 	names    *names
 	mu       sync.Mutex
 	troubles troubles
 }
 
-// read sets the values of a part of the list.
+// read finds the metrics of results first to end-1 of the list.
 func (p *reading) read(ctx context.Context, first, end int) {
 	var (
 		next  atomic.Int64
 		tasks sync.WaitGroup
-		fresh = map[jobs.AttemptID][]string{} // the workers read known meanwhile
+		fresh = map[jobs.AttemptID][]string{} // the workers read p.known concurrently
 	)
 	next.Store(int64(first))
 	for range workers(end - first) {
@@ -141,34 +143,34 @@ func (p *reading) read(ctx context.Context, first, end int) {
 	}
 }
 
-// save writes the cache if there is enough that is new, so that a table that is remade often
-// during a run does not write each time.
+// save writes the cache if enough is new. A table that is remade often during a run therefore does
+// not write it each time.
 func (p *reading) save() {
 	if p.cache != nil {
-		_ = p.cache.write(max(worthCache, len(p.list)/20)) // it is only a cache
+		_ = p.cache.write(max(worthCache, len(p.list)/20)) // an error only costs time
 	}
 }
 
-// workers returns how many outputs are read at a time: enough to hide the latency of a file
-// server, and few enough not to load it.
+// workers returns the number of outputs that are read concurrently: enough to hide the latency of a
+// file server, but not so many as to overload it.
 func workers(jobs int) int {
 	return max(1, min(4*runtime.GOMAXPROCS(0), 16, (jobs+batch-1)/batch))
 }
 
-// remote reports whether only its host has the output of an attempt.
+// remote reports whether only the host has the output of an attempt.
 func (r *Reader) remote(res *results.Result) bool {
 	return !strings.HasPrefix(res.Stdout, r.runDir+"/")
 }
 
-// Option is the key in the options of run.toml of the metrics that a template declared, each as
-// Parse reads it.
+// Option is the key in run.toml's options for the metrics that a template declared, each in the
+// form that Parse parses.
 const Option = "results"
 
-// BestOption is the key in the options of run.toml of what a search looks for, as
-// results.ParseBest reads it.
+// BestOption is the key in run.toml's options for the objective of a search, in the form that
+// results.ParseBest parses.
 const BestOption = "best"
 
-// Best returns what a search looks for, "" if the run is not a search.
+// Best returns the objective of a search, or "" if the run is not a search.
 func Best(asked *rundir.Asked) string {
 	best, _ := asked.Options[BestOption].(string)
 	return best
@@ -177,7 +179,8 @@ func Best(asked *rundir.Asked) string {
 // Declared returns the metrics that were declared when the run was created.
 func Declared(asked *rundir.Asked) ([]*Metric, error) {
 	list, _ := asked.Options[Option].([]any)
-	if texts, ok := asked.Options[Option].([]string); ok { // not read from a file
+	// The options were not read from a file.
+	if texts, ok := asked.Options[Option].([]string); ok {
 		for _, t := range texts {
 			list = append(list, t)
 		}
@@ -197,21 +200,21 @@ func Declared(asked *rundir.Asked) ([]*Metric, error) {
 	return columns, nil
 }
 
-// Locations returns what the results of a run have in common: the run, the directories of
-// its hosts, and which outputs are in the run directory.
+// Locations returns the common data of a run's results: the run, the directories of its hosts, and
+// which outputs are in the run directory.
 func Locations(run *rundir.Run) *results.Place {
 	return &results.Place{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir,
 		HostDirs: run.HostDirs(), Here: attempts.NewHere(run.Disk, run.Dir).Has}
 }
 
 const (
-	maxFetches   = 4                // outputs that are fetched at a time
-	fetchTimeout = 20 * time.Second // of one output
+	maxFetches   = 4                // outputs that are fetched concurrently
+	fetchTimeout = 20 * time.Second // for one output
 )
 
-// Fetching makes a Reader.Fetch of end, which reads the last n bytes of the standard output of
-// an attempt on its host and returns the length of the whole output. n is at most most, few
-// outputs are fetched at a time, and each has fetchTimeout.
+// Fetching makes a Reader.Fetch from end, which reads the last n bytes of the standard output of an
+// attempt on its host and returns the length of the whole output. It requests at most most bytes,
+// limits the number of concurrent fetches, and gives each fetchTimeout.
 func Fetching(most int64, end func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error)) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
 	turns := make(chan struct{}, maxFetches)
 	return func(ctx context.Context, r *results.Result, n int64) ([]byte, int64, error) {

@@ -18,31 +18,31 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The files of the run directory that hold metrics that were found in outputs. A line an
-// attempt,
+// The files of the run directory that hold the metrics found in outputs. They have one line for
+// each attempt:
 //
 //	{"attempt":"17.2","figures":{"acc=json:test.accuracy":"0.91"},"crc":"0badcafe"}
 //
-// keyed by how it was found; a member "bytes" beside "figures" has in base64 what is no
-// UTF-8, and crc is as in jobs.jsonl. A line that does not fit is almost none.
+// A metric is keyed by how it was found. A member "bytes" beside "figures" holds the values that
+// are not valid UTF-8, in base64. crc is as in jobs.jsonl. A line with a wrong checksum is ignored.
 const (
-	// KeptFile is of outputs which only a host has: once the run is over nobody asks that
-	// host. It is durable.
+	// KeptFile holds metrics of outputs that only a host has, because after the run nobody asks
+	// that host any more. It is durable.
 	KeptFile = "figures.jsonl"
-	// CacheFile is of the other outputs, so that the next table opens none of them: over NFS
-	// that is what a table of many jobs costs. It may be removed at any time. To be renamed
-	// when something else would be found in an output.
+	// CacheFile holds metrics of the other outputs, so that the next table opens none of them. Over
+	// NFS, opening them is most of the cost of a table. It may be removed at any time. Change its
+	// name when the program finds other values in the same output.
 	CacheFile = "figures.cache"
 )
 
 const (
-	settled    = 2 * time.Minute // after its end, until no process of a job writes any more
-	worthCache = 200             // outputs; fewer are not worth a write
+	settled    = 2 * time.Minute // after a job's end, none of its processes writes later than this
+	worthCache = 200             // number of outputs; fewer are not worth a write
 	maxCache   = 256 << 20       // bytes; a larger cache is truncated
 )
 
-// store holds metrics by attempt and by how they are found, and the file that they are in. It
-// is safe for concurrent use.
+// store holds metrics by attempt and by how they are found, together with their file. It is safe
+// for concurrent use.
 type store struct {
 	disk      rundir.Disk
 	dir, name string
@@ -50,7 +50,7 @@ type store struct {
 	mu       sync.Mutex
 	loaded   bool
 	of       map[jobs.AttemptID]map[string]string
-	fresh    []byte // lines that are not written yet
+	fresh    []byte // lines that have not been written yet
 	numFresh int
 }
 
@@ -58,11 +58,11 @@ type store struct {
 type storeLine struct {
 	Attempt string            `json:"attempt"`
 	Metrics map[string]string `json:"figures"`
-	Bytes   map[string][]byte `json:"bytes,omitempty"` // those that are no UTF-8
+	Bytes   map[string][]byte `json:"bytes,omitempty"` // values that are not valid UTF-8
 }
 
-// find fills in what is known of an output, and reports whether that is everything. A nil
-// store knows nothing.
+// find fills in the known metrics of an output, and reports whether those are all. A nil store
+// knows none.
 func (s *store) find(id jobs.AttemptID, columns []*Metric, values []string) bool {
 	if s == nil {
 		return false
@@ -122,8 +122,8 @@ func (s *store) put(id jobs.AttemptID, metrics map[string]string) {
 	maps.Copy(s.of[id], metrics)
 }
 
-// add records what was found in an output, and, if all of it was searched, what is not in it;
-// write puts it into the file.
+// add records the metrics found in an output. If the whole output was searched, it also records
+// which metrics are missing. write stores them in the file.
 func (s *store) add(id jobs.AttemptID, columns []*Metric, values []string, whole bool) {
 	l := storeLine{Attempt: id.String(), Metrics: map[string]string{}}
 	for i, c := range columns {
@@ -144,7 +144,7 @@ func (s *store) add(id jobs.AttemptID, columns []*Metric, values []string, whole
 	}
 	body, err := json.Marshal(l)
 	if err != nil {
-		return // texts alone: it cannot fail
+		return // a map of texts cannot fail
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +157,8 @@ func (s *store) add(id jobs.AttemptID, columns []*Metric, values []string, whole
 // of one run may do so; the checksums detect it.
 var appending sync.Mutex
 
-// write appends what is fresh, if it is from at least so many outputs. What could not be written
-// is tried again the next time.
+// write appends the new lines if they are from at least least outputs. Lines that cannot be written
+// are tried again next time.
 func (s *store) write(least int) error {
 	s.mu.Lock()
 	fresh, n := s.fresh, s.numFresh
@@ -188,7 +188,7 @@ func (s *store) appendLines(fresh []byte) error {
 	if s.name == CacheFile && f.size > maxCache {
 		err, f.size = f.Truncate(0), 0
 	}
-	if f.size > 0 { // the last line may have been torn
+	if f.size > 0 { // the last line may be torn
 		fresh = append([]byte{'\n'}, fresh...)
 	}
 	if err == nil {
@@ -200,11 +200,11 @@ func (s *store) appendLines(fresh []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Cache makes Read use CacheFile, and add what it finds in the outputs of jobs that ended a while
-// ago. Errors of the cache are ignored.
+// Cache makes Read use CacheFile and add what it finds in the outputs of jobs that ended at least
+// settled ago. Errors of the cache are ignored.
 func (r *Reader) Cache() { r.cache = &store{disk: r.disk, dir: r.runDir, name: CacheFile} }
 
-// isSettled reports whether an output that was last written at a time will not change any more.
+// isSettled reports whether an output with this time of its last write will not change any more.
 // The clock of its host may be behind.
 func isSettled(res *results.Result, written time.Time) bool {
 	return res.Ended() != 0 && min(time.Since(res.Ended().Time()), time.Since(written)) > settled

@@ -12,7 +12,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The kinds of troubles, in the order of their notes.
+// The kinds of trouble, in the order of their notes.
 const (
 	onlyThere = iota // outputs that only their hosts have
 	filesThere
@@ -23,8 +23,9 @@ const (
 	kindsOfTrouble
 )
 
-// troubleNotes are the sentences: of [1] jobs, of which one has the number [3] and the text [2],
-// on the hosts [4]; [5] is how a person names the run.
+// troubleNotes are the formats of the sentences. The arguments are [1] the number of jobs, [2] the
+// text and [3] the number of an example job, [4] the hosts, and [5] the name of the run for the
+// command line.
 var troubleNotes = [kindsOfTrouble]string{
 	onlyThere:  "what %[1]s printed is only on %[4]s: the metrics are empty; dcs-tui fetch %[5]s brings it",
 	filesThere: "files that %[1]s wrote are seen only on %[4]s: metrics from them are empty",
@@ -37,7 +38,7 @@ var troubleNotes = [kindsOfTrouble]string{
 // troubles counts what could not be read, with an example of each kind.
 type troubles struct {
 	of    [kindsOfTrouble]results.Tally
-	ref   string                    // how a person names the run, of onlyThere
+	ref   string                    // name of the run for the command line; set for onlyThere
 	hosts map[string]struct{}       // of onlyThere and filesThere
 	files map[string]*results.Tally // files that have the same name for every job
 }
@@ -48,7 +49,8 @@ func newTroubles() troubles {
 
 func (t *troubles) add(kind int, r *results.Result, text string) { t.of[kind].Add(r.Job, text) }
 
-// sharedFile records that a job is said to have written path, which others may be, too.
+// sharedFile records the file of a job whose name does not contain {id} or a parameter, so that
+// other jobs may have written it, too.
 func (t *troubles) sharedFile(r *results.Result, path string) { t.file(path).Add(r.Job, path) }
 
 func (t *troubles) file(path string) *results.Tally {
@@ -58,7 +60,7 @@ func (t *troubles) file(path string) *results.Tally {
 	return t.files[path]
 }
 
-// elsewhere records what is only on the host of a job.
+// elsewhere records an output that only the job's host has.
 func (t *troubles) elsewhere(kind int, r *results.Result, runDir string) {
 	if t.ref == "" {
 		t.ref = (&rundir.Run{Dir: runDir, Asked: &rundir.Asked{Name: r.Run}}).Ref()
@@ -78,10 +80,10 @@ func (t *troubles) merge(o *troubles) {
 	}
 }
 
-// maxNamed is the number of hosts that a sentence names at most.
+// maxNamed is the maximum number of hosts that a sentence names.
 const maxNamed = 5
 
-// notes returns sentences for people.
+// notes returns the sentences, for people.
 func (t *troubles) notes() (notes []string) {
 	names := slices.Sorted(maps.Keys(t.hosts))
 	if more := len(names) - maxNamed; more > 0 {
@@ -97,7 +99,7 @@ func (t *troubles) notes() (notes []string) {
 		for _, path := range slices.Sorted(maps.Keys(t.files)) {
 			if e := t.files[path]; e.Count > 1 {
 				notes = append(notes, fmt.Sprintf("%s name the same file %s, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart", jobs.Plural(e.Count, "job"), path))
-				break // one says it
+				break // one example is enough
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// clocksDiffer is how far the clocks of a host and a file server may be apart.
+// clocksDiffer is the maximum difference between the clocks of a host and a file server.
 const clocksDiffer = 2 * time.Minute
 
 // worker reads the outputs of some jobs of a list.
@@ -27,7 +27,7 @@ type worker struct {
 	troubles troubles
 }
 
-// job returns the metrics of one job, nil if there is nothing to read.
+// job returns the metrics of one job, or nil if there is nothing to read.
 func (w *worker) job(res *results.Result, cwd string) []string {
 	if res.Stdout == "" || !res.State.Terminal() {
 		return nil
@@ -36,7 +36,7 @@ func (w *worker) job(res *results.Result, cwd string) []string {
 		return have
 	}
 	values := make([]string, len(w.columns))
-	whole := true // everything was read that there is to read
+	whole := true // everything that exists was read
 	if w.stdout {
 		whole = w.output(res, values)
 	}
@@ -58,19 +58,19 @@ func (w *worker) output(res *results.Result, values []string) bool {
 		return true
 	}
 	if shown, err := w.names.shows(res.Stdout); err == nil && !shown && w.kept.find(res.Attempt, w.columns, values) {
-		return true // it is not known where its host keeps outputs
+		return true // the host's directory of outputs is not known
 	}
 	return w.local(res, res.Stdout, values, true)
 }
 
-// local searches a standard output on this file system, first only its end. It is remembered
-// if complete is set.
+// local searches a standard output on this file system. It reads the end of the file first, and the
+// rest only if a metric is missing. If complete is set, the result is stored.
 func (w *worker) local(res *results.Result, path string, values []string, complete bool) bool {
 	f, ok := w.open(path, res, syscall.O_NOFOLLOW)
 	if !ok {
 		return false
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // opened only for reading
 	for limit := int64(firstRead); ; limit = MaxRead {
 		data, err := f.end(&w.buf, limit)
 		if err != nil {
@@ -98,7 +98,8 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 	if w.Fetch == nil {
 		brought := jobs.AttemptFile(w.runDir, res.Attempt, jobs.FileOut)
 		if shown, err := w.names.shows(brought); err == nil && shown {
-			return w.local(res, brought, values, false) // its sentinel is not here: more may be copied
+			// The status file is not here, so the copy may be incomplete.
+			return w.local(res, brought, values, false)
 		}
 		w.troubles.elsewhere(onlyThere, res, w.runDir)
 		return false
@@ -116,8 +117,8 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 	return true
 }
 
-// search finds the missing metrics that are in file. It reports whether none is missing any
-// more.
+// search finds the missing metrics that are in file. It reports whether all metrics have been
+// found.
 func (w *worker) search(data []byte, whole bool, values []string, file string) bool {
 	text := NewText(data, whole)
 	all := true
@@ -176,7 +177,7 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 	if !ok {
 		return false
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // opened only for reading
 	data, err := f.end(&w.buf, MaxRead)
 	if err != nil {
 		w.troubles.add(unread, res, err.Error())
@@ -191,7 +192,7 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 	return true
 }
 
-// open opens a file if a listing shows it.
+// open opens a file if a listing of its directory contains it.
 func (w *worker) open(path string, res *results.Result, flag int) (opened, bool) {
 	shown, err := w.names.shows(path)
 	if err != nil {

@@ -21,16 +21,16 @@ import (
 // data is what the script draws. It holds columns, not rows, because most of a column repeats.
 type data struct {
 	Run      string   `json:"run"`
-	At       int64    `json:"at"`    // until when attempts are known to have run, in milliseconds since the Unix epoch
-	Start    int64    `json:"start"` // of the first attempt; times of attempts count from it
+	At       int64    `json:"at"`    // attempts are known to have run until then; Unix time in ms
+	Start    int64    `json:"start"` // start of the first attempt, to which other times are relative
 	Rows     int      `json:"rows"`
 	Columns  []column `json:"columns"`
 	Attempts attempts `json:"attempts"`
 }
 
-// column is a column of the table of jobs. Either it has numbers, one for each row, or texts,
-// each once, with a number for those that are written as one, and for each row the index of
-// its text. Without Index, row i has text i.
+// column is a column of the table of jobs. It holds either numbers, one for each row, or distinct
+// texts, the number for each text that is written as a number, and for each row the index of its
+// text. Without Index, row i has text i.
 type column struct {
 	Name    string   `json:"name"`
 	Role    string   `json:"role"` // fact, param or metric
@@ -56,7 +56,7 @@ type attempts struct {
 	State []int8   `json:"state"`
 	Cause []int32  `json:"why"`
 
-	Loads [][][2]float64 `json:"loads"` // by host: seconds since start, load average
+	Loads [][][2]float64 `json:"loads"` // of each host: seconds since Start, load average
 }
 
 // The states of attempts as the page shows them.
@@ -70,11 +70,11 @@ const (
 	ranOpen
 )
 
-// leftOut are columns that are useless on another machine, or that repeat others.
+// leftOut holds columns that are useless on another machine, or that repeat others.
 var leftOut = []string{"stdout", "stderr", "reason", "failures"}
 
-// encode returns the data as JSON, gzip, and base64 with the alphabet for URLs, of which
-// html/template escapes nothing.
+// encode returns the data as compressed JSON, in base64 with the alphabet for URLs, which
+// html/template does not escape.
 func encode(in *Input) (string, error) {
 	d := &data{Run: jobs.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len()}
 	shown := in.Table.Shown()
@@ -142,7 +142,7 @@ func lastLines(in *Input) column {
 	return c
 }
 
-// dictionary numbers texts in the order in which they first come.
+// dictionary numbers distinct texts in the order in which they are added.
 type dictionary struct {
 	at    map[string]int32
 	texts []string
@@ -161,7 +161,7 @@ func (d *dictionary) index(text string) int32 {
 	return at
 }
 
-// numbers are written with null for what is not a number, and NaN and infinities as texts.
+// numbers are written as JSON, with null for missing values and texts for NaN and infinities.
 type numbers []query.Value
 
 func (list numbers) MarshalJSON() ([]byte, error) {
@@ -226,7 +226,7 @@ func (d *data) attempts(in *Input) {
 // maxLoads is the maximum number of points of the load of a host.
 const maxLoads = 240
 
-// pooled returns the samples after a time, as means where there are too many.
+// pooled returns the samples after a time, averaged if there are too many.
 func pooled(list []live.LoadSample, begin time.Time) (points [][2]float64) {
 	list = list[sort.Search(len(list), func(i int) bool { return !list[i].At.Before(begin) }):]
 	n := min(len(list), maxLoads)
@@ -242,7 +242,7 @@ func pooled(list []live.LoadSample, begin time.Time) (points [][2]float64) {
 	return points
 }
 
-// endOf returns how an attempt ended and when, 0 if it may be running.
+// endOf returns how and when an attempt ended. The time is 0 if it may be running.
 func endOf(in *Input, a *jobs.Attempt) (state int8, end jobs.Stamp) {
 	end = in.Ended[a.ID]
 	if a.Outcome != nil && a.Outcome.Ended != 0 {

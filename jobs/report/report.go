@@ -22,18 +22,18 @@ type Input struct {
 	Program    string // name and version
 	Created    time.Time
 	At         time.Time // when the run was read
-	Known      time.Time // until when attempts that are not over are known to have run
+	Known      time.Time // time until which unfinished attempts are known to have run
 	Dispatched bool      // somebody dispatches the run
 	Jobs       *jobs.Table
 	Table      *results.Table // a row for each job
-	// Ended is when attempts that have no outcome were given up or ended, on the dispatcher's
+	// Ended holds the times when attempts without an outcome were given up or ended, by the dispatcher's
 	// clock.
 	Ended map[jobs.AttemptID]jobs.Stamp
 	Loads map[string][]live.LoadSample // of hosts; may be nil
 	Notes []string                     // for the reader of the report
 }
 
-// Bounds of what is rendered without the script.
+// Limits of the parts that are rendered without the script.
 const (
 	maxCauses = 50
 	maxHosts  = 1000
@@ -54,7 +54,7 @@ var (
 	pageTemplate = template.Must(template.New("report").Parse(pageText))
 )
 
-// page holds what the template shows.
+// page holds the data of the template.
 type page struct {
 	Policy string
 	Style  template.CSS
@@ -73,7 +73,7 @@ type page struct {
 	Notes                     []string
 }
 
-// share is a state, and its part of the bar that shows all jobs, in thousandths.
+// share is a state and the width of its part of the bar of all jobs, in thousandths.
 type share struct {
 	State, Name, Count string
 	At, Width          float64
@@ -83,7 +83,7 @@ type fact struct{ Name, Value, Note string }
 
 type cause struct {
 	Jobs               string
-	Share              int // of all failures, in percent
+	Share              int // share of all failures, in percent
 	Cause, Last, Where string
 	Examples           []jobs.ID
 }
@@ -141,7 +141,7 @@ func newPage(in *Input) *page {
 	return p
 }
 
-// states fills the bar of all jobs. A state that has jobs is at least visible.
+// states computes the bar of all jobs. Each state that has jobs gets a visible width.
 func (p *page) states(s *results.Summary) {
 	const whole, least = 1000, 4
 	at := 0.0
@@ -152,7 +152,7 @@ func (p *page) states(s *results.Summary) {
 			at += width
 		}
 	}
-	for i := range p.States { // the least widths may have made it too long
+	for i := range p.States { // the minimum widths may have made the bar too long
 		p.States[i].At, p.States[i].Width = p.States[i].At*whole/at, p.States[i].Width*whole/at
 	}
 }
@@ -219,7 +219,7 @@ func (p *page) hosts(s *results.Summary) {
 	}
 }
 
-// count writes a number with commas: 100,000.
+// count formats a number with commas: 100,000.
 func count(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

@@ -24,8 +24,8 @@ func (t *writer) aligned() {
 	}
 }
 
-// stay returns how many of the first columns identify a row: the number of a job, or what a
-// group has in common, unless that takes more than half of the width.
+// stay returns how many of the first columns identify a row: the number of a job, or the common
+// values of a group. Of the values of a group, it counts only those that fit into half of the width.
 func (t *writer) stay(widths []int) int {
 	n := 1
 	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != Stat && 2*tableWidth(widths[:n+1]) <= t.o.Width {
@@ -74,7 +74,7 @@ func (t *writer) widths() []int {
 	return widths
 }
 
-// minText is the minimum width of a column of texts that is made narrower.
+// minText is the width below which a column of texts is not narrowed.
 const minText = 10
 
 // narrow makes columns of texts narrower, the widest first, until the table fits.
@@ -107,7 +107,7 @@ func pad(cell string, width int, right bool) string {
 // are written in pages, one below the other, each with the columns that identify a row.
 const gap = 2
 
-// few is the number of digits of a computed number if there is no room for six.
+// few is the number of digits of a computed number if six do not fit.
 const few = 3
 
 // tableWidth returns the total width of columns.
@@ -119,8 +119,8 @@ func tableWidth(widths []int) int {
 	return total
 }
 
-// pages divides columns into pages that are at most room cells wide; 0 means one page. The first
-// stay columns are on each page.
+// pages divides columns into pages that are at most room cells wide. 0 means a single page. Each
+// page begins with the first stay columns.
 func pages(widths []int, stay, room int) [][]int {
 	var all [][]int
 	used := 0

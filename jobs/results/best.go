@@ -15,7 +15,7 @@ type Order struct {
 	Desc   bool
 }
 
-// ParseBest reads COLUMN:max or COLUMN:min; Desc stands for max.
+// ParseBest parses COLUMN:max or COLUMN:min; Desc stands for max.
 func ParseBest(text string) (Order, error) {
 	name, way := cutLast(text)
 	if way != "max" && way != "min" {
@@ -24,7 +24,7 @@ func ParseBest(text string) (Order, error) {
 	return Order{name, way == "max"}, nil
 }
 
-// ParseSort reads COLUMN, COLUMN:asc or COLUMN:desc.
+// ParseSort parses COLUMN, COLUMN:asc, or COLUMN:desc.
 func ParseSort(text string) (Order, error) {
 	name, way := cutLast(text)
 	if way != "" && way != "asc" && way != "desc" {
@@ -33,7 +33,7 @@ func ParseSort(text string) (Order, error) {
 	return Order{name, way == "desc"}, nil
 }
 
-// cutLast cuts a text at its last colon. The word behind it is in lower case.
+// cutLast cuts a text at its last colon, and returns the word after it in lower case.
 func cutLast(text string) (name, way string) {
 	if i := strings.LastIndexByte(text, ':'); i >= 0 {
 		return text[:i], strings.ToLower(text[i+1:])
@@ -41,9 +41,9 @@ func cutLast(text string) (name, way string) {
 	return text, ""
 }
 
-// BestBy returns the row with the largest number in a column, or the smallest, and how many
-// further rows have the same. Only solved rows count, and a NaN is never best. notes are
-// about what was not a number. It is an error if no row has a number.
+// BestBy returns the row with the largest or the smallest number in a column, and the number of
+// further rows with the same number. Only solved rows count, and a NaN is never best. notes are
+// about cells that are not numbers. It is an error if no row has a number.
 func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 	column, err := s.Column(o.Column)
 	if err != nil {
@@ -77,9 +77,9 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 	return 0, 0, nil, fmt.Errorf("there is no best %s: no %s that succeeded has a number in %s%s", s.unit, s.unit, s.Columns[column].Name, why)
 }
 
-// Course returns how the best value of a column has changed from row to row, in at most n
-// steps: 1 stands for the first value, 0 for the best of all. Rows count as for Best, in the
-// order of the table.
+// Course returns how the best value of a column has changed from row to row, in at most n steps. 1
+// stands for the first value, and 0 for the best of all. Rows count as for BestBy, in the order of
+// the table.
 func (s *Table) Course(o Order, n int) []float64 {
 	column, err := s.Column(o.Column)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Table) Course(o Order, n int) []float64 {
 	return steps
 }
 
-// Missing returns a sentence for each column about the solved jobs that have nothing in it.
+// Missing returns a sentence for each column that has no value for some of the solved jobs.
 func (s *Table) Missing(columns []int) []string {
 	odd := make([]oddity, len(columns))
 	for k, c := range columns {

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// elapsed is the column that people call time.
+// elapsed is the name of the column that people call time.
 const elapsed = "elapsed_seconds"
 
 // TableInput holds the data of a table of jobs.
@@ -55,7 +55,7 @@ func NewTable(in TableInput) *Table {
 		c.Name = unique(taken, c.Name, "dcs.")
 		taken = append(taken, c.Name)
 		switch i {
-		case 1: // after the number come what was asked and what came of it
+		case 1: // the number comes first, then the parameters and the metrics
 			add(len(params) == 0, c)
 			add(true, params...)
 			add(true, metrics...)
@@ -66,8 +66,8 @@ func NewTable(in TableInput) *Table {
 	return s
 }
 
-// paramColumns are the known parameters and those of the jobs, in the order in which
-// these first have them.
+// paramColumns returns the known parameters, followed by those of the jobs in the order in which
+// they first occur.
 func paramColumns(list []Result, known []string) []Column {
 	where := map[string]int{}
 	names := slices.Clone(known)
@@ -77,7 +77,7 @@ func paramColumns(list []Result, known []string) []Column {
 	for i := range list {
 		for k, p := range list[i].Params {
 			if k < len(names) && names[k] == p.Name {
-				continue // as nearly always
+				continue // the usual case
 			}
 			if _, ok := where[p.Name]; !ok {
 				where[p.Name] = len(names)

@@ -8,10 +8,10 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Grouping describes how rows are put together.
+// Grouping describes how rows are grouped.
 type Grouping struct {
 	By       []int // columns; rows with the same texts in them form a group
-	Metrics  []int // columns to compute with
+	Metrics  []int // columns to compute statistics of
 	Measures []Measure
 	MinSize  int // groups with fewer solved members are left out; 0 keeps all
 }
@@ -78,15 +78,14 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string) {
 	return literal("group", columns, cells), append(notes, s.oddNotes(odd, g.Metrics)...)
 }
 
-// gathered are the members of a group.
+// gathered holds the members of a group.
 type gathered struct {
 	first   int   // row
 	members int   // number of rows
 	solved  []int // rows of the members that are solved
 }
 
-// gather puts rows with the same texts in some columns together, in the order of their
-// first members.
+// gather groups rows with the same texts in some columns, in the order of their first members.
 func (s *Table) gather(by []int) []*gathered {
 	var groups []*gathered
 	byKey := map[string]*gathered{}
@@ -111,8 +110,8 @@ func (s *Table) gather(by []int) []*gathered {
 	return groups
 }
 
-// enough returns the groups with at least minSize solved members, and notes about the
-// others. noun is what a group becomes, and left how it is left.
+// enough returns the groups with at least minSize solved members, and notes about the others. noun
+// is the name of a group, and left describes what happens to the others.
 func (s *Table) enough(groups []*gathered, minSize int, noun, left string) (kept []*gathered, notes []string) {
 	solved := 0
 	for _, e := range groups {
@@ -130,8 +129,8 @@ func (s *Table) enough(groups []*gathered, minSize int, noun, left string) (kept
 	return kept, notes
 }
 
-// statsOf returns the statistics of a column over the solved members of a group. It counts
-// in odd what is not a number.
+// statsOf returns the statistics of a column over the solved members of a group. It adds cells that
+// are not numbers to odd.
 func (s *Table) statsOf(e *gathered, column int, odd *oddity) Stats {
 	var numbers []float64
 	for _, row := range e.solved {
@@ -144,8 +143,8 @@ func (s *Table) statsOf(e *gathered, column int, odd *oddity) Stats {
 	return StatsOf(numbers)
 }
 
-// Tally counts jobs, with the lowest of them as an example, so that a message does not
-// depend on their order.
+// Tally counts jobs and keeps the one with the lowest number as an example, so that a message does
+// not depend on their order.
 type Tally struct {
 	Count int
 	Job   jobs.ID
@@ -154,8 +153,8 @@ type Tally struct {
 	last jobs.ID
 }
 
-// Add counts a job once, also if it is added several times in a row. Rows that are not
-// jobs have the id 0; each of them counts.
+// Add counts a job once, even if it is added several times in a row. Rows that are not jobs have
+// the id 0, and each of them counts.
 func (t *Tally) Add(job jobs.ID, text string) {
 	if job != 0 && job == t.last {
 		return
@@ -172,7 +171,7 @@ func (t *Tally) Merge(o *Tally) {
 	t.Count += o.Count
 }
 
-// example returns the example in parentheses, to follow a sentence; "" for rows that are
+// example returns the example in parentheses, to follow a sentence. It returns "" for rows that are
 // not jobs.
 func (t *Tally) example() string {
 	switch {
@@ -195,7 +194,8 @@ func (o *oddity) add(v query.Value, job jobs.ID) {
 	}
 }
 
-// oddNotes returns sentences about what was left out of the numbers of some columns.
+// oddNotes returns sentences about cells of some columns that were ignored because they are not
+// numbers.
 func (s *Table) oddNotes(odd []oddity, columns []int) (notes []string) {
 	for k := range odd {
 		e, name := &odd[k], s.Columns[columns[k]].Name
@@ -211,8 +211,8 @@ func (s *Table) oddNotes(odd []oddity, columns []int) (notes []string) {
 	return notes
 }
 
-// notNumbers returns a sentence about texts in a column of which numbers are wanted; nil
-// if there are none.
+// notNumbers returns a sentence about texts in a column in which numbers are wanted, or nil if
+// there are none.
 func (s *Table) notNumbers(t *Tally, name string) []string {
 	if t.Count == 0 {
 		return nil

@@ -11,13 +11,13 @@ import (
 const JobLogHeader = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 
 // AppendJobLog appends the line of one job to b, in the format of GNU parallel --joblog, which
-// `parallel --retry-failed` reads. Seq is the job's number. Send and Receive are 0. As in
-// parallel, a newline in a command becomes a NUL byte and a tab stays, because Command is the
-// last column. Exitval is -1 for a timeout, and for any other job that did not succeed though it
-// has neither an exit code nor a signal.
+// `parallel --retry-failed` reads. Seq is the job's number. Send and Receive are 0. As in parallel,
+// a newline in a command becomes a NUL byte, and a tab stays, because Command is the last column.
+// Exitval is -1 for a timeout, and for any other failed job that has neither an exit code nor a
+// signal.
 //
-// As in parallel, a job that never ran has no line: `parallel --resume` runs what is not in the
-// log. A job that ran and whose end nobody saw has Exitval -1.
+// As in parallel, a job that never ran has no line: `parallel --resume` runs the jobs that are not
+// in the log. A job that ran, but whose end was not observed, has the Exitval -1.
 func AppendJobLog(b []byte, r *Result) []byte {
 	o := r.Outcome
 	if o == nil && r.Attempts == 0 {

@@ -12,10 +12,10 @@ import (
 // timeFormat has a fixed width, so that times sort as text.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
-// AppendJSON appends the result as one line of JSON, version 1, newline included. Every key but
-// id and those of the output is always there. What is not known or does not apply is null. Times
-// are UTC. Bytes that are not UTF-8 become U+FFFD, and control and invisible characters are
-// escaped, so that the line can be written to a terminal.
+// AppendJSON appends the result as one line of JSON, version 1, with its newline. Every key except
+// id and those of the output is always present. Unknown and inapplicable values are null. Times are
+// UTC. Bytes that are not UTF-8 become U+FFFD, and control and invisible characters are escaped, so
+// that the line can be written to a terminal.
 func (r *Result) AppendJSON(b []byte) []byte {
 	w := jsonLine{b: append(b, `{"v":1`...)}
 	exit, exited := r.Exit()
@@ -61,7 +61,7 @@ func (r *Result) AppendJSON(b []byte) []byte {
 	return append(w.b, '}', '\n')
 }
 
-// jsonLine writes the members of an object. What is not known is null.
+// jsonLine writes the members of an object. Unknown values are null.
 type jsonLine struct{ b []byte }
 
 func (w *jsonLine) value(name, v string, known bool) {
@@ -99,10 +99,10 @@ func (w *jsonLine) params(list []jobs.Param) {
 }
 
 // AppendText appends a JSON string. Bytes that are not UTF-8 become U+FFFD, and control and
-// invisible characters are escaped, so that it can be written to a terminal.
+// invisible characters are escaped, so that the string can be written to a terminal.
 func AppendText(b []byte, s string) []byte {
 	b = append(b, '"')
-	for _, r := range s { // gives U+FFFD for what is not UTF-8
+	for _, r := range s { // range yields U+FFFD for bytes that are not UTF-8
 		switch {
 		case r == '"' || r == '\\':
 			b = append(b, '\\', byte(r))

@@ -10,12 +10,13 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Pivot is a metric over two columns: the values of one go down, those of the other across.
+// Pivot shows a metric over two columns. The values of Down are its rows, and those of Across its
+// columns.
 type Pivot struct {
 	Down, Across, Metric string // names of the columns
 	Measure              Measure
 	Type                 query.Type      // of the cells
-	Rows, Columns        []query.Value   // in order: numbers by size if all are, else by their first job
+	Rows, Columns        []query.Value   // sorted if all are numbers, else by first job
 	Cells                [][]query.Value // by row and column; nothing if no solved job has a number
 }
 
@@ -25,21 +26,21 @@ const (
 	maxCells  = 1_000_000
 )
 
-// PivotOf describes what a Pivot is made of.
+// PivotOf describes the input of a pivot.
 type PivotOf struct {
 	Down, Across, Metric int // columns
 	Measure              Measure
 	MinSize              int // a cell with fewer solved jobs stays empty
 }
 
-// PivotNames are the columns of a pivot.
+// PivotNames holds the names of the columns of a pivot.
 type PivotNames struct {
 	Down, Across, Metric string
 	Measure              Measure
 }
 
-// ParsePivot reads the names of a pivot: down, across, and a metric, which may be
-// followed by a measure, as in acc:median. Without a metric, Metric is "".
+// ParsePivot parses the names of a pivot: down, across, and a metric, which may be followed by a
+// measure, as in acc:median. Without a metric, Metric is "".
 func ParsePivot(words []string) (PivotNames, error) {
 	if len(words) != 2 && len(words) != 3 {
 		return PivotNames{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", jobs.Clean(strings.Join(words, " "), 60))
@@ -59,7 +60,8 @@ func ParsePivot(words []string) (PivotNames, error) {
 	return p, nil
 }
 
-// PivotBy computes a pivot. Without a metric it is that of the first metric, or the time.
+// PivotBy computes a pivot from names. Without a metric it uses the first metric, or the time if
+// there are none.
 func (s *Table) PivotBy(names PivotNames, minSize int) (*Pivot, []string, error) {
 	if own := s.Metrics(); names.Metric == "" && len(own) > 0 {
 		names.Metric = s.Columns[own[0]].Name
@@ -79,7 +81,7 @@ func (s *Table) PivotBy(names PivotNames, minSize int) (*Pivot, []string, error)
 	return s.Pivot(of)
 }
 
-// Pivot computes one, over the solved jobs that have a value in both columns.
+// Pivot computes a pivot over the solved jobs that have a value in both columns.
 func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	if of.Down == of.Across {
 		return nil, nil, fmt.Errorf("a pivot needs two different columns, not %s twice", s.Columns[of.Down].Name)
@@ -120,7 +122,7 @@ func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	return p, append(notes, s.oddNotes(odd, []int{of.Metric})...), nil
 }
 
-// axis holds the values of one side.
+// axis holds the values of one side of a pivot.
 type axis struct {
 	values []query.Value
 	at     map[string]int // position by text
@@ -159,22 +161,22 @@ func (p *Pivot) Table() *Table {
 	return literal("value", columns, cells)
 }
 
-// Title describes what the numbers are: "acc, mean: C down, gamma across".
+// Title describes the numbers, as in "acc, mean: C down, gamma across".
 func (p *Pivot) Title() string {
 	return fmt.Sprintf("%s, %s: %s down, %s across", p.Metric, p.Measure, p.Down, p.Across)
 }
 
-// Heat gives each cell a level from 0 (the smallest number) to levels-1 (the largest); -1
-// stands for none. The finite numbers share the levels evenly, an infinity has the first or
-// the last, one number alone has the middle, and NaN has none. lowest and highest are those
-// of the finite numbers, NaN if there are none.
+// Heat gives each cell a level from 0 (the smallest number) to levels-1 (the largest). -1 stands
+// for none. The range of the finite numbers is divided evenly among the levels. An infinity has the
+// first or the last level, a single number has the middle one, and NaN has none. lowest and highest
+// are the extremes of the finite numbers, or NaN if there are none.
 func (p *Pivot) Heat(levels int) (level [][]int8, lowest, highest float64) {
 	levels = max(1, levels)
 	lowest, highest = math.NaN(), math.NaN()
 	for _, row := range p.Cells {
 		for _, v := range row {
 			if v.Kind == query.Number && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0) {
-				if !(lowest <= v.Number) { // or there is none yet
+				if !(lowest <= v.Number) { // also true while lowest is NaN
 					lowest = v.Number
 				}
 				if !(highest >= v.Number) {
@@ -206,7 +208,7 @@ func heatLevel(v query.Value, levels int, lowest, highest float64) int {
 	}
 	// Halves, because the difference of two large numbers may overflow.
 	share := (v.Number/2 - lowest/2) / (highest/2 - lowest/2)
-	if math.IsNaN(share) { // of numbers so small that their halves are zero
+	if math.IsNaN(share) { // the halves of very small numbers are zero
 		share = (v.Number - lowest) / (highest - lowest)
 	}
 	return min(int(share*float64(levels)), levels-1)

@@ -25,26 +25,26 @@ type Result struct {
 	Params   []jobs.Param
 	State    jobs.JobState
 	Reason   string // why it is in that state, "" if the rest shows it
-	Attempts int    // that ran, in all rounds
-	Failures int    // tries used up in this round
+	Attempts int    // number of attempts that ran, in all rounds
+	Failures int    // number of tries used up in this round
 
-	// Of the attempt that counts; zero when none does.
+	// The fields of the attempt that counts. They are zero if no attempt counts.
 	Attempt jobs.AttemptID
 	Host    string
 	Slot    int    // 0: not known
 	Stdout  string // paths; "" when the attempt is not known to have started
 	Stderr  string
-	Apart   bool // its host does not share its files: other files that the job wrote are not visible here
+	Apart   bool // its host does not share its files, so other files of the job are not here
 
-	Output    []byte // what it printed, if that was asked for; nil: it was not, or see OutputErr
+	Output    []byte // output of the job, if requested; nil: not requested, or see OutputErr
 	OutputErr error
 
-	Created jobs.Stamp    // accepted, dispatcher's clock
-	Outcome *jobs.Outcome // nil: it never ran, or nobody knows how it ended
+	Created jobs.Stamp    // when the job was accepted, by the dispatcher's clock
+	Outcome *jobs.Outcome // nil: the job never ran, or its end was not observed
 }
 
-// FromJob makes the result of a terminal job. Created is when the job was
-// accepted, dir the directory that holds attempts/ of the attempt that counts.
+// FromJob makes the result of a terminal job. Created is the time when the job was accepted. dir is
+// the directory that holds attempts/ of the attempt that counts.
 func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job) Result {
 	r := Result{
 		Run: runName, UID: runUID + "." + strconv.Itoa(int(j.Spec.ID)) + "." + strconv.Itoa(int(j.Round)),
@@ -65,7 +65,7 @@ func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job
 	return r
 }
 
-// Counted returns the attempt that determines a job's state, nil if there is none. For a job
+// Counted returns the attempt that determines a job's state, or nil if there is none. For a job
 // that succeeded, it is the success of this round that ended first. Otherwise it is the newest
 // attempt of this round that is over, was not superseded, and does not contradict the state.
 func Counted(j *jobs.Job) *jobs.Attempt {
@@ -74,7 +74,8 @@ func Counted(j *jobs.Job) *jobs.Attempt {
 	}
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
 		a := j.Attempts[i]
-		late := j.State != jobs.Canceled && a.Outcome != nil && a.Outcome.OK() // a success that came too late
+		// A success after the result was determined does not count.
+		late := j.State != jobs.Canceled && a.Outcome != nil && a.Outcome.OK()
 		if a.Round == j.Round && !a.State.Open() && a.State != jobs.AttemptSuperseded && !late {
 			return a
 		}
@@ -97,8 +98,8 @@ func winner(j *jobs.Job) (first *jobs.Attempt) {
 	return first
 }
 
-// Exit returns the exit code. ok is false if a signal ended the job, if it could not be
-// started or never ran, or if nobody knows.
+// Exit returns the exit code. ok is false if a signal ended the job, if it could not be started or
+// never ran, or if its end was not observed.
 func (r *Result) Exit() (code int, ok bool) {
 	o := r.Outcome
 	if o == nil || o.Signal != "" || o.Error != "" && o.Exit == 0 && !o.Unreturned {
@@ -109,26 +110,26 @@ func (r *Result) Exit() (code int, ok bool) {
 
 var noOutcome jobs.Outcome
 
-// outcome returns the outcome, a zero one if there is none.
+// outcome returns the outcome, or a zero one if there is none.
 func (r *Result) outcome() *jobs.Outcome { return cmp.Or(r.Outcome, &noOutcome) }
 
 // Signal returns the name of the signal that ended the job, or "".
 func (r *Result) Signal() string { return r.outcome().Signal }
 
-// Started returns when the job started, by its host's clock; 0 if that is not known.
+// Started returns when the job started, by its host's clock, or 0 if that is not known.
 func (r *Result) Started() jobs.Stamp { return r.outcome().Started }
 
-// Ended returns when the job ended, by its host's clock; 0 if that is not known.
+// Ended returns when the job ended, by its host's clock, or 0 if that is not known.
 func (r *Result) Ended() jobs.Stamp { return r.outcome().Ended }
 
-// Elapsed returns the run time of the attempt that counts, 0 if it is not known.
+// Elapsed returns the run time of the attempt that counts, or 0 if it is not known.
 func (r *Result) Elapsed() time.Duration { return r.outcome().Elapsed() }
 
 // Cause explains in a few words why a job did not succeed: "exit 1", "SIGKILL",
 // "timed out", or a reason in words. It is not cleaned for a terminal.
 func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 	switch {
-	case reason != "" && (o == nil || state == jobs.Skipped): // whatever an attempt of it came to
+	case reason != "" && (o == nil || state == jobs.Skipped): // even if an attempt has an outcome
 		return reason
 	case o == nil:
 		return state.String()
@@ -156,7 +157,7 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 	return fmt.Sprintf("exit %d", o.Exit)
 }
 
-// Failure is what failures are grouped by: a cause, and the last line of stderr.
+// Failure is the key by which failures are grouped: a cause and the last line of stderr.
 type Failure struct{ Cause, LastLine string }
 
 // FailureOf returns the Failure of a job or an attempt. o may be nil.
@@ -168,20 +169,20 @@ func FailureOf(state jobs.JobState, reason string, o *jobs.Outcome) Failure {
 	return f
 }
 
-// Causes numbers failures in the order in which they first come, from 1. The zero value
-// has none.
+// Causes numbers distinct failures in the order in which they are added, from 1. The zero value has
+// none.
 type Causes struct {
-	Keys    []Failure // by number
+	Keys    []Failure // failures by number
 	numbers map[Failure]int
 }
 
-// maxCauses bounds the failures that are kept apart; further ones share OtherCauses.
+// maxCauses bounds the number of distinct failures. Further ones share OtherCauses.
 const maxCauses = 1000
 
-// OtherCauses stands for failures that are not kept apart.
+// OtherCauses is the key of failures beyond maxCauses.
 var OtherCauses = Failure{Cause: "other causes"}
 
-// Number returns the number of a failure.
+// Number returns the number of a failure, and adds the failure if it is new.
 func (c *Causes) Number(f Failure) int {
 	if c.numbers == nil {
 		c.numbers, c.Keys = map[Failure]int{}, make([]Failure, 1)
@@ -198,19 +199,19 @@ func (c *Causes) Number(f Failure) int {
 	return n
 }
 
-// Place holds what the results of a run have in common.
+// Place holds the common data of a run's results.
 type Place struct {
 	UID, Name string
 	Created   jobs.Stamp
 	Dir       string            // the run directory
-	HostDirs  map[string]string // of hosts that do not share it, where their attempts live: host:path
-	// Here reports whether the files of an attempt on such a host have been copied into the run
-	// directory; nil: none have.
+	HostDirs  map[string]string // host:path of the attempts of each host that does not share Dir
+	// Here reports which attempts on such hosts have had their files copied to the run directory;
+	// nil: none.
 	Here func(jobs.AttemptID) bool
 }
 
-// FilesDir returns the directory that holds attempts/ of an attempt, and whether its host does
-// not share its files.
+// FilesDir returns the directory that holds attempts/ of an attempt, and whether its host keeps its
+// files apart.
 func (p *Place) FilesDir(a *jobs.Attempt) (dir string, apart bool) {
 	there := p.HostDirs[a.Host]
 	if there == "" || p.Here != nil && p.Here(a.ID) {
@@ -219,8 +220,7 @@ func (p *Place) FilesDir(a *jobs.Attempt) (dir string, apart bool) {
 	return there, true
 }
 
-// Result makes the result of a terminal job, with paths that are right for the host
-// that it ran on.
+// Result makes the result of a terminal job, with the paths of its host.
 func (p *Place) Result(j *jobs.Job) Result {
 	dir, apart := p.Dir, false
 	if a := Counted(j); a != nil {
@@ -231,9 +231,8 @@ func (p *Place) Result(j *jobs.Job) Result {
 	return r
 }
 
-// Finished returns the results of the jobs that are over, in the order of the jobs. They
-// share nothing with t that changes. A job that was requeued has none until it has ended
-// again, see Unfinished.
+// Finished returns the results of the finished jobs, in the order of the jobs. They share no
+// mutable data with t. A requeued job has no result until it has ended again; see Unfinished.
 func (p *Place) Finished(t *jobs.Table) []Result {
 	var list []Result
 	for i := range t.Jobs {
@@ -244,7 +243,7 @@ func (p *Place) Finished(t *jobs.Table) []Result {
 	return list
 }
 
-// Unfinished returns the jobs that are not over as results without an outcome.
+// Unfinished returns the unfinished jobs as results without an outcome.
 func (p *Place) Unfinished(t *jobs.Table) []Result {
 	var list []Result
 	for i := range t.Jobs {

@@ -13,8 +13,8 @@ import (
 // Measure is a statistic over the numbers of a group.
 type Measure uint8
 
-// The measures. SD is the sample standard deviation (n - 1); one number has none. The median of
-// an even count is the mean of the middle two.
+// The measures. SD is the sample standard deviation (n - 1), which a single number does not have.
+// The median of an even count is the mean of the middle two.
 const (
 	Count Measure = iota
 	Mean
@@ -27,7 +27,7 @@ const (
 
 var measureNames = [measures]string{"count", "mean", "sd", "min", "max", "median"}
 
-// String is the word in the heading and on the command line.
+// String returns the word in the heading and on the command line.
 func (m Measure) String() string { return measureNames[m] }
 
 // typeOf returns the type of the measure of a column.
@@ -38,10 +38,10 @@ func (m Measure) typeOf(c *Column) query.Type {
 	return c.Type
 }
 
-// AllMeasures returns them all, in the order in which they are shown.
+// AllMeasures returns all measures in the order of display.
 func AllMeasures() []Measure { return []Measure{Count, Mean, SD, Min, Max, Median} }
 
-// ParseMeasure reads the word.
+// ParseMeasure parses the name of a measure.
 func ParseMeasure(word string) (Measure, error) {
 	word = strings.ToLower(strings.TrimSpace(word))
 	switch word {
@@ -56,15 +56,15 @@ func ParseMeasure(word string) (Measure, error) {
 	return 0, fmt.Errorf("there is no measure %q; there are %s", jobs.Clean(word, 40), strings.Join(measureNames[:], ", "))
 }
 
-// Stats holds the measures of some numbers. If one of them is NaN, all but the count are NaN: a
-// diverged job must not make a mean look better. Infinities follow IEEE 754: both signs give a
-// NaN mean, and any gives a NaN standard deviation.
+// Stats holds the measures of some numbers. If one of the numbers is NaN, all measures but the
+// count are NaN, because a diverged job must not make a mean look better. Infinities follow IEEE
+// 754: infinities of both signs give a NaN mean, and any infinity gives a NaN standard deviation.
 type Stats struct {
 	N                          int
 	Mean, SD, Min, Max, Median float64
 }
 
-// StatsOf computes them; it sorts numbers.
+// StatsOf computes the measures. It sorts numbers in place.
 func StatsOf(numbers []float64) Stats {
 	s := Stats{N: len(numbers)}
 	if s.N == 0 {
@@ -84,12 +84,13 @@ func StatsOf(numbers []float64) Stats {
 	slices.Sort(numbers)
 	s.Min, s.Max = numbers[0], numbers[s.N-1]
 	if inf {
-		// The sum of both ends is that of all: an infinity, or NaN with both of them.
+		// The sum of the smallest and the largest number equals that of all: an infinity, or NaN if
+		// there are both.
 		s.Mean, s.SD = s.Min+s.Max, math.NaN()
 		s.Median = numbers[(s.N-1)/2]/2 + numbers[s.N/2]/2
 		return s
 	}
-	// Numbers are scaled to at most 1, so that no square overflows or underflows.
+	// Scale the numbers to at most 1, so that no square overflows or underflows.
 	_, exp := math.Frexp(most)
 	scale := func(v float64) float64 { return math.Ldexp(v, -exp) }
 	back := func(v float64) float64 { return math.Ldexp(v, exp) }
@@ -100,7 +101,8 @@ func StatsOf(numbers []float64) Stats {
 	}
 	mean := sum.total() / float64(s.N)
 	s.Mean = back(mean)
-	// The second pass is around the mean. rest corrects for its rounding error.
+	// The second pass sums the squares around the mean. rest corrects for the rounding error of the
+	// mean.
 	var squares, rest compensated
 	for _, v := range numbers {
 		d := scale(v) - mean
@@ -114,7 +116,7 @@ func StatsOf(numbers []float64) Stats {
 	return s
 }
 
-// Value returns a measure as a cell with its text: nothing where there is none.
+// Value returns a measure as a cell with its text, or nothing if the measure does not exist.
 func (s *Stats) Value(m Measure) query.Value {
 	if m != Count && (s.N == 0 || m == SD && s.N == 1) {
 		return query.Value{}

@@ -8,34 +8,34 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Summary holds the numbers of a run in its present state.
+// Summary holds the numbers of a run in its current state.
 type Summary struct {
 	Jobs     int
 	Counts   [jobs.Skipped + 1]int // by jobs.JobState
 	Attempts int
-	Retried  int // jobs that ran more than once, in all their rounds
-	Lost     int // attempts lost with their host
+	Retried  int // number of jobs that ran more than once, in all their rounds
+	Lost     int // number of attempts lost with their host
 	Avoided  int // jobs skipped or stopped because one that is no harder had timed out
 
-	First, Last jobs.Stamp    // first start and last end of an attempt, hosts' clocks; 0: none
+	First, Last jobs.Stamp    // first start and last end of an attempt, by hosts' clocks; 0: none
 	Busy        time.Duration // run time of all finished attempts
 	Wasted      time.Duration // run time of attempts that did not count
 	CPU         time.Duration
 
-	MaxRSSBytes int64 // of the largest job; 0: none finished
+	MaxRSSBytes int64 // memory of the largest job; 0: none finished
 	MaxRSSJob   jobs.ID
 	Longest     time.Duration
 	LongestJob  jobs.ID
 
 	Hosts    []HostSum // by name
-	Failures []Group   // largest first, equal ones by their first job
+	Failures []Group   // largest first, then by first job
 }
 
 // Group is a set of failed jobs with one cause: the same exit code, signal or reason, and
 // the same last line of stderr.
 type Group struct {
-	Cause    string // see Cause
-	LastLine string // of stderr; neither is cleaned for a terminal
+	Cause    string // as Result.Cause returns it
+	LastLine string // last line of stderr; like Cause, not cleaned for a terminal
 	Count    int
 	Jobs     []jobs.ID      // the first few of them
 	Example  jobs.AttemptID // of the first job; zero if it never ran
@@ -48,7 +48,7 @@ const maxExamples = 5
 // HostSum holds the numbers of one host.
 type HostSum struct {
 	Host     string
-	Attempts int // that ran there
+	Attempts int // number of attempts that ran there
 	Failed   int // of Attempts; one that was ended on request did not fail
 	Lost     int // of Attempts
 	Busy     time.Duration
@@ -132,7 +132,7 @@ func (s *Summary) attempt(a *jobs.Attempt, counted bool, h *HostSum) {
 	}
 	s.CPU += o.CPU
 	if o.Started == 0 {
-		return // it could not be started: it has no times
+		return // it could not be started, so it has no times
 	}
 	took := o.Elapsed()
 	s.Busy += took

@@ -14,10 +14,10 @@ type Role uint8
 
 // The roles.
 const (
-	Fact   Role = iota // of a job: its number, state, host …
-	Param              // a parameter of the grid
-	Metric             // found in what the job wrote
-	Stat               // computed from several jobs
+	Fact   Role = iota // fact of a job: its number, state, host …
+	Param              // parameter of the grid
+	Metric             // metric in an output of the job
+	Stat               // statistic of several jobs
 )
 
 // Column is a column of a Table.
@@ -26,31 +26,31 @@ type Column struct {
 	Role Role
 	Type query.Type
 
-	value func(i int) query.Value // of row i as it was made
+	value func(i int) query.Value // value of row i of the original table
 }
 
-// Table is a table.
+// Table holds results in rows and columns. It is immutable.
 type Table struct {
 	Columns []Column
 
 	shown  []int // columns that are shown unless others are requested
 	rows   []int32
-	job    func(i int) jobs.ID // nil: rows are not jobs
-	solved func(i int) bool    // nil: each row counts
+	job    func(i int) jobs.ID // job of row i; nil: rows are not jobs
+	solved func(i int) bool    // whether row i counts in statistics; nil: all rows do
 	unit   string              // what a row is, for messages: "job", "group"
 }
 
 // Len returns the number of rows.
 func (s *Table) Len() int { return len(s.rows) }
 
-// At returns a cell. A number has a text.
+// At returns a cell. The Value of a number also has a text.
 func (s *Table) At(row, column int) query.Value {
 	v := s.Columns[column].value(int(s.rows[row]))
 	v.Text = v.String()
 	return v
 }
 
-// Job returns the job of a row, 0 when rows are not jobs.
+// Job returns the job of a row, or 0 if rows are not jobs.
 func (s *Table) Job(row int) jobs.ID {
 	if s.job == nil {
 		return 0
@@ -58,13 +58,13 @@ func (s *Table) Job(row int) jobs.ID {
 	return s.job(int(s.rows[row]))
 }
 
-// Solved reports whether a row counts in statistics: its job succeeded.
+// Solved reports whether a row counts in statistics because its job succeeded.
 func (s *Table) Solved(row int) bool { return s.solved == nil || s.solved(int(s.rows[row])) }
 
 // Shown returns the columns to show unless others are requested.
 func (s *Table) Shown() []int { return slices.Clone(s.shown) }
 
-// Unit returns what a row is: job, group, or value.
+// Unit returns what a row stands for: job, group, or value.
 func (s *Table) Unit() string { return s.unit }
 
 // Column finds a column by its name, which is not case-sensitive. Unless another column
@@ -96,7 +96,7 @@ func (s *Table) Column(name string) (int, error) {
 	return 0, query.Unknown("column", name, s.names())
 }
 
-// Heading is a column's name for people, who read time, not elapsed_seconds.
+// Heading returns a column's name as shown to people: time, not elapsed_seconds.
 func (s *Table) Heading(column int) string {
 	name, role := s.Columns[column].Name, s.Columns[column].Role
 	if rest, ok := strings.CutPrefix(name, elapsed); ok && (role == Fact || role == Stat) && s.find("time"+rest) < 0 {
@@ -109,8 +109,8 @@ func (s *Table) find(name string) int {
 	return slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == name })
 }
 
-// findFold is find without regard to case. The screen writes the names of facts in
-// capitals, so if two columns match, it finds the fact.
+// findFold is a case-insensitive find. The screen shows the names of facts in capitals, so if two
+// columns match, it returns the fact.
 func (s *Table) findFold(name string) int {
 	fits := func(c Column) bool { return strings.EqualFold(c.Name, name) }
 	if i := slices.IndexFunc(s.Columns, func(c Column) bool {
@@ -122,7 +122,7 @@ func (s *Table) findFold(name string) int {
 	return slices.IndexFunc(s.Columns, fits)
 }
 
-// onScreen maps the shorter names that the screen shows to facts.
+// onScreen maps the shorter names on the screen to facts.
 var onScreen = map[string]string{"id": "job", "time": elapsed, "cpu": "cpu_seconds", "mem": "max_rss_bytes"}
 
 func (s *Table) names() []string {
@@ -133,7 +133,7 @@ func (s *Table) names() []string {
 	return names
 }
 
-// Find reads a list of names: "C,acc".
+// Find parses a list of names, such as "C,acc".
 func (s *Table) Find(names []string) ([]int, error) {
 	var found []int
 	for _, n := range names {
@@ -160,7 +160,7 @@ func (s *Table) Metrics() []int {
 	return found
 }
 
-// with returns the same columns with other rows.
+// with returns a table with the same columns and other rows.
 func (s *Table) with(rows []int32) *Table {
 	t := *s
 	t.rows = rows
@@ -196,8 +196,8 @@ func (s *Table) AlsoShow(facts ...string) *Table {
 	return s.Show(shown)
 }
 
-// Sort returns the rows in the order of a column, equal ones as they were. Numbers
-// come before NaN, texts and nothing, in both directions.
+// Sort returns the table with its rows sorted by a column. Equal rows keep their order. Numbers
+// come before NaN, texts, and nothing, in both directions.
 func (s *Table) Sort(column int, desc bool) *Table {
 	keys := make([]query.Value, len(s.rows))
 	order := make([]int32, len(s.rows))
@@ -211,7 +211,7 @@ func (s *Table) Sort(column int, desc bool) *Table {
 	return s.with(order)
 }
 
-// SortBy sorts by the columns in turn: the first counts most.
+// SortBy sorts by several columns, of which the first counts most.
 func (s *Table) SortBy(orders ...Order) (*Table, error) {
 	for i := range orders {
 		o := orders[len(orders)-1-i]
@@ -224,7 +224,7 @@ func (s *Table) SortBy(orders ...Order) (*Table, error) {
 	return s, nil
 }
 
-// literal makes a table of computed cells, cells[row][column].
+// literal makes a table of computed cells, given as cells[row][column].
 func literal(unit string, columns []Column, cells [][]query.Value) *Table {
 	s := &Table{Columns: columns, unit: unit, rows: make([]int32, len(cells)), shown: make([]int, len(columns))}
 	for i := range columns {
@@ -237,7 +237,7 @@ func literal(unit string, columns []Column, cells [][]query.Value) *Table {
 	return s
 }
 
-// unique returns name, with prefix if another column has it.
+// unique returns name, or name with prefix if another column already has that name.
 func unique(taken []string, name, prefix string) string {
 	for slices.Contains(taken, name) {
 		name = prefix + name

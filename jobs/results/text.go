@@ -11,13 +11,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// maxRows is the number of causes of failure that are printed; the others are counted.
+// maxRows is the number of failure causes that are printed. The others are only counted.
 const maxRows = 15
 
-// WriteText prints the summary for people: the counts, what it took, the hosts
-// when there were several, and the failures grouped by cause. Lines are at most
-// width columns (80 when 0) as far as names allow. What comes from jobs and
-// hosts is cleaned.
+// WriteText prints the summary for people: the counts, the time and memory used, the hosts if there
+// are several, and the failures grouped by cause. Lines are at most width columns (80 if 0), except
+// for long names. Texts of jobs and hosts are cleaned.
 func (s *Summary) WriteText(w io.Writer, width int) error {
 	if width <= 0 {
 		width = 80
@@ -65,8 +64,8 @@ func (s *Summary) writeCost(b *strings.Builder) {
 	}
 }
 
-// largest names the job with the most memory. Up to jobs.MemoryFloor, the memory of the job
-// cannot be distinguished from that of its supervisor.
+// largest names the job with the most memory. Up to jobs.MemoryFloor, the memory of the job cannot
+// be told from that of its supervisor.
 func (s *Summary) largest() string {
 	switch {
 	case s.MaxRSSBytes <= 0:
@@ -88,7 +87,7 @@ func (s *Summary) writeHosts(b *strings.Builder) {
 
 func writeFailures(b *strings.Builder, list []Group, width int) {
 	rows := [][]string{{"jobs", "failed with", "for example", "last line of stderr"}}
-	used := 0 // columns before the last
+	used := 0 // columns written in this line
 	for i, g := range list {
 		if i == maxRows {
 			break
@@ -114,7 +113,7 @@ func writeFailures(b *strings.Builder, list []Group, width int) {
 	}
 }
 
-// writeTable aligns columns ("l" or "r" each) two blanks apart.
+// writeTable aligns columns, each "l" or "r", two blanks apart.
 func writeTable(b *strings.Builder, rows [][]string, align string) {
 	widths := make([]int, len(align))
 	for _, row := range rows {
@@ -130,8 +129,8 @@ func writeTable(b *strings.Builder, rows [][]string, align string) {
 	}
 }
 
-// HumanDuration writes a duration in at most two units: "3 ms", "1.25 s",
-// "42.0 s", "2m 05s", "3h 07m", "2d 04h".
+// HumanDuration formats a duration with at most two units: "3 ms", "1.25 s", "42.0 s", "2m 05s",
+// "3h 07m", "2d 04h".
 func HumanDuration(d time.Duration) string {
 	if d < 0 {
 		return "-" + HumanDuration(-max(d, -1<<62))
@@ -152,8 +151,8 @@ func HumanDuration(d time.Duration) string {
 	return fmt.Sprintf("%dd %02dh", s/86400, s/3600%24)
 }
 
-// HumanBytes writes a size with a power of 1024 and about three digits: "512 B",
-// "1.5 KiB", "38 MiB", "12 GiB".
+// HumanBytes formats a size in powers of 1024 with about three digits: "512 B", "1.5 KiB", "38
+// MiB", "12 GiB".
 func HumanBytes(n int64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)

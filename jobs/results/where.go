@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Where returns the rows that match all queries, and notes about what < and > could not
-// compare. Words of searches are looked for in the name, the command, and the parameters.
+// Where returns the rows that match all queries, and notes about values that < and > could not
+// compare. Words of a search are looked for in the name, the command, and the parameters.
 func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string, err error) {
 	mismatches := make([]mismatch, len(s.Columns))
 	fields := query.Fields[int](func(name string) (*query.Field[int], error) {
@@ -42,7 +42,7 @@ func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string,
 	return matching, notes, nil
 }
 
-// lacking returns notes about columns that queries name and no row has a value of.
+// lacking returns notes about columns that queries name but for which no row has a value.
 func (s *Table) lacking(queries []*query.Query) (notes []string) {
 	var told []int
 	for _, q := range queries {
@@ -60,8 +60,8 @@ func (s *Table) lacking(queries []*query.Query) (notes []string) {
 	return notes
 }
 
-// Split divides the conditions that all must hold into those about the columns of s, and
-// those that name another column, such as the mean of a group.
+// Split divides the conditions into those about columns of s, and those that name another column,
+// such as the mean of a group. All conditions must hold.
 func (s *Table) Split(queries []*query.Query) (rows, others []*query.Query) {
 	for _, q := range queries {
 		for _, c := range q.Conditions() {
@@ -97,7 +97,7 @@ func (s *Table) field(at int) *query.Field[int] {
 		signal := slices.IndexFunc(s.Columns, func(c Column) bool { return c.Role == Fact && strings.TrimPrefix(c.Name, "dcs.") == "signal" })
 		f.Value = func(row int) query.Value {
 			v := c.value(int(s.rows[row]))
-			if v.Kind == query.Absent && signal >= 0 { // as shells have it
+			if v.Kind == query.Absent && signal >= 0 { // 128 + signal, as in shells
 				if n := jobs.SignalNumber(s.At(row, signal).Text); n > 0 {
 					v = query.NumberValue(float64(128 + n))
 				}
@@ -108,7 +108,7 @@ func (s *Table) field(at int) *query.Field[int] {
 	return f
 }
 
-// CheckExit returns an error for what is never an exit code.
+// CheckExit returns an error if a number cannot be an exit code.
 func CheckExit(l query.Literal) error {
 	if n := l.Value; n.Kind == query.Number && !(n.Number >= 0 && n.Number <= 255) {
 		return fmt.Errorf("no exit code is %s: they are numbers from 0 to 255; signal=SIGKILL finds jobs that it ended", n)
@@ -116,7 +116,7 @@ func CheckExit(l query.Literal) error {
 	return nil
 }
 
-// stateWords are words for states, beside their own names.
+// stateWords maps further words to states.
 var stateWords = map[string][]jobs.JobState{
 	"run": {jobs.Running}, "queue": {jobs.Queued}, "ok": {jobs.Succeeded}, "fail": {jobs.Failed}, "timeout": {jobs.TimedOut},
 	"cancel": {jobs.Canceled}, "skip": {jobs.Skipped},
@@ -125,8 +125,7 @@ var stateWords = map[string][]jobs.JobState{
 	"bad":  {jobs.Failed, jobs.TimedOut, jobs.Skipped},
 }
 
-// States returns the states that a word of a query means. An error means that there is no
-// such state.
+// States returns the states that a word of a query means. It is an error if there is no such state.
 func States(word string) ([]jobs.JobState, error) {
 	word = strings.ToLower(word)
 	var state jobs.JobState

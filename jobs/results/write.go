@@ -24,26 +24,26 @@ const (
 	TableFormat    Format = "table"
 	CSVFormat      Format = "csv"      // RFC 4180 with \n at the end of lines
 	TSVFormat      Format = "tsv"      // a tab, a line break and \ in a cell as \t, \n, \\
-	JSONLFormat    Format = "jsonl"    // an object a row
+	JSONLFormat    Format = "jsonl"    // one object per row
 	MarkdownFormat Format = "markdown" // GitHub's tables
 )
 
-// Formats are all of them, in the order in which they are explained.
+// Formats holds all formats, in the order in which they are explained.
 var Formats = []string{string(TableFormat), string(CSVFormat), string(TSVFormat), string(JSONLFormat), string(MarkdownFormat)}
 
-// Options describe how to write.
+// Options describe how a table is written.
 type Options struct {
 	Format Format
-	// Terminal means that w is a terminal: then CSV and TSV are also cleaned of what could move
-	// its cursor. Otherwise their cells are unchanged.
+	// Terminal reports whether w is a terminal. If so, CSV and TSV are also cleaned of control
+	// characters. Otherwise their cells are unchanged.
 	Terminal bool
-	Color    bool // the heading is bold; of Table alone
-	// Width is the width of a line of Table: computed numbers get fewer digits, texts are cut, and
-	// columns that still do not fit are written below. 0: no limit.
+	Color    bool // print headings in bold; only in TableFormat
+	// Width is the width of a line in TableFormat. Computed numbers get fewer digits, texts are
+	// cut, and columns that still do not fit are written below. 0: no limit.
 	Width int
 }
 
-// Write writes the columns of s that are to be shown.
+// Write writes the shown columns of s.
 func Write(w io.Writer, s *Table, o Options) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	t := &writer{s: s, columns: s.Shown(), o: o, b: b}
@@ -68,19 +68,19 @@ func Write(w io.Writer, s *Table, o Options) error {
 	return b.Flush()
 }
 
-// writer writes one table. The first error of b sticks to it.
+// writer writes one table. b keeps the first error.
 type writer struct {
 	s       *Table
 	columns []int
 	o       Options
 	b       *bufio.Writer
-	digits  int // of computed numbers in a Table; 0: as many as people want
+	digits  int // digits of computed numbers in TableFormat; 0: the default
 }
 
-// maxCell is the number of characters of a cell that people are shown.
+// maxCell is the maximum number of characters of a cell in TableFormat.
 const maxCell = 60
 
-// name returns the heading of a column for people.
+// name returns the heading of a column as shown to people.
 func (t *writer) name(column int) string {
 	name := t.s.Columns[column].Name
 	if t.o.Format == TableFormat {
@@ -89,8 +89,8 @@ func (t *writer) name(column int) string {
 	return jobs.Clean(name, maxCell)
 }
 
-// text returns a cell for people, cleaned: durations and sizes in units (in TableFormat), and
-// means and times with six digits. It is "" for nothing. Only TableFormat cuts texts.
+// text returns a cleaned cell for people: durations and sizes have units in TableFormat, and means
+// and times have six digits. It is "" for nothing. Only TableFormat cuts texts.
 func (t *writer) text(row, column int) string {
 	v, c := t.s.At(row, column), &t.s.Columns[column]
 	switch {
@@ -106,12 +106,12 @@ func (t *writer) text(row, column int) string {
 	return Digits(c, v)
 }
 
-// shorter returns a number for people, with at most so many digits if it was computed; 0 means
-// no limit.
+// shorter returns a number for people, with at most the given digits if it was computed. 0 means no
+// limit.
 func shorter(c *Column, v query.Value, digits int) string {
 	text := ForPeople(c, v)
 	if digits == 0 || c.Role != Stat || (c.Type == query.DurationType || c.Type == query.SizeType) || v.Number != v.Number || math.Abs(v.Number) >= 1e3 {
-		return text // beyond, digits before the point would go
+		return text // fewer digits would change the integer part
 	}
 	if short := strconv.FormatFloat(v.Number, 'g', digits, 64); len(short) < len(text) {
 		return short
@@ -119,20 +119,21 @@ func shorter(c *Column, v query.Value, digits int) string {
 	return text
 }
 
-// ForPeople returns a number in its unit: times as 2m 05s, sizes as 38 MiB.
+// ForPeople formats a number in its unit: times as 2m 05s, sizes as 38 MiB.
 func ForPeople(c *Column, v query.Value) string {
 	switch {
-	case c.Type == query.DurationType && v.Number >= 0 && v.Number < 1e9: // else it is no duration
+	// Other numbers are not durations.
+	case c.Type == query.DurationType && v.Number >= 0 && v.Number < 1e9:
 		return HumanDuration(time.Duration(v.Number * 1e9))
 	case c.Type == query.SizeType && c.Role == Fact && v.Number > 0 && v.Number <= jobs.MemoryFloor:
-		return "<" + HumanBytes(jobs.MemoryFloor) // all that is known
+		return "<" + HumanBytes(jobs.MemoryFloor) // the exact value is not known
 	case c.Type == query.SizeType && v.Number >= 0 && v.Number < 1e18:
 		return HumanBytes(int64(v.Number))
 	}
 	return Digits(c, v)
 }
 
-// Digits returns a number as a job wrote it, or with at most six digits if it was computed.
+// Digits formats a number as a job wrote it, or with at most six digits if it was computed.
 func Digits(c *Column, v query.Value) string {
 	text := v.String()
 	if (c.Role == Stat || c.Type == query.DurationType) && len(text) > 7 {
@@ -143,7 +144,7 @@ func Digits(c *Column, v query.Value) string {
 	return jobs.Clean(text, maxCell)
 }
 
-// numeric reports which columns hold only numbers: they are right-aligned.
+// numeric returns which columns hold only numbers. These are right-aligned.
 func (t *writer) numeric() []bool {
 	numbers := make([]bool, len(t.columns))
 	for i, c := range t.columns {
@@ -162,7 +163,7 @@ func (t *writer) numeric() []bool {
 	return numbers
 }
 
-// raw returns a cell for programs.
+// raw returns a cell for other programs.
 func (t *writer) raw(row, column int) string { return t.plain(t.s.At(row, column).Text) }
 
 func (t *writer) plain(text string) string {
@@ -216,8 +217,9 @@ func (t *writer) tsv() {
 	}
 }
 
-// jsonl writes an object per row, such as {"v":1,"job":1,…}. Numbers are numbers, and nothing is
-// null. NaN and the infinities, which JSON lacks, are "NaN", "Infinity", and "-Infinity".
+// jsonl writes one object per row, such as {"v":1,"job":1,…}. Numbers are JSON numbers, and missing
+// cells are null. NaN and the infinities, which JSON lacks, are "NaN", "Infinity", and
+// "-Infinity".
 func (t *writer) jsonl() {
 	keys := make([][]byte, len(t.columns))
 	for i, c := range t.columns {
@@ -225,7 +227,7 @@ func (t *writer) jsonl() {
 	}
 	version := `{"v":1`
 	if slices.ContainsFunc(t.columns, func(c int) bool { return t.s.Columns[c].Name == "v" }) {
-		version = `{"dcs.v":1` // no object has a key twice
+		version = `{"dcs.v":1` // no object has a duplicate key
 	}
 	var line []byte
 	for row := range t.s.Len() {
@@ -256,7 +258,7 @@ func appendJSON(b []byte, v query.Value) []byte {
 	return strconv.AppendFloat(b, v.Number, 'g', -1, 64) // +1, .5, 007, 91% …
 }
 
-// markdownEscapes escapes what has a meaning within a cell of GitHub's Markdown.
+// markdownEscapes escapes characters with a meaning in a cell of a GitHub table.
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "<", `\<`, ">", `\>`, "&", `\&`,
 	"[", `\[`, "]", `\]`, "!", `\!`, "#", `\#`, "$", `\$`, "@", `\@`, "://", `:\//`, "www.", `www\.`)
@@ -287,7 +289,7 @@ func (t *writer) markdown() {
 	}
 }
 
-// Formulas returns a sentence if a spreadsheet would take some of the shown texts for formulas.
+// Formulas returns a sentence if a spreadsheet would treat some of the shown texts as formulas.
 // Numbers such as -0.5 are not formulas.
 func (s *Table) Formulas() []string {
 	cells, first := 0, Tally{}

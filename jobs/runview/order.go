@@ -436,7 +436,7 @@ func (h *hardness) sort() {
 		if c := slices.CompareFunc(a.at, b.at, jobs.Hardness.Compare); c != 0 {
 			return c
 		}
-		return cmp.Compare(uint64(b.o.Timeout-1), uint64(a.o.Timeout-1)) // no timeout is the largest
+		return cmp.Compare(uint64(b.o.Timeout-1), uint64(a.o.Timeout-1)) // no timeout is largest
 	}
 	slices.SortStableFunc(list, compare)
 	h.order = make(map[*jobs.Options]uint32, len(list))

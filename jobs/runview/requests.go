@@ -179,7 +179,7 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 		}
 		return ans, nil
 	}
-	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // jobs that the run does not have, or that were finished
+	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // unknown to the run, or already finished
 	switch ans.Text = fmt.Sprintf(text.done, jobs.Plural(ans.Done, "job")); {
 	case ans.Done == 0:
 		ans.Text = text.none

@@ -213,7 +213,7 @@ type Snapshot struct {
 	Rate             float64       // slots of hosts that accept jobs, less what others use there
 	Rates            []float64     // the same of the last minutes, oldest first: a sparkline
 	ETA              time.Duration // until the queue is done; 0: not known
-	Spread           time.Duration // the end is within ETA ± Spread in about two of three cases; 0: not known
+	Spread           time.Duration // the end is within ETA ± Spread in 2 of 3 cases; 0: not known
 
 	Paused   bool   // by a person
 	Draining string // why nothing more is launched; "": jobs are launched

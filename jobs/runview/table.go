@@ -17,7 +17,7 @@ import (
 type TableQuery struct {
 	JobsWindow
 	Figures []string // metrics beyond the declared ones, each NAME or NAME=HOW; the last one of a name counts
-	By      string   // in addition to the declared ones: NAME or NAME=HOW; the last of a name counts
+	By      string   // besides the declared ones: NAME or NAME=HOW; the last of a name counts
 	Best    string   // COLUMN:max or COLUMN:min; "": no row is the best
 	Group   []string // one row for each group of jobs with equal values in these columns
 	MinSize int      // groups with fewer successful jobs are omitted
