@@ -6,18 +6,18 @@ import (
 	"dcs-tui/jobs"
 )
 
-// dependencies are the jobs that come after others (after=). A job may name one that comes later
-// in the file. Whether that one exists is known when the last job has been submitted.
+// dependencies holds the jobs that depend on others (after=). A job may name a later job of the
+// file. Whether that job exists is known when the last job has been submitted.
 type dependencies struct {
 	waits    map[jobs.ID]wait
-	children map[jobs.ID][]child // of a job that is not terminal: who waits for it
+	children map[jobs.ID][]child // jobs that wait for an unfinished job
 	gen      uint32
-	forward  bool // some job names a later one: there may be cycles and gaps
+	forward  bool // some job names a later one, so cycles and gaps are possible
 }
 
 type wait struct {
-	left int    // jobs it still waits for
-	gen  uint32 // entries of children with another one are stale
+	left int    // number of jobs that it still waits for
+	gen  uint32 // an entry of children with another gen is stale
 }
 
 type child struct {
@@ -69,7 +69,7 @@ type endedJob struct {
 	request string
 }
 
-// settle tells the jobs that wait for ended jobs. The consequences of a request carry its name.
+// settle handles the jobs that wait for ended jobs. The consequences of a request carry its name.
 func (c *Core) settle() {
 	defer func(cause string) { c.cause = cause }(c.cause)
 	for len(c.settled) > 0 {
@@ -87,7 +87,7 @@ func (c *Core) settle() {
 			}
 			j := c.table.Job(id)
 			if !j.State.Terminal() {
-				continue // requeued meanwhile: its children wait on
+				continue // requeued in the meantime, so its children still wait
 			}
 			delete(c.after.children, id)
 			for _, k := range kids {
@@ -97,7 +97,7 @@ func (c *Core) settle() {
 	}
 }
 
-// unmetBy explains why a job is skipped because of a job that it comes after.
+// unmetBy explains why a job is skipped because of a job that it depends on.
 func unmetBy(parent jobs.ID, on jobs.Condition, state jobs.JobState) string {
 	if on == jobs.AfterFailure {
 		return fmt.Sprintf("job %d, which it comes after if that fails, %s", parent, became(state))
@@ -122,7 +122,7 @@ func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {
 	c.enqueue(k.id)
 }
 
-// refuseImpossibleOrder fails the jobs that come after a job that does not exist, and those of a
+// refuseImpossibleOrder fails the jobs that depend on a job that does not exist, and those in a
 // dependency cycle. It is called when no more jobs are expected.
 func (c *Core) refuseImpossibleOrder() {
 	c.settle()
@@ -130,7 +130,7 @@ func (c *Core) refuseImpossibleOrder() {
 		return
 	}
 	c.after.forward = false
-	// Let every job that can end do so in thought; who still waits then waits for ever.
+	// Simulate the end of every job that can end. The jobs that still wait then can never run.
 	left := make(map[jobs.ID]int, len(c.after.waits))
 	var free []jobs.ID
 	for i := range c.table.Jobs {
@@ -158,7 +158,7 @@ func (c *Core) refuseImpossibleOrder() {
 			continue
 		}
 		if _, ok := c.after.waits[id]; !ok {
-			continue // skipped meanwhile: it came after one of those
+			continue // skipped in the meantime, because it depends on one of those
 		}
 		why := "it waits in a circle for jobs that come after each other"
 		for _, dep := range c.table.Jobs[i].Spec.After {

@@ -8,9 +8,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Allocations are instances of a batch system: one host for each node. They may wait in the queue
-// of their cluster for long, and they have an end. A job is started on one only if it would end
-// before.
+// Allocations are instances of a batch system: one host for each node. They may wait in their
+// cluster's queue for a long time, and they have an end. A job is started on an allocation only if
+// it would end before the allocation does.
 
 // findInstances links each instance with its hosts.
 func (c *Core) findInstances() {
@@ -27,8 +27,8 @@ func (c *Core) findInstances() {
 	}
 }
 
-// updateAllocation stores what a list contains about an instance: why it is pending, or "", and
-// how long it is until its end, or 0 if that is not known.
+// updateAllocation stores what a list contains about an instance: why it is pending, or "", and the
+// time until its end, or 0 if that is not known.
 func (c *Core) updateAllocation(in *instance, pending string, left time.Duration) {
 	if in.pending = pending; pending != "" {
 		in.lastPending = c.now.Mono
@@ -57,8 +57,8 @@ func (c *Core) endText(in *instance) string {
 }
 
 // vacate withdraws the jobs that wait on an allocation and would not end before it does. In its
-// last moments the running jobs are stopped and queued again, without charging a try. So they end
-// for a known reason, before the batch system kills them.
+// last moments the running jobs are stopped and queued again, without charging a try. They thus end
+// for a known reason before the batch system kills them.
 func (c *Core) vacate(in *instance) {
 	if in.endsAt == 0 {
 		return
@@ -122,7 +122,7 @@ func (c *Core) lastsStep(s *jobs.Spec) time.Duration {
 	return (n + step - 1) / step * step * time.Second
 }
 
-// whatIsComing describes the first instance that is on its way.
+// whatIsComing describes the first instance that is being started.
 func (c *Core) whatIsComing() string {
 	for _, in := range c.provisions.instances {
 		if c.isComing(in) && in.pending != "" {
@@ -133,7 +133,7 @@ func (c *Core) whatIsComing() string {
 }
 
 // whyNoInstance explains why no provider creates an instance for the class, in words that follow
-// another sentence. It returns "" if one may.
+// another sentence. It returns "" if a provider may create one.
 func (c *Core) whyNoInstance(cl *class) string {
 	for _, p := range c.cfg.Providers {
 		if why := cl.tooLongFor(p); why != "" && !c.anyProviderCouldRun(cl) {
@@ -143,9 +143,9 @@ func (c *Core) whyNoInstance(cl *class) string {
 	return ""
 }
 
-// preempts reports whether an outcome is that of a job that Slurm has ended: it first sends
-// SIGTERM to everything in an allocation that is preempted, canceled, or over. A job that ends
-// like this again and again does so by itself.
+// preempts reports whether Slurm may have ended the job: it first sends SIGTERM to everything in an
+// allocation that is preempted, canceled, or over. If a job ends like this again and again, it does
+// so by itself.
 func (c *Core) preempts(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 	if h.instance == nil || h.instance.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
 		return false

@@ -110,7 +110,8 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 		{"its estimate, not its timeout, ends before", jobs.Options{Estimate: 20 * time.Minute, Timeout: 40 * time.Minute}, 25 * time.Minute, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := allocated(t, slices.Repeat([]*jobs.Options{{Timeout: 50 * time.Minute}}, 4)...) // occupies all slots
+			// Occupies all slots.
+			s := allocated(t, slices.Repeat([]*jobs.Options{{Timeout: 50 * time.Minute}}, 4)...)
 			s.started("dcs-r-1.n1", "1.1 2.1")
 			s.started("dcs-r-1.n2", "3.1 4.1")
 			for _, id := range []string{"1.1", "2.1"} { // jobs 3 and 4 keep the allocation in use
@@ -240,7 +241,8 @@ func TestLongerThanAllocations(t *testing.T) {
 // does are withdrawn (X3).
 func TestNothingWaitsIntoTheEnd(t *testing.T) {
 	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 40)...)
-	for _, node := range []string{"n1", "n2"} { // jobs are short, so that more are handed out than there are slots
+	// Jobs are short, so that more are handed out than there are slots.
+	for _, node := range []string{"n1", "n2"} {
 		s.started("dcs-r-1."+node, map[string]string{"n1": "1.1 2.1", "n2": "3.1 4.1"}[node])
 	}
 	for _, id := range []string{"1.1", "2.1"} {

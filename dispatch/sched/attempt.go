@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// inFlight is an open attempt: what the core knows of it besides the table.
+// inFlight is an open attempt, with the data of the core that is not in the table.
 type inFlight struct {
 	id         jobs.AttemptID
 	host       *host
@@ -16,25 +16,27 @@ type inFlight struct {
 	spec       *jobs.Spec
 	stats      *queueStats
 
-	slots    int
-	mem      int64
-	gpus     []int
-	wantGPUs jobs.GPUs // of more than len(gpus) devices: it is not known which it has, because it was taken over
+	slots int
+	mem   int64
+	gpus  []int
+	// Number of devices if gpus is incomplete, because the attempt was taken over.
+	wantGPUs jobs.GPUs
 
 	launchedAt  time.Duration // Time.Mono
 	startedAt   time.Duration // Time.Mono; only if started
 	started     bool
-	unconfirmed bool // a supervisor has it, which may still have to start it
-	withdrawn   bool // a Withdraw was not answered yet
-	killed      bool // a Kill was not answered yet
+	unconfirmed bool // a supervisor has it, but may not have started it yet
+	withdrawn   bool // a Withdraw has not been answered yet
+	killed      bool // a Kill has not been answered yet
 	warned      bool // the warning signal was sent
-	requeue     bool // it was killed only to run elsewhere
+	requeue     bool // it was killed only so that it runs elsewhere
 	hasOutcome  bool // its outcome is being recorded
 	provedDead  bool // the host has shown that it has ended
 
 	runTime, cpuTime time.Duration // reported by its host at its end; 0: not known
-	excessCharge     float64       // CPU seconds charged beyond the time of its slots while it runs (fairshare.go)
-	earlierRunTime   time.Duration // before startedAt, under an earlier dispatcher
+	// CPU seconds charged beyond the time of its slots while it runs (fairshare.go).
+	excessCharge     float64
+	earlierRunTime   time.Duration // time that it ran before startedAt, under an earlier dispatcher
 	suspendedAtStart time.Duration // host.suspended when it started; 0 if it was taken over
 	isStraggler      bool
 	progress         progress
@@ -42,11 +44,15 @@ type inFlight struct {
 
 // attempts are the attempts that may be alive.
 type attempts struct {
-	inFlight     map[jobs.AttemptID]*inFlight // every open attempt; the order is in each host's list
-	orphaned     map[jobs.AttemptID]bool      // given up as lost, and not reported since; see host.orphans
-	orphanCharge map[jobs.AttemptID]float64   // what those were charged by this dispatcher (fairshare.go)
-	toKill       map[jobs.AttemptID]bool      // lost ones that came back, were reported, and are being ended
-	stillRunning map[jobs.AttemptID]bool      // lost ones of unfinished jobs that their host knew when it came back (lost.go)
+	// Every open attempt; the order is in each host's list.
+	inFlight map[jobs.AttemptID]*inFlight
+	// Attempts given up as lost and not reported since; see host.orphans.
+	orphaned     map[jobs.AttemptID]bool
+	orphanCharge map[jobs.AttemptID]float64 // their charges by this dispatcher (fairshare.go)
+	// Lost attempts that came back, were reported, and are being ended.
+	toKill map[jobs.AttemptID]bool
+	// Lost attempts of unfinished jobs that their host knew when it came back (lost.go).
+	stillRunning map[jobs.AttemptID]bool
 }
 
 // hostAttempts are the in-flight attempts of a host.
@@ -64,7 +70,7 @@ type hostAttempts struct {
 func (f *inFlight) isPlain() bool { return f.slots == 1 && f.mem == 0 && f.wantGPUs == 0 }
 
 // isWaiting reports whether the attempt was sent to a host, is not known to have started, and is
-// wanted.
+// still needed.
 func (f *inFlight) isWaiting() bool { return !f.started && !f.withdrawn && !f.killed && !f.hasOutcome }
 
 // track adds an open attempt. The caller calls host.count when the attempt is complete.
@@ -107,7 +113,7 @@ func (c *Core) untrack(f *inFlight) {
 	h.count(f, -1)
 }
 
-// count adds what an attempt uses to the sums of its host; n is 1, or -1 to take it off again.
+// count adds the attempt's use to the sums of its host. n is 1 to add it, or -1 to remove it.
 func (h *host) count(f *inFlight, n int) {
 	h.occupied += n * f.slots
 	h.mem += int64(n) * f.mem
@@ -127,18 +133,18 @@ func (h *host) count(f *inFlight, n int) {
 
 // markStarted records that an attempt has started.
 func (c *Core) markStarted(f *inFlight) {
-	f.withdrawn = false // it was too late for that
+	f.withdrawn = false // the withdrawal came too late
 	if !f.started {
 		c.chargeStarted(f, 0)
 		f.started, f.startedAt, f.suspendedAtStart = true, c.now.Mono, f.host.suspended(c.now.Mono)
 		f.host.running += f.slots
-		if c.halt.now { // it was withdrawn too late
+		if c.halt.now { // the withdrawal came too late
 			c.endAttempt(f, runHalted)
 		}
 	}
 }
 
-// otherOpen reports whether another attempt of the job than the nth may be alive.
+// otherOpen reports whether an attempt of the job other than the nth may be alive.
 func otherOpen(j *jobs.Job, n int) bool {
 	for _, a := range j.Attempts {
 		if a.State.Open() && a.ID.N != n {
@@ -170,10 +176,10 @@ func restarts(j *jobs.Job) (n int) {
 	return n
 }
 
-// progress is what a running job last reported about itself.
+// progress is the latest progress that a running job reported.
 type progress struct {
 	text  string
-	share float64       // of the work that is done; 0: not known
+	share float64       // finished share of the work; 0: not known
 	age   time.Duration // of the attempt when the text last changed
 	at    time.Duration // Time.Mono when the text last changed
 }
@@ -199,8 +205,7 @@ const minProgressShare = 0.01
 
 // remaining returns the distribution of the remaining run time of a job that has run for age
 // seconds. It assumes that the rest of the work takes as long per part as the reported share did.
-// The smaller that share is, the wider is the distribution. An overdue job is assumed to take as
-// long again.
+// The distribution is wider for a smaller share. An overdue job is assumed to take as long again.
 func (p *progress) remaining(age float64) (distribution, bool) {
 	if p.share < minProgressShare {
 		return distribution{}, false
@@ -209,11 +214,11 @@ func (p *progress) remaining(age float64) (distribution, bool) {
 	whole := at / p.share
 	rest := whole - age
 	mean := max(rest, -rest, whole/20)
-	doubt := 0.2 + 0.8*square(1-p.share) // of the whole to come
+	doubt := 0.2 + 0.8*square(1-p.share) // relative to the whole run time
 	return newDistribution(mean, mean*doubt+whole/50), true
 }
 
-// An attempt that was given up as lost may come back, because its host was only out of reach. Its
+// An attempt that was given up as lost may come back, because its host was only unreachable. Its
 // outcome counts if the job has no result in this round yet.
 
 // lateEnd handles the outcome of an attempt that was given up as lost. It counts if the job has no
@@ -244,8 +249,7 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	c.recordEnd(r, c.hostOf(a.Host, a.Machine), o)
 }
 
-// whyNot explains why the outcome of a lost attempt does not count, in words that follow "its
-// job".
+// whyNot explains why the outcome of a lost attempt does not count, as a continuation of "its job".
 func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 	switch {
 	case j.State.Terminal():
@@ -256,7 +260,7 @@ func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 	return "has another attempt, and this one was stopped"
 }
 
-// stopReturned stops an attempt that came back and is not wanted. It reports that once.
+// stopReturned stops an attempt that came back and is not needed, and reports that once.
 func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
 	h.kill(a.ID, why)
 	if !c.toKill[a.ID] {
@@ -275,7 +279,7 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	j := c.table.Job(a.ID.Job)
 	switch {
 	case a.State == jobs.AttemptExited || a.State == jobs.AttemptCanceled || a.Outcome != nil:
-		return // an old message
+		return // an outdated message
 	case a.State != jobs.AttemptLost || j.State.Terminal() || a.Round != j.Round || c.canceled(a.ID.Job):
 		c.stopReturned(h, a, "its job has a result or another attempt")
 		return
@@ -297,8 +301,8 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	}
 }
 
-// outlasts reports whether an attempt that has come back has run for longer than the other
-// attempts of its job. It ends those if so.
+// outlasts reports whether an attempt that came back has run for longer than the other attempts of
+// its job. If so, it ends those.
 func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 	for _, o := range j.Attempts {
 		f := c.inFlight[o.ID]
@@ -313,13 +317,13 @@ func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 	return true
 }
 
-// settleOrphan forgets a lost attempt whose fate is known.
+// settleOrphan forgets a lost attempt whose fate is now known.
 func (c *Core) settleOrphan(id jobs.AttemptID) {
 	delete(c.toKill, id)
 	if !c.orphaned[id] {
 		return
 	}
-	c.leave(id.Job) // its host may get it again: another class
+	c.leave(id.Job) // its host may get the job again, which changes its class
 	delete(c.orphaned, id)
 	delete(c.orphanCharge, id)
 	if a := c.table.Attempt(id); c.hostWith(a.Host, a.Machine) != nil {

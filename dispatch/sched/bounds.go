@@ -64,12 +64,12 @@ func boundedCores(f float64) float64 {
 	return min(max(f, 0), jobs.MaxSlots)
 }
 
-// boundedCPU returns the CPU time of an attempt, as far as it can be true.
+// boundedCPU returns the CPU time of an attempt, limited to what is possible.
 func boundedCPU(cpu time.Duration, cores int, took time.Duration) time.Duration {
 	return time.Duration(min(max(0, float64(cpu)), float64(cores)*float64(took), math.MaxInt64/2))
 }
 
-// boundedSlot returns 0, not known, if n is not a slot.
+// boundedSlot returns n, or 0 for unknown if n is not a slot.
 func boundedSlot(n int) int {
 	if n < 0 || n > jobs.MaxSlots {
 		return 0
@@ -77,8 +77,8 @@ func boundedSlot(n int) int {
 	return n
 }
 
-// maxElapsed returns how long an attempt of the job can have run. It allows for clocks that differ
-// by a day: one wrong clock must not spoil the mean run time of a queue.
+// maxElapsed returns the longest possible run time of an attempt of the job. It allows for clocks
+// that differ by a day: a wrong clock must not spoil the mean run time of a queue.
 func (c *Core) maxElapsed(j *jobs.Job) time.Duration {
 	return max(0, c.now.Wall.Sub(j.Attempts[0].Launched)) + 24*time.Hour
 }

@@ -7,13 +7,15 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The buffer: hosts get single-slot jobs ahead of need, so that a slot that
-// becomes free is refilled on the spot.
+// The buffer: hosts get single-slot jobs ahead of need, so that a slot that becomes free is
+// refilled immediately.
 const (
-	bufferTime         = 300 * time.Millisecond // of work a slot; covers a slow link's round trip
-	maxBufferedRunTime = 30 * time.Second       // jobs longer than this are not worth holding back from others
-	maxBuffered        = 256                    // a host
-	aheadDivisor       = 2                      // 1/sharePart of the remaining queue is handed out ahead
+	bufferTime = 300 * time.Millisecond // work per slot; covers a slow link's round trip
+	// Longer jobs are not buffered, because other hosts could run them.
+	maxBufferedRunTime = 30 * time.Second
+	maxBuffered        = 256 // per host
+	// 1/aheadDivisor of the remaining queue is sent ahead of need.
+	aheadDivisor = 2
 )
 
 // highWater returns how many jobs a host should hold beyond its slots. mean is the expected run
@@ -30,7 +32,7 @@ func highWater(slots int, mean float64, known bool, span time.Duration) int {
 	return min(maxBuffered, slots*max(1, int(math.Ceil(bufferTime.Seconds()/max(mean, 1e-3)))))
 }
 
-// meanFor returns the expected run time of a job, in seconds. It is false if nothing is known.
+// meanFor returns the expected run time of a job, in seconds. ok is false if nothing is known.
 func (c *Core) meanFor(id jobs.ID) (float64, bool) {
 	s := c.table.Job(id).Spec
 	if m := &c.statsOf(s).recent; m.n > 0 {

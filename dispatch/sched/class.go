@@ -9,18 +9,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// classKey holds the properties that decide where and when a job can run.
+// classKey holds the properties of a job that determine where and when it can run.
 type classKey struct {
 	queue        string
-	estimateStep int    // of the user's estimate; 0: none, or it does not matter (hybrid.go)
+	estimateStep int    // of the user's estimate; 0: none, or without effect (hybrid.go)
 	tags         string // sorted, joined by newlines
 	gpus         jobs.GPUs
 	slots        int
 	tokens       string
 	mem          int64
-	maxRunTime   time.Duration // by timeout and estimate; 0: not known, or it does not matter (allocation.go)
-	avoid        string        // hosts where the job has failed in this round, joined by newlines
-	excluded     string        // hosts where an attempt of it runs, or may still run though it was given up
+	// By timeout and estimate; 0: not known, or without effect (allocation.go).
+	maxRunTime time.Duration
+	avoid      string // hosts where the job has failed in this round, joined by newlines
+	// Hosts where an attempt of it runs, or may still run although it was given up.
+	excluded string
 }
 
 // class holds the ready jobs with one key.
@@ -34,12 +36,12 @@ type class struct {
 	heap  minHeap[*bucket]
 	pos   int // in queue.list; -1: not there
 
-	epoch         int    // the queue.epoch for which the following was computed
+	epoch         int    // value of queue.epoch for which fits and avoid were computed
 	fits          []bool // by host index: whether it could run there at all
 	avoid         []bool // by host index; nil: none
 	unsatisfiable string // why no host of the inventory can ever run it; "": one can
 
-	stuckSince time.Duration // since when its next job fits on no host; 0: it fits
+	stuckSince time.Duration // since when its next job has fit on no host; 0: it fits
 }
 
 // isPlain reports whether jobs of the class may be buffered.
@@ -105,7 +107,7 @@ func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 		case a.State == jobs.AttemptLost && c.orphaned[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].owns(a):
 			lost = insert(lost, a.Host)
 		case a.State == jobs.AttemptLost && a.Round == j.Round:
-			failed = insert(failed, a.Host) // it died there: another host first
+			failed = insert(failed, a.Host) // the attempt died there, so other hosts are preferred
 		}
 	}
 	return strings.Join(failed, "\n"), strings.Join(lost, "\n")
@@ -134,8 +136,8 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 	}
 }
 
-// remove takes a job out. Its entry in a bucket stays until it comes up. An empty class is
-// dropped, with all its entries.
+// remove removes a job. Its entry in a bucket stays until it reaches the front. An empty class is
+// dropped with all its entries.
 func (cl *class) remove(c *Core, id jobs.ID) {
 	q := &c.queue
 	if cl.n--; cl.n > 0 {
@@ -157,7 +159,7 @@ func (cl *class) remove(c *Core, id jobs.ID) {
 	}
 }
 
-// head returns the class's next job and its rank, or 0.
+// head returns the class's next job and its rank. The job is 0 if there is none.
 func (cl *class) head(c *Core) (jobs.ID, rank) {
 	for len(cl.heap) > 0 {
 		b := cl.heap[0]
@@ -177,8 +179,8 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 	return 0, rank{}
 }
 
-// fit computes on which hosts the class could run as far as is known, and whether it never can on
-// any.
+// fit computes on which hosts the class could run, as far as is known, and whether it can never run
+// on any.
 func (c *Core) fit(cl *class) {
 	cl.epoch = c.queue.epoch
 	if cl.key.avoid != "" {
@@ -214,8 +216,8 @@ func (c *Core) fit(cl *class) {
 	}
 }
 
-// whyCannotRun describes what the host lacks for the class, or returns "". Before the first hello
-// the host is assumed to have what only a hello can tell.
+// whyCannotRun describes what the host lacks for the class, or returns "". A host that has not sent
+// a hello yet is assumed to have everything that only a hello reports.
 func (h *host) whyCannotRun(cl *class) string {
 	if h.removed {
 		return fmt.Sprintf("host %s is removed from the inventory", h.spec.Name)
@@ -257,8 +259,8 @@ func (h *host) whyCannotRun(cl *class) string {
 	return ""
 }
 
-// whyUnsatisfiable explains in one line why no host can run the class: by the requirement that
-// every host lacks, if there is a single one.
+// whyUnsatisfiable explains in one line why no host can run the class. If there is a single
+// requirement that every host lacks, it names that one.
 func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	all := func(k *class) bool {
 		for _, h := range c.hosts {
@@ -305,7 +307,7 @@ func (c *Core) refuseUnsatisfiable() {
 			n++
 		}
 		if cl.n == 0 {
-			i-- // another class has its place in the list
+			i-- // another class now has this position in the list
 		}
 	}
 }

@@ -32,7 +32,7 @@ type LaunchItem struct {
 	Attempt jobs.AttemptID
 	Spec    *jobs.Spec
 	Timeout time.Duration
-	Mem     int64 // what it may use, in bytes; 0: no limit
+	Mem     int64 // memory limit in bytes; 0: none
 	GPUs    []int
 	Restart int // how many attempts of the job ran before it in this round
 }
@@ -82,14 +82,14 @@ type List struct {
 }
 
 // Finish reports that the core has nothing left to do, and why. It is returned once. New work
-// (Submit, Requeue) before the engine has stopped cancels it.
+// (Submit, Requeue) that arrives before the engine has stopped cancels it.
 type Finish struct {
 	How   Finished
 	Why   string
-	Epoch int // Fenced: of the dispatcher that owns the run
+	Epoch int // Fenced: epoch of the dispatcher that owns the run
 }
 
-// Finished is how a run came to its end.
+// Finished is how a run ended.
 type Finished uint8
 
 // The ways to finish. Only AllDone leaves no open job.
@@ -101,7 +101,8 @@ const (
 	Fenced           // another dispatcher owns the run now
 )
 
-// String returns the word for the way to finish that is in the journal (jobs.ClosedDone …) and in live.json.
+// String returns the name of the way to finish, as in the journal (jobs.ClosedDone …) and in
+// live.json.
 func (f Finished) String() string {
 	return [...]string{jobs.ClosedDone, jobs.ClosedDrained, jobs.ClosedStopped, jobs.ClosedNoHosts, "fenced"}[f]
 }
@@ -120,7 +121,7 @@ func (c Look) To() string       { return c.Via }
 func (c List) To() string       { return c.Host }
 func (Finish) To() string       { return "" }
 
-// outbox gathers the commands of one Step for a host, so that there is one message of each kind.
+// outbox gathers the commands of one Step for a host, so that each kind needs only one message.
 type outbox struct {
 	disconnect, connect bool
 	spec                bool // its specification has changed
@@ -135,10 +136,10 @@ type outbox struct {
 	urgent              bool // a slot waits for one of launch
 }
 
-// collect turns the outboxes into commands, in the order of the inventory. A host is told what it
-// must not start, and a limit of zero, before it may start something (SetLimit). A host that is
-// not linked gets only commands about its connection. When it is back, its answer to a Probe
-// decides what else it is told.
+// collect turns the outboxes into commands, in the order of the inventory. Withdrawals and a limit
+// of zero come before anything that lets the host start a job (SetLimit). A host that is not linked
+// gets only commands about its connection. When it is back, its answer to a Probe determines the
+// other commands.
 func (c *Core) collect() []Command {
 	var commands []Command
 	for _, h := range c.hosts {
@@ -157,7 +158,7 @@ func (c *Core) collect() []Command {
 				commands = append(commands, SetShare{h.spec.Name, h.sentShare})
 			}
 			none := o.limit && h.limit == 0
-			if none { // first, or something that is being withdrawn could start
+			if none { // first, or a job that is being withdrawn could start
 				commands = append(commands, SetLimit{h.spec.Name, 0})
 			}
 			if o.list {

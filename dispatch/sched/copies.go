@@ -17,14 +17,14 @@ const (
 	// copyAfter is the age below which a job is not copied unless its host is silent:
 	// most jobs as short as that end before a copy has begun.
 	minCopyAge = time.Second
-	// copyEvery is how often the running jobs are looked at for this: all of them each time.
+	// copyEvery is the interval at which all running jobs are checked for this.
 	copyInterval = time.Second
-	// stragglerEvery is added to it while jobs wait, which are not handed out ahead of need
-	// from then on until a slot is free.
+	// stragglerEvery is added to it while jobs wait. From then on no jobs are sent ahead of need
+	// until a slot is free.
 	stragglerCopyDelay = 4 * time.Second
-	// losersWait is how long a run that has all results waits for a silent host with an
-	// attempt that lost, and copyLease bounds the leases of such a run: what was handed to
-	// the host must not start later.
+	// losersWait is how long a run that has all results waits for a silent host with a redundant
+	// attempt. copyLease bounds the leases of such a run, because jobs that were sent to the host
+	// must not start later.
 	loserTimeout = 10 * time.Second
 	copyLease    = loserTimeout
 )
@@ -43,9 +43,9 @@ func (c *Core) copiesWait() bool {
 	return c.cfg.Copies >= 2 && c.straggling > 0 && c.queue.ready > 0 && c.now.Mono >= c.copyAt
 }
 
-// copyRunning launches copies on free slots. While jobs wait in the queue, only stragglers
-// get one, before those jobs; otherwise first the jobs of hosts that do not answer, then
-// stragglers, then the jobs with the longest expected remaining time.
+// copyRunning launches copies on free slots. While jobs wait in the queue, only stragglers get a
+// slot, before those jobs. Otherwise the order is: jobs of hosts that do not respond, stragglers,
+// and then the jobs with the longest expected remaining time.
 func (c *Core) copyRunning() {
 	if c.cfg.Copies < 2 || c.now.Mono < c.copyAt || c.closed() || !c.hasFreeSlot() {
 		return
@@ -101,7 +101,7 @@ func (c *Core) backlog() bool {
 	return false
 }
 
-// copyCandidate reports whether the job of an attempt may be copied, and how urgent that is.
+// copyCandidate reports whether the job of an attempt may be copied, with its priority.
 func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
 	j, h := c.table.Job(f.id.Job), f.host
 	if f.killed || f.hasOutcome || j.State != jobs.Running || !c.mayCopy(j) {
@@ -114,7 +114,8 @@ func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
 	if !f.isJudged() || age < minCopyAge {
 		return copyCandidate{}, false
 	}
-	left := age // what has run longer than expected, or is not expected to end, counts as in the middle
+	// A job that has run longer than expected, or has no expected end, counts as half done.
+	left := age
 	if d, ok := f.expected(age); ok && d > age {
 		left = d - age
 	}
@@ -143,7 +144,7 @@ func (c *Core) mayCopy(j *jobs.Job) bool {
 }
 
 // giveUpLosers gives up attempts on silent hosts whose jobs have their results from copies. It is
-// called when every job has a result, so that nothing that those attempts bring can count.
+// called when every job has a result, so the outcomes of those attempts cannot count.
 func (c *Core) giveUpLosers() {
 	if c.cfg.Copies < 2 {
 		return

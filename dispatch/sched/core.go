@@ -13,41 +13,53 @@ import (
 
 // Config holds the choices of a run that the core needs.
 type Config struct {
-	Seed          uint64                   // of the jitter
-	Tries         int                      // default number of attempts per job; 0: 3
-	Timeout       time.Duration            // default timeout of a job; 0: none
-	RetryDelay    *time.Duration           // delay before a retry on a host where the job failed; nil: derived from the run time (retry.go)
-	RetryTimeouts bool                     // a timeout is not final
-	Final         func(*jobs.Outcome) bool // reports whether a job is not tried again after an outcome; nil: RetryTimeouts decides
-	Warn          time.Duration            // how long before the end of a job it gets the warning signal if its host is the reason; 0: it gets none
-	MaxPostpone   int                      // how often exit code 75 uses up no try (retry.go)
-	TimeoutGrowth float64                  // factor for a job's timeout after each failure; up to 1: it stays
-	MemGrowth     float64                  // the same for its memory
-	OnLost        jobs.OnLost              // default for jobs; zero value: requeue
-	MaxSlots      int                      // maximum number of busy slots over all hosts; 0: no limit
-	Tokens        []jobs.Token             // how many tokens there are of each kind (reserve.go)
-	Buffer        time.Duration            // how long hosts must stay busy without this dispatcher; 0: for less than a second
-	Halt          Halt                     // when to drain because of results
-	Copies        int                      // how many attempts of a job may be alive at a time (copies.go); 0 or 1: no copies
-	Delay         time.Duration            // minimum time between two launches; 0: none
-	GiveUp        time.Duration            // finish when no host could be used for this long; 0: 10 min
-	Found         []Found                  // attempts found in the files of the run directory; used only after damage to the journal
-	HalfLife      time.Duration            // half-life of fair-share usage; 0: 1 h
-	RunShare      int                      // weight of the run on hosts that are shared with others; 0: their slots are not shared
-	BackoffCap    time.Duration            // maximum delay between connection attempts; 0: 1 min
+	Seed    uint64        // seed of the jitter
+	Tries   int           // default number of attempts per job; 0: 3
+	Timeout time.Duration // default timeout of a job; 0: none
+	// Delay before a retry on the same host; nil: by run time (retry.go).
+	RetryDelay    *time.Duration
+	RetryTimeouts bool // a timeout is not final
+	// Reports whether an outcome is final, so that its job is not retried; nil: see RetryTimeouts.
+	Final func(*jobs.Outcome) bool
+	// Time from the warning signal to the end of a job that its host causes; 0: no signal.
+	Warn        time.Duration
+	MaxPostpone int // how often exit code 75 uses up no try (retry.go)
+	// Factor for a job's timeout after each failure; up to 1: it stays.
+	TimeoutGrowth float64
+	MemGrowth     float64     // the same for its memory
+	OnLost        jobs.OnLost // default for jobs; zero value: requeue
+	// Maximum number of busy slots over all hosts; 0: no limit.
+	MaxSlots int
+	Tokens   []jobs.Token // how many tokens there are of each kind (reserve.go)
+	// How long hosts must stay busy without this dispatcher; 0: less than 1 s.
+	Buffer time.Duration
+	Halt   Halt // when to drain because of results
+	// Maximum number of live attempts of a job (copies.go); 0 or 1: no copies.
+	Copies int
+	Delay  time.Duration // minimum time between two launches; 0: none
+	// Finish when no host could be used for this long; 0: 10 min.
+	GiveUp time.Duration
+	// Attempts found in the run directory; used only after damage to the journal.
+	Found    []Found
+	HalfLife time.Duration // half-life of fair-share usage; 0: 1 h
+	// Weight of the run on shared hosts; 0: their slots are not shared.
+	RunShare   int
+	BackoffCap time.Duration // maximum delay between connection attempts; 0: 1 min
 
-	Providers      []*hosts.Provider // of hosts on demand
-	InstancePrefix string            // of the names of the run's instances, without the dash; see hosts.InstancePrefix
+	Providers []*hosts.Provider // of hosts on demand
+	// Prefix of the names of the run's instances, without the dash; see hosts.InstancePrefix.
+	InstancePrefix string
 }
 
 // Core is the state machine. It is not safe for concurrent use: one goroutine owns it and its
 // table. Its parts are declared in the files of the policies that use them.
 type Core struct {
-	cfg    Config
-	table  *jobs.Table
-	rng    *rand.Rand
-	hosts  []*host          // in the order of the inventory
-	absent []*host          // machines with open or lost attempts that cannot be asked (inventory.go)
+	cfg   Config
+	table *jobs.Table
+	rng   *rand.Rand
+	hosts []*host // in the order of the inventory
+	// Machines with open or lost attempts that cannot be queried (inventory.go).
+	absent []*host
 	byName map[string]*host // those in hosts
 
 	attempts
@@ -55,7 +67,7 @@ type Core struct {
 	pools
 	hardness   hardnessIndex
 	after      dependencies
-	requests   []*pendingRequest // not carried out yet
+	requests   []*pendingRequest // not completed yet
 	allQueues                    // queuestats.go
 	stragglers                   // straggler.go
 	hybrid     bool              // local slots take the shortest job first (hybrid.go)
@@ -66,20 +78,24 @@ type Core struct {
 	lifetime
 	step
 
-	launchAfter         time.Duration // when the next job may be launched, for Delay
-	firstSeq            int64         // the first result number that this dispatcher may give; 0: any (reconcile.go)
-	balanceAt           time.Duration // when to look again for buffered jobs that another host could start
-	stallReportedAt     time.Duration // 0: never
-	outages             int           // number of shared outages so far
-	failUnsatisfiableAt time.Duration // until when jobs that no host can run wait, because the set of hosts has changed; 0: they do not
+	launchAfter time.Duration // when the next job may be launched, for Delay
+	// The first result number that this dispatcher may give; 0: any (reconcile.go).
+	firstSeq int64
+	// Time of the next check for buffered jobs that another host could start.
+	balanceAt       time.Duration
+	stallReportedAt time.Duration // 0: never
+	outages         int           // number of shared outages so far
+	// The time until which jobs that no host can run wait, because the set of hosts has changed. 0:
+	// they do not wait.
+	failUnsatisfiableAt time.Duration
 
-	// See, if set, is shown each record right after it was folded, while its job is
-	// still as the record left it: one Step may end a job and open its next round. It
-	// must not call the core.
+	// See, if set, is called with each record right after it was folded, while its job is in the
+	// state that the record gave it: one Step may end a job and open its next round. It must not
+	// call the core.
 	See func(*jobs.Record)
 
-	// Defects counts records that did not fit the table. Any other number than 0 shows a
-	// defect of this package.
+	// Defects counts records that did not fit the table. A number other than 0 is a bug of this
+	// package.
 	Defects int
 }
 
@@ -90,18 +106,18 @@ type step struct {
 	finish    []Command
 	looks     []Command  // Look
 	leaves    []Command  // Leave
-	settled   []endedJob // jobs that became terminal, whose dependents were not looked at yet
+	settled   []endedJob // jobs that became terminal, whose dependents were not handled yet
 	cause     string     // name of the request that causes the records; "": none
-	deferring bool       // emit adds queued jobs to deferred, and does not enqueue them
+	deferring bool       // emit adds queued jobs to deferred instead of enqueuing them
 	deferred  []jobs.ID
 }
 
-// New returns a core for a folded table. Open attempts in the table are of unknown fate until
-// their hosts have been probed: recovery is the normal start. The first Step, whatever its
-// event, connects to all hosts.
+// New returns a core for a folded table. The fate of open attempts in the table is unknown until
+// their hosts have been probed: recovery is the normal start. The first Step, whatever its event,
+// connects to all hosts.
 //
-// A resumed run gets Submit{Last: true} like any other, without jobs if there are no new
-// ones. Until then the core waits for more.
+// A resumed run gets Submit{Last: true} like any other run, without jobs if there are no new ones.
+// Until then the core waits for more jobs.
 func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	c := &Core{
 		cfg: cfg, table: t,
@@ -148,12 +164,12 @@ func (c *Core) Table() *jobs.Table { return c.table }
 // maxKept is the number of records for which Step keeps memory.
 const maxKept = 4096
 
-// Step handles events, and returns the records to make durable and the commands to carry out after
+// Step handles events. It returns the records to make durable, and the commands to carry out after
 // that. Decisions about the whole run, such as where to launch, are made once, after the last
-// event. The records have been folded into the table. They are valid until the next Step. The
-// commands are the caller's.
+// event. The records have been folded into the table and are valid until the next Step. The caller
+// owns the commands.
 func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []Command) {
-	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
+	now.Mono = max(now.Mono, c.now.Mono) // time never goes back here
 	gap := now.Mono - c.now.Mono
 	if clear(c.records); cap(c.records) > maxKept {
 		c.records = nil
@@ -246,9 +262,9 @@ func (c *Core) handle(ev Event) {
 	}
 }
 
-// emit folds a record into the table and keeps it for the journal. It is the only place where the
-// queue follows the state of a job. It returns false if the record does not fit the table. Then
-// nothing has changed, and an event reports the defect.
+// emit folds a record into the table and keeps it for the journal. Only emit makes the queue follow
+// the state of a job. It returns false if the record does not fit the table. Then nothing has
+// changed, and an event reports the bug.
 func (c *Core) emit(r jobs.Record) bool {
 	r.At, r.Request = c.now.Wall, c.causeOf(&r)
 	moves := false
@@ -318,8 +334,8 @@ func (c *Core) everyHost() []*host {
 }
 
 // Linked reports whether the core considers the host's link alive: from HostUp until it has issued
-// Disconnect or received HostDown. A link to a mute helper does not count. Only heartbeats that
-// come while this is true may extend a lease.
+// Disconnect or received HostDown. It is false for a link to a helper that never sends heartbeats.
+// Only heartbeats that arrive while Linked is true may extend a lease.
 func (c *Core) Linked(name string) bool {
 	h := c.byName[name]
 	return h != nil && h.linked && !h.isMute()

@@ -9,15 +9,15 @@ import (
 
 const (
 	deadlineInterval    = 5 * time.Second
-	maxDeadlinesChecked = 10_000 // jobs that one look is at
+	maxDeadlinesChecked = 10_000 // jobs that one check handles
 )
 
-// deadlines are the open jobs with a deadline that were not reported as late.
+// deadlines holds the open jobs with a deadline that were not reported as late.
 type deadlines struct {
 	jobs  []jobs.ID
-	known map[jobs.ID]bool // they are among jobs
-	next  int              // in jobs
-	at    time.Duration    // of the next look
+	known map[jobs.ID]bool // set of the elements of jobs
+	next  int              // index into jobs
+	at    time.Duration    // time of the next check
 }
 
 // watchDeadline adds an open job that has a deadline.
@@ -33,8 +33,8 @@ func (c *Core) watchDeadline(id jobs.ID, j *jobs.Job) {
 	d.known[id] = true
 }
 
-// watchDeadlines reports which jobs cannot meet their deadlines. Each is reported once in a round,
-// by whatever dispatcher, and runs all the same.
+// watchDeadlines reports which jobs cannot meet their deadlines. Each job is reported once per
+// round, even across dispatchers, and runs nevertheless.
 func (c *Core) watchDeadlines() {
 	d := &c.deadlines
 	if len(d.jobs) == 0 || c.now.Mono < d.at {
@@ -48,7 +48,7 @@ func (c *Core) watchDeadlines() {
 		id := d.jobs[d.next]
 		j := c.table.Job(id)
 		if j.State.Terminal() {
-			d.drop(id) // a new round brings it back
+			d.drop(id) // a new round adds it again
 			continue
 		}
 		why := c.late(c.now, j)
@@ -69,8 +69,8 @@ func (d *deadlines) drop(id jobs.ID) {
 	d.jobs = d.jobs[:last]
 }
 
-// late explains why an open job cannot be over by its deadline. It returns "" if it can, or has
-// none.
+// late explains why an open job cannot end by its deadline. It returns "" if it can, or if it has
+// no deadline.
 func (c *Core) late(now Time, j *jobs.Job) string {
 	if j.Spec.Deadline.IsZero() || j.State.Terminal() {
 		return ""

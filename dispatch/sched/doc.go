@@ -1,10 +1,10 @@
-// Package sched is the pure core: it decides what runs where and when, and what its
-// outcome means. Core.Step takes an instant and an event and returns the records
-// to make durable and the commands to carry out afterwards, in that order.
+// Package sched is the core: it decides which job runs where and when, and what its outcome means.
+// New makes a Core from a folded jobs.Table. Core.Step takes an instant and Events, and returns the
+// records to make durable and then the Commands to carry out. Core.Next returns when the next Tick
+// is due. Why, Hosts, and similar methods describe the state to users.
 //
-// Each policy has a file of its own. Nothing here starts a goroutine, reads a clock,
-// locks, sends on a channel, or ranges over a map where the order could be seen.
-// Jitter comes from a seeded source in the Core. A test over the syntax trees
-// enforces this. The goroutine around the core, the journal, and the hosts are in
-// package dispatch.
+// The package is pure. Each policy has its own file. No code starts a goroutine, reads a clock,
+// takes a lock, sends on a channel, or iterates over a map where the order could have an effect.
+// Jitter comes from a seeded source in the Core. A test of the syntax trees enforces this. Package
+// dispatch contains the goroutine around the core, and connects it to the journal and the hosts.
 package sched

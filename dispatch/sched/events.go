@@ -16,20 +16,22 @@ type Time struct {
 	Wall jobs.Stamp
 }
 
-// Event is something that happened or was asked for.
+// Event is something that happened or was requested.
 type Event interface{ event() }
 
-// Submit adds jobs to the run. Their ids follow those the core has.
+// Submit adds jobs to the run. Their ids follow those that the core has.
 type Submit struct {
 	Specs []*jobs.Spec
-	Last  bool // no more will come (end of the jobs file or of standard input); also on resume, with no Specs
+	// No more will follow (end of the jobs file or of standard input); also on resume, without
+	// Specs.
+	Last bool
 }
 
-// HostUp reports that a helper answers on the host.
+// HostUp reports that a helper responds on the host.
 type HostUp struct {
 	Host  string
 	Hello *hosts.Hello
-	At    *hosts.Host // how it was reached; nil: as the core knows the host
+	At    *hosts.Host // how it was reached; nil: by the core's specification
 }
 
 // HostBeat is a heartbeat of a host, with measurements.
@@ -38,11 +40,11 @@ type HostBeat struct {
 	Beat *hosts.Beat
 }
 
-// HostDown reports that a Connect failed, or that the link or the helper ended. The fate of
-// every attempt there is then unknown.
+// HostDown reports that a Connect failed, or that the link or the helper ended. The fate of every
+// attempt there is unknown from then on.
 type HostDown struct {
 	Host string
-	Err  error // its hosts.Class counts
+	Err  error // its hosts.Class matters
 }
 
 // HostRefused reports attempts that the helper has refused. They never start.
@@ -72,15 +74,15 @@ type (
 	}
 )
 
-// HostLooked is what the shared directory shows of the attempts of Msg.Host, a host
-// that cannot be asked itself. Via is who looked: another host, or "", the
-// dispatcher on its own mount.
+// HostLooked reports what the shared directory contains about the attempts of Msg.Host, a host that
+// cannot be queried itself. Via is the observer: another host, or "" for the dispatcher's own
+// mount.
 type HostLooked struct {
 	Via string
 	Msg *hosts.Looked
 }
 
-// HostListed is a piece of a host's answer to List.
+// HostListed is a part of a host's answer to List.
 type HostListed struct {
 	Host string
 	Msg  *hosts.Listed
@@ -88,7 +90,7 @@ type HostListed struct {
 
 // Cancel ends jobs in any open state. It leaves finished jobs alone.
 type Cancel struct {
-	Jobs []jobs.ID // nil with All
+	Jobs []jobs.ID // nil if All is set
 	All  bool
 	Why  string
 }
@@ -103,12 +105,12 @@ type SetPriority struct {
 	Priority int
 }
 
-// Pause stops launching, or continues it, at the request of a person. Running jobs continue. A
-// pause is recorded, and also applies to the next dispatcher, until a person continues.
+// Pause stops or continues launching at a person's request. Running jobs continue. A pause is
+// recorded, and also applies to later dispatchers, until a person continues.
 type Pause struct{ On bool }
 
-// Hold stops launching, or continues it, for a reason of the program itself. Nothing is launched
-// while there is a Hold or a Pause. Neither ends the other.
+// Hold stops or continues launching for a reason of the program itself. Nothing is launched while
+// there is a Hold or a Pause. Neither ends the other.
 type Hold struct {
 	By Holder
 	On bool
@@ -118,12 +120,13 @@ type Hold struct {
 type Holder uint8
 
 const (
-	HoldJournal  Holder = 1 << iota // the journal cannot be written
-	HoldRequests                    // waiting requests are carried out first, or are all that is done
+	HoldJournal Holder = 1 << iota // the journal cannot be written
+	// Pending requests must be carried out first, or are the only work.
+	HoldRequests
 )
 
-// Drain stops launching, withdraws buffered jobs, and finishes when nothing runs any more. Stop
-// finishes at once and leaves running jobs running.
+// Drain stops launching, withdraws buffered jobs, and finishes when no job runs any more. Stop
+// finishes immediately and leaves running jobs running.
 type (
 	Drain struct{ Why string }
 	Stop  struct{ Why string }
@@ -135,9 +138,9 @@ type EndDrain struct {
 	Why string // for the event log
 }
 
-// DrainHost takes a host out of use: what runs there finishes, and nothing more starts. If On is
-// false, the host is used again. If Now is set, its jobs are stopped and queued again. It
-// holds until it is taken back, also for later dispatchers.
+// DrainHost takes a host out of use: its running jobs finish, and no more start. If On is false,
+// the host is used again. If Now is set, its jobs are stopped and queued again. The request remains
+// in effect until it is withdrawn, even under later dispatchers.
 type DrainHost struct {
 	Host string
 	On   bool
@@ -147,9 +150,9 @@ type DrainHost struct {
 // Acked reports that results up to Seq have reached the consumer.
 type Acked struct{ Seq int64 }
 
-// Tick makes waits that are over take effect. The driver of the core sends one at the time that
-// Core.Next returns. A gap of more than 6 s between two Steps is treated as a stall of the
-// dispatcher (outage.go).
+// Tick makes expired waits take effect. The driver of the core sends one at the time that Core.Next
+// returns. A gap of more than 6 s between two Steps is treated as a stall of the dispatcher
+// (outage.go).
 type Tick struct{}
 
 func (Submit) event()            {}
@@ -175,8 +178,8 @@ func (DrainHost) event()         {}
 func (Acked) event()             {}
 func (Tick) event()              {}
 
-// FencedBy returns the epoch of another dispatcher that has taken the run over according to an
-// event, or 0.
+// FencedBy returns the epoch of the dispatcher that has taken over the run according to an event,
+// or 0.
 func FencedBy(ev Event) int {
 	switch ev := ev.(type) {
 	case HostRefused:

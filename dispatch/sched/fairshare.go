@@ -12,28 +12,28 @@ import (
 // defaultHalfLife is the default of Config.HalfLife.
 const defaultHalfLife = time.Hour
 
-// defaultChargeAhead is for how many seconds running attempts are charged ahead while no run time
-// is known.
+// defaultChargeAhead is the number of seconds for which running attempts are charged ahead while no
+// run time is known.
 const defaultChargeAhead = 1
 
-// fairShare decides which queue is next: the one with the smallest load, which is its used slot
-// time, averaged with a half-life, divided by its weight. An attempt is charged its CPU time, and
-// at least the time of its slots. Attempts that run or were sent to hosts are charged ahead, so
-// that many slots that are free at once are shared out at once. A queue that has nothing to do
-// saves for later, but not for ever, because what the others use decays.
+// fairShare determines which queue is next: the one with the smallest load. The load is the used
+// slot time, averaged with a half-life, divided by the queue's weight. An attempt is charged its
+// CPU time, but at least the time of its slots. Attempts that run or were sent to hosts are charged
+// ahead, so that slots that become free together are shared immediately. An idle queue saves for
+// later, but not forever, because the usage of the others decays.
 type fairShare struct {
 	name     string
 	weight   float64 // at least 1
 	priority int     // of the queue: a smaller one goes first, whatever the shares are
 
-	used         float64 // slot seconds, or CPU seconds where those are more, as of at
+	used         float64 // slot seconds, or CPU seconds if those are more, as of usedAt
 	usedAt       time.Duration
 	runningSlots int // slots of attempts known to run
-	sentSlots    int // … of open ones not known to have started
+	sentSlots    int // slots of open attempts not known to have started
 
-	meanRunTime float64 // seconds that a job of it takes; 0: not known
-	sentCharge  float64 // … that one which was handed over is charged ahead
-	load        float64 // only while jobs are placed
+	meanRunTime float64 // mean run time of its jobs in seconds; 0: not known
+	sentCharge  float64 // slot seconds that an attempt in sentSlots is charged ahead
+	load        float64 // set only while jobs are placed
 }
 
 // applyQueueOptions applies the options of a job's queue. Those of the newest job count.
@@ -59,7 +59,7 @@ func (c *Core) applyQueueOptions(s *jobs.Spec) {
 	}
 }
 
-// decay updates used to the present time.
+// decay updates used to the current time.
 func (t *fairShare) decay(now, halfLife time.Duration) {
 	dt := now - t.usedAt
 	if dt <= 0 {
@@ -105,12 +105,12 @@ func (c *Core) chargeEnded(f *inFlight) {
 	}
 }
 
-// charge returns what an attempt with this run time and CPU time is charged, in seconds.
+// charge returns the charge of an attempt with this run time and CPU time, in seconds.
 func charge(slots int, took, cpu time.Duration) float64 {
 	return max(float64(slots)*took.Seconds(), cpu.Seconds())
 }
 
-// charged returns what an open attempt has been charged so far.
+// charged returns the charge of an open attempt so far.
 func (c *Core) charged(f *inFlight) float64 {
 	if !f.started {
 		return 0
@@ -118,7 +118,7 @@ func (c *Core) charged(f *inFlight) float64 {
 	return float64(f.slots)*f.age(c.now.Mono).Seconds() + f.excessCharge
 }
 
-// chargeExcess charges what running attempts of a host have used beyond their slots since its last
+// chargeExcess charges the use of a host's running attempts beyond their slots since its last
 // heartbeat.
 func (c *Core) chargeExcess(h *host, b *hosts.Beat) {
 	for f := h.head; f != nil && len(b.Cores) > 0; f = f.next {
@@ -140,7 +140,7 @@ func (h *host) cores() int {
 	return h.hello.Cores
 }
 
-// learnUse charges what the attempts of earlier dispatchers have used.
+// learnUse charges the use of earlier dispatchers' attempts.
 func (c *Core) learnUse() {
 	half := c.cfg.HalfLife.Seconds()
 	oldest := c.now.Wall - jobs.Stamp(20*min(c.cfg.HalfLife, 365*24*time.Hour))
@@ -167,8 +167,8 @@ func (c *Core) learnUse() {
 }
 
 // updateLoads computes the loads for this Step. All queues are charged ahead for the same time,
-// that of the longest jobs, so that one slot too many or too few is made up for by one slot, and
-// not by all of them at once.
+// which is that of the longest jobs. A queue that has one slot too many or too few is thus
+// corrected by one slot, not by all slots at once.
 func (c *Core) updateLoads() {
 	if len(c.queues) < 2 && !c.hybrid {
 		return
@@ -193,7 +193,7 @@ func (c *Core) updateLoads() {
 	c.chargeAhead = min(c.chargeAhead, c.cfg.HalfLife.Seconds())
 	for _, st := range c.queues {
 		st.share.sentCharge = st.share.meanRunTime
-		if st.share.meanRunTime == 0 { // as the others
+		if st.share.meanRunTime == 0 { // like the other queues
 			st.share.sentCharge = sum / float64(known)
 		}
 		st.share.updateLoad(c.chargeAhead)

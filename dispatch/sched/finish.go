@@ -8,20 +8,21 @@ import (
 	"dcs-tui/jobs"
 )
 
-// lifetime is how far the run has come, and what ends it.
+// lifetime holds the state of the run as a whole, and what ends it.
 type lifetime struct {
-	begun         bool
-	beganAt       jobs.Stamp
-	last          bool   // no more jobs will be submitted
-	holds         Holder // reasons of the program to launch nothing
-	drain         string // why nothing more is launched; "": the run does not drain
-	stopped       bool
-	stopWhy       string
-	finished      bool
-	fenced        bool
-	halt          halt
-	anyUp         time.Duration // when a host was last usable, for Config.GiveUp
-	waitLostUntil time.Duration // until when the end waits for news of lost attempts; 0: the run is not at its end
+	begun    bool
+	beganAt  jobs.Stamp
+	last     bool   // no more jobs will be submitted
+	holds    Holder // reasons of the program to launch nothing
+	drain    string // why nothing more is launched; "": the run does not drain
+	stopped  bool
+	stopWhy  string
+	finished bool
+	fenced   bool
+	halt     halt
+	anyUp    time.Duration // when a host was last usable, for Config.GiveUp
+	// Until when the end waits for the fate of lost attempts; 0: the run does not end yet.
+	waitLostUntil time.Duration
 }
 
 // end finishes the run when nothing is left to do.
@@ -62,11 +63,11 @@ func (c *Core) end() {
 	}
 }
 
-// waitLostTime is how long the end of a run waits until hosts that answer have reported the fate
+// waitLostTime is how long the end of a run waits until hosts that respond have reported the fate
 // of lost attempts.
 const waitLostTime = time.Minute
 
-// waitsForLost reports whether lost attempts may still be alive on hosts that answer.
+// waitsForLost reports whether lost attempts may still be alive on hosts that respond.
 func (c *Core) waitsForLost() bool {
 	if c.waitLostUntil == 0 {
 		c.waitLostUntil = c.now.Mono + waitLostTime
@@ -93,14 +94,15 @@ func (c *Core) finishWith(how Finished, why string) {
 	}
 }
 
-// unusable reports whether no host could be used for Config.GiveUp. It does so at once if every
-// host waits for a person and no attempt is open.
+// unusable reports whether no host could be used for Config.GiveUp. It returns true immediately if
+// every host waits for a person and no attempt is open.
 func (c *Core) unusable() bool {
 	if c.instancesMayCome() {
 		c.anyUp = c.now.Mono
 		return false
 	}
-	hopeless := len(c.hosts) > 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0 // otherwise the set of hosts may change
+	// The set of hosts cannot change.
+	hopeless := len(c.hosts) > 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0
 	for _, h := range c.hosts {
 		if h.answers() && !h.removed {
 			c.anyUp = c.now.Mono
@@ -132,8 +134,8 @@ func (c *Core) whyNoHosts() string {
 	return "no host could be used: " + strings.Join(why, "; ")
 }
 
-// leftBehind names what may still be alive: lost attempts whose hosts have not reported their
-// fate.
+// leftBehind names the attempts that may still be alive: lost ones whose hosts have not reported
+// their fate.
 func (c *Core) leftBehind() string {
 	var parts []string
 	for _, h := range c.everyHost() {
@@ -167,12 +169,12 @@ func joinTexts(a, b string) string {
 // Halt describes when the run stops launching because of its results. The zero value means never.
 type Halt struct {
 	Of      HaltOf
-	Jobs    int     // after so many results that count; 0: after a share of them
-	Percent float64 // after this share of results that count among all results, 0 to 100
+	Jobs    int     // number of results that count; 0: see Percent
+	Percent float64 // share of results that count among all results, 0 to 100
 	Now     bool    // running attempts are ended, too; their jobs are queued again
 }
 
-// HaltOf is which results count for a Halt.
+// HaltOf selects the results that count for a Halt.
 type HaltOf uint8
 
 const (
@@ -189,7 +191,7 @@ const minHaltResults = 10
 type halt struct {
 	ok, bad int
 	near    bool // nearHalt after the last event
-	now     bool // what ran was ended, as --halt now asks
+	now     bool // running attempts were ended, as --halt now requires
 }
 
 func (h *halt) count(s jobs.JobState) {
@@ -201,7 +203,7 @@ func (h *halt) count(s jobs.JobState) {
 	}
 }
 
-// counted returns the number of results that count, and a word for them.
+// counted returns the number of results that count, and a noun for them.
 func (h *halt) counted(of HaltOf) (n int, what string) {
 	switch of {
 	case HaltOfSuccesses:
@@ -249,9 +251,9 @@ func (c *Core) reached(n, all int) bool {
 	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= minHaltResults && float64(n)*100 >= h.Percent*float64(all)
 }
 
-// nearHalt reports whether one more result halts the run. Hosts then hold nothing ahead of need,
-// because they would start the next job before we hear of that result. With --buffer they are kept
-// supplied all the same.
+// nearHalt reports whether one more result halts the run. Hosts then get no jobs ahead of need,
+// because they would start the next job before that result arrives here. With --buffer they get
+// them nevertheless.
 func (c *Core) nearHalt() bool {
 	if c.cfg.Buffer > 0 || c.drain != "" {
 		return false
@@ -260,8 +262,8 @@ func (c *Core) nearHalt() bool {
 	return c.reached(n+1, c.halt.ok+c.halt.bad+1)
 }
 
-// startDrain stops launching until endDrain, and withdraws buffered jobs. It returns why it does
-// nothing, or "".
+// startDrain stops launching until endDrain, and withdraws buffered jobs. It returns the reason if
+// it has no effect, or "".
 func (c *Core) startDrain(why string) (refused string) {
 	switch {
 	case c.drain != "":
@@ -277,7 +279,7 @@ func (c *Core) startDrain(why string) (refused string) {
 	return ""
 }
 
-// Reasons to refuse what people ask for.
+// The reasons for refusing requests of people.
 const (
 	notHeldBack    = "nothing holds launching back"
 	drainIsOver    = "the drain is over and the dispatcher is ending; resume the run to continue it"
@@ -286,8 +288,8 @@ const (
 )
 
 // endDrain continues launching, unless the drain has finished. The results for --halt are counted
-// from zero again; otherwise the run would drain again at once. It returns why it does nothing, or
-// "".
+// from zero again; otherwise the run would drain again at once. It returns the reason if it has no
+// effect, or "".
 func (c *Core) endDrain(e EndDrain) (refused string) {
 	switch {
 	case c.drain == "" || e.Of != "" && e.Of != c.drain:
@@ -300,7 +302,8 @@ func (c *Core) endDrain(e EndDrain) (refused string) {
 	return ""
 }
 
-// stop ends the dispatcher and leaves attempts running. It returns why it does nothing, or "".
+// stop ends the dispatcher and leaves attempts running. It returns the reason if it has no effect,
+// or "".
 func (c *Core) stop(why string) (refused string) {
 	if c.stopped {
 		return stoppedAlready

@@ -7,7 +7,7 @@ import (
 
 // workload is the input of a forecast.
 type workload struct {
-	slots   float64 // that may be busy
+	slots   float64 // slots that may be busy
 	queues  []queuedJobs
 	running []runningJob
 }
@@ -16,8 +16,8 @@ type workload struct {
 type queuedJobs struct {
 	distribution
 	n        float64
-	slots    float64 // that they need, all together
-	finished int     // number of results from which the distribution is known
+	slots    float64 // slots that they need together
+	finished int     // number of results on which the distribution is based
 }
 
 // runningJob is a job that runs.
@@ -26,15 +26,15 @@ type runningJob struct {
 	age, slots float64
 }
 
-// maxRunningSampled bounds how many running jobs are looked at to find when the last one ends.
-// Each stands for its neighbors.
+// maxRunningSampled bounds the number of running jobs that are examined to find when the last one
+// ends. Each stands for its neighbors.
 const maxRunningSampled = 256
 
-// forecast returns in how many seconds all work is done: in about two of three cases within eta ±
-// spread. It assumes that the slots are kept busy until the queue is empty. At that time each slot
-// holds a job somewhere in its run. The last of those, or of the jobs that run now, is the end.
-// The spread has three parts: of the sum of the remaining work, of the mean run times, which are
-// known from few jobs, and of the last job. Retries, the order of jobs, and dependencies are
+// forecast returns in how many seconds all work is done: within eta ± spread in about two of three
+// cases. It assumes that the slots are busy until the queue is empty. At that time each slot holds
+// a job that is partly done. The run ends with the last of those, or of the jobs that run now. The
+// spread has three parts: that of the sum of the remaining work, that of the mean run times, which
+// are based on few jobs, and that of the last job. Retries, the order of jobs, and dependencies are
 // ignored.
 func (w *workload) forecast() (eta, spread float64, ok bool) {
 	var sum, variance, n, need, busy float64
@@ -59,7 +59,7 @@ func (w *workload) forecast() (eta, spread float64, ok bool) {
 		lo, hi := w.lastEnd(at, func(x float64) float64 { return math.Pow(1-w.remainingSurvival(x), places) })
 		return at + (lo+hi)/2, math.Hypot(math.Sqrt(variance)/w.slots, (hi-lo)/2), true
 	}
-	// All of it runs, or can at once.
+	// all of it runs, or can run at once
 	lo, hi := w.lastEnd(0, func(x float64) float64 {
 		p := 1.0
 		for _, q := range w.queues {
@@ -73,14 +73,14 @@ func (w *workload) forecast() (eta, spread float64, ok bool) {
 func square(x float64) float64 { return x * x }
 
 // varianceOfMean returns the variance of a mean of n values, as a multiple of the variance of one
-// value. It allows for that one being estimated from the same values (Student's t).
+// value. It allows for the fact that this variance is estimated from the same values (Student's t).
 func varianceOfMean(n int) float64 {
 	f := float64(n)
 	return (f - 1) / max(1, f-3) / max(f, 1)
 }
 
-// remainingSurvival is the probability that the job in a slot needs more than x seconds more when
-// the queue has just become empty. A slot holds a long job with a higher probability.
+// remainingSurvival returns the probability that the job in a slot needs more than x further
+// seconds when the queue has just become empty. A slot is more likely to hold a long job.
 func (w *workload) remainingSurvival(x float64) float64 {
 	var p, all float64
 	for _, q := range w.queues {
@@ -90,7 +90,7 @@ func (w *workload) remainingSurvival(x float64) float64 {
 	return min(1, p/all)
 }
 
-// meanRemaining is the mean of that time, for as many slots as n jobs can occupy.
+// meanRemaining returns the mean of that time over as many slots as n jobs can occupy.
 func (w *workload) meanRemaining(n float64) float64 {
 	var squares, all float64
 	for _, q := range w.queues {
@@ -100,8 +100,9 @@ func (w *workload) meanRemaining(n float64) float64 {
 	return squares / all / 2 * min(1, n/w.slots)
 }
 
-// lastEnd returns the middle two thirds of the distribution of when the last job ends, in seconds
-// after at: the last of those that run now, and of others whose completion probability is given.
+// lastEnd returns the middle two thirds of the distribution of the time at which the last job ends,
+// in seconds after at. The jobs are those that run now, and others with the given completion
+// probability.
 func (w *workload) lastEnd(at float64, others func(x float64) float64) (lo, hi float64) {
 	step := (len(w.running) + maxRunningSampled - 1) / maxRunningSampled
 	over := func(x float64) float64 {
@@ -136,15 +137,15 @@ func quantile(f func(x float64) float64, p float64) float64 {
 	return hi
 }
 
-// etaInterval is how long a forecast is used: screens ask more often.
+// etaInterval is how long a forecast is used, because screens ask more often.
 const etaInterval = time.Second
 
 // maxUnknownShare is the largest share of jobs in queues of unknown run times. Those jobs are
 // assumed to be like the others.
 const maxUnknownShare = 0.1
 
-// minRelativeSpread is the smallest spread of a forecast, as a part of it, until fewFinished jobs
-// have ended and while none is queued: a job of another kind then has a large effect.
+// minRelativeSpread is the smallest spread of a forecast, relative to it, until fewFinished jobs
+// have ended and while none is queued. A job of another kind has a large effect then.
 const (
 	minRelativeSpread = 0.1
 	fewFinished       = 30
@@ -169,10 +170,10 @@ type etaCache struct {
 	eta, spread time.Duration
 }
 
-// ETA returns how long it takes until all accepted jobs are over: in about two of three cases eta
-// ± spread. It is false if that is not known, because too few jobs have finished, nothing is left,
-// or nothing can be launched. Its cost is proportional to the number of queues and of running
-// attempts.
+// ETA returns how long it takes until all accepted jobs are finished: within eta ± spread in about
+// two of three cases. ok is false if that is not known, because too few jobs have finished, no job
+// is left, or nothing can be launched. Its cost is proportional to the number of queues and of
+// running attempts.
 func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 	l := &c.etaCache
 	if !l.known || now.Mono-l.at >= etaInterval || now.Mono < l.at {
@@ -187,7 +188,7 @@ func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 	return max(0, l.eta-(now.Mono-l.at)), l.spread, l.ok
 }
 
-// remainingWork returns the work that is left. It is false if too little is known of it.
+// remainingWork returns the work that is left. ok is false if too little is known about it.
 func (c *Core) remainingWork(now Time) (*workload, bool) {
 	w := &workload{running: make([]runningJob, 0, len(c.inFlight))}
 	for _, st := range c.queues {
@@ -210,7 +211,7 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 	like, known := c.pooledDistribution()
 	guessed, all := 0.0, 0.0
 	for _, st := range c.queues {
-		if c.drain != "" { // it is left to another dispatcher
+		if c.drain != "" { // the rest is left to another dispatcher
 			st.dist, _, _ = st.distribution(like)
 			continue
 		}
@@ -231,7 +232,8 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 			}
 			r := runningJob{distribution: f.stats.dist, age: f.age(now.Mono).Seconds(), slots: float64(f.slots)}
 			if left, ok := f.progress.remaining(r.age); ok {
-				r.distribution, r.age = left, 0 // its progress counts more than the run times of others
+				// Its progress is more precise than the run times of others.
+				r.distribution, r.age = left, 0
 			} else if f.stats.n < minFinished && f.spec.Estimate > 0 {
 				r.distribution = estimatedDistribution(f.spec.Estimate.Seconds())
 			} else if f.stats.n < minFinished {
@@ -244,8 +246,8 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 	return w, guessed == 0 || known && guessed <= maxUnknownShare*all
 }
 
-// distribution returns the distribution of the queue's run times, and from how many jobs it is
-// known. If it is not sure, it is that of all queues, like.
+// distribution returns the distribution of the queue's run times, and the number of jobs on which
+// it is based. If there are too few, it returns like, which is that of all queues.
 func (st *queueStats) distribution(like distribution) (l distribution, finished int, sure bool) {
 	if mean, dev, ok := st.moments(0); ok {
 		return newDistribution(mean, dev), st.n, true
@@ -256,7 +258,7 @@ func (st *queueStats) distribution(like distribution) (l distribution, finished 
 	return like, minFinished, false
 }
 
-// estimatedDistribution is the distribution of run times of which only the user's estimate is
+// estimatedDistribution is the distribution of run times for which only the user's estimate is
 // known.
 func estimatedDistribution(mean float64) distribution { return newDistribution(mean, mean/2) }
 
@@ -288,7 +290,7 @@ type distribution struct {
 
 func newDistribution(mean, dev float64) distribution {
 	mean = max(mean, 1e-3)
-	dev = max(dev, mean/100) // all alike is too good to be true
+	dev = max(dev, mean/100) // a deviation of zero would be overconfident
 	s2 := math.Log1p(dev * dev / mean / mean)
 	return distribution{mean, dev, math.Log(mean) - s2/2, math.Sqrt(s2)}
 }
@@ -312,11 +314,11 @@ func (l distribution) expectedExcess(x float64) float64 {
 	return max(0, l.mean*normalCDF(d+l.s)-x*normalCDF(d))
 }
 
-// minSurvival is the probability below which the distribution tells nothing about a job any more.
+// minSurvival is the probability below which the distribution does not describe a job any more.
 const minSurvival = 1e-6
 
-// expectedRemaining is the mean remaining run time of a job of that age. A job that is older than
-// the distribution can explain is assumed to take as long again.
+// expectedRemaining returns the mean remaining run time of a job of that age. A job that is too old
+// for the distribution is assumed to take as long again.
 func (l distribution) expectedRemaining(age float64) float64 {
 	if p := l.survival(age); p > minSurvival {
 		return l.expectedExcess(age) / p

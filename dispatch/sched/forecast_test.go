@@ -76,7 +76,8 @@ func TestForecastCovers(t *testing.T) {
 		name           string
 		draw           func(r *rand.Rand) float64
 		slots, n, when int
-		most           float64 // 0 means 0.75; higher where run times are bounded, unlike the distribution
+		// 0 means 0.75; higher where run times are bounded, unlike the distribution.
+		most float64
 	}{
 		{"uniform, a third done", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 8, 300, 100, 0},
 		{"uniform, few done", func(r *rand.Rand) float64 { return 5 + 10*r.Float64() }, 8, 300, 24, 0},

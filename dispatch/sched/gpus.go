@@ -14,11 +14,11 @@ type gpuState struct {
 	foreign foreignGPUs
 }
 
-// gpu is a device of a host. It has two halves. An attempt has both of them unless it asks for
+// gpu is a device of a host. It has two halves. An attempt gets both of them unless it requests
 // half a device.
 type gpu struct {
 	number  int
-	gone    bool          // the host has it no more; attempts of ours are still there
+	gone    bool          // the host no longer has it, but attempts of ours are still on it
 	ours    int           // halves of our attempts
 	foreign int           // halves that other runs, users, or processes use, as far as known
 	until   time.Duration // Time.Mono before which foreign does not fall
@@ -38,7 +38,7 @@ func halvesOf(want jobs.GPUs) int {
 // canHold reports whether n halves are free.
 func (g *gpu) canHold(n int) bool { return !g.gone && g.ours+g.foreign+n <= wholeGPU }
 
-// setGPUs sets the devices of the host. It keeps what is known of those that stay.
+// setGPUs sets the devices of the host. It keeps the state of those that remain.
 func (h *host) setGPUs(numbers []int) {
 	for i := range h.gpus {
 		h.gpus[i].gone = true
@@ -49,7 +49,7 @@ func (h *host) setGPUs(numbers []int) {
 	h.gpus = slices.DeleteFunc(h.gpus, func(g gpu) bool { return g.gone && g.ours == 0 })
 }
 
-// gpu returns the device with a number. It adds one that is gone if there is none.
+// gpu returns the device with a number. If there is none, it adds one that is gone.
 func (h *host) gpu(number int) *gpu {
 	i, ok := slices.BinarySearchFunc(h.gpus, number, func(g gpu, n int) int { return g.number - n })
 	if !ok {
@@ -58,7 +58,7 @@ func (h *host) gpu(number int) *gpu {
 	return &h.gpus[i]
 }
 
-// nGPUs returns how many devices the host has, in use or not.
+// nGPUs returns the number of the host's devices, in use or not.
 func (h *host) nGPUs() (n int) {
 	for i := range h.gpus {
 		if !h.gpus[i].gone {
@@ -83,8 +83,8 @@ func (h *host) takeGPUs(want jobs.GPUs) (got []int) {
 	return got
 }
 
-// freeGPUs returns how many devices have room for such an attempt. It is 0 while an attempt of an
-// earlier dispatcher holds devices that the journal does not name.
+// freeGPUs returns how many devices have space for such an attempt. It is 0 while an attempt of an
+// earlier dispatcher uses devices that are not in the journal.
 func (h *host) freeGPUs(want jobs.GPUs) (n int) {
 	if h.nUnknownGPUs > 0 {
 		return 0
@@ -97,10 +97,10 @@ func (h *host) freeGPUs(want jobs.GPUs) (n int) {
 	return n
 }
 
-// foreignGPUs is what happens because others use devices of a host. The host refuses a job that
-// would use one of them. A device is used again when a heartbeat shows that it is free. Heartbeats
-// never add devices, because one may have been composed just before a job of ours released its
-// device.
+// foreignGPUs holds the effects of other users of a host's devices. The host refuses a job that
+// would use one of their devices. A device is used again when a heartbeat shows that it is free.
+// Heartbeats never add devices, because one may have been composed just before a job of ours
+// released its device.
 type foreignGPUs struct {
 	refusals int           // consecutive refusals; reset when a job with a GPU starts
 	saidAt   time.Duration // when this was last reported; 0: never
@@ -121,7 +121,7 @@ func (g *gpu) lockedHalves(whole, half []int) int {
 	return 0
 }
 
-// helloGPUs sets the foreign use from a hello: everything locked that our attempts do not have.
+// helloGPUs sets the foreign use from a hello: all locks that are not ours.
 func (h *host) helloGPUs(m *hosts.Hello, now time.Duration) {
 	for i := range h.gpus {
 		g := &h.gpus[i]
@@ -138,14 +138,14 @@ func (h *host) heartbeatGPUs(b *hosts.Beat, now time.Duration) {
 	}
 }
 
-// hasForeignGPUs reports whether others certainly use devices. It is false while an attempt of
-// ours holds devices that the journal does not name, because those may be the locked ones.
+// hasForeignGPUs reports whether others certainly use devices. It is false while an attempt of ours
+// uses devices that are not in the journal, because those may be the locked ones.
 func (h *host) hasForeignGPUs() bool {
 	return h.nUnknownGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreign > 0 })
 }
 
-// avoidGPUs records that others use devices of a refused attempt. It reports whether that is why
-// the attempt was refused. Then the host itself is in order, and the job gets other devices.
+// avoidGPUs records that others use devices of a refused attempt. It reports whether this is the
+// reason for the refusal. If so, the host itself is usable, and the job gets other devices.
 func (c *Core) avoidGPUs(f *inFlight, m *hosts.Refused) bool {
 	why := false
 	for _, d := range f.gpus {

@@ -17,15 +17,15 @@ import (
 // The time limit of a job is one more component: less time is harder. So a job that has more time
 // than the one that timed out may run.
 
-// tuple is a hardness. Jobs of the same hardness share one.
+// tuple is one value of a hardness. Jobs of equal hardness share it.
 type tuple struct {
 	f     *family
 	at    []jobs.Hardness
 	limit time.Duration // of its jobs; 0: none
-	jobs  []uint32      // those that have it, or had it before they were edited
+	jobs  []uint32      // jobs that have this tuple, or had it before an edit
 	by    jobs.ID       // a job that is no harder and has timed out; 0: none
-	ran   time.Duration // how much time that had
-	why   string        // all that in words, when it has been asked for
+	ran   time.Duration // time limit of by
+	why   string        // text of the reason, once it was requested
 }
 
 // family is the set of tuples that are compared with each other: those of one batch.
@@ -33,23 +33,23 @@ type family struct {
 	number int // in the order of their first jobs
 	tuples map[string]*tuple
 	list   []*tuple
-	bars   []bar // the timeouts that are known, the minimal ones alone
-	stale  bool  // a job that had timed out begins again: bars and marks are to be worked out anew
+	bars   []bar // minimal known timeouts
+	stale  bool  // a job that had timed out begins again, so bars and marks must be recomputed
 }
 
 type familyKey struct {
 	queue, file string
-	n           int // of components
+	n           int // number of components
 }
 
-// bar is a known timeout. Jobs that are at least as hard and have no more time are not tried.
+// bar is a known timeout. Jobs that are at least as hard and have no more time are skipped.
 type bar struct {
 	at    []jobs.Hardness
 	limit time.Duration
 	by    jobs.ID
 }
 
-// blocks reports whether jobs of this hardness and time limit are not tried.
+// blocks reports whether jobs of this hardness and time limit are skipped.
 func (b *bar) blocks(at []jobs.Hardness, limit time.Duration) bool {
 	if limit == 0 || limit > b.limit {
 		return false
@@ -65,8 +65,8 @@ func (b *bar) blocks(at []jobs.Hardness, limit time.Duration) bool {
 func (t *tuple) mark(b *bar) { t.by, t.ran, t.why = b.by, b.limit, "" }
 
 // compare orders jobs from easy to hard: those without a tuple first, then by batch, then by
-// components in lexicographic order. So a job that is at least as hard never comes first. Among
-// equals, those with more time come first.
+// components in lexicographic order. A harder job thus never precedes an easier one. Among equals,
+// those with more time come first.
 func (t *tuple) compare(o *tuple) int {
 	switch {
 	case t == o:
@@ -83,7 +83,7 @@ func (t *tuple) compare(o *tuple) int {
 			return d
 		}
 	}
-	return cmp.Compare(uint64(o.limit-1), uint64(t.limit-1)) // none is the most
+	return cmp.Compare(uint64(o.limit-1), uint64(t.limit-1)) // no limit is the largest
 }
 
 // hardnessIndex holds the tuples of all jobs.
@@ -91,12 +91,13 @@ type hardnessIndex struct {
 	families map[familyKey]*family
 	list     []*family
 	of       map[*jobs.Options]*tuple
-	options  []*jobs.Options // its keys, in the order in which they came
-	lastOpts *jobs.Options   // asked about last: neighbors mostly share them
+	options  []*jobs.Options // keys of tuples, in the order of their first use
+	lastOpts *jobs.Options   // options of the last lookup, which neighbors usually share
 	last     *tuple
-	stale    bool     // a family must be rebuilt
-	todo     []uint32 // jobs to be looked at: a tuple has been marked, or a marked job is queued again
-	done     int      // of them
+	stale    bool // a family must be rebuilt
+	// Jobs to check: their tuple was marked, or they were queued again with a marked tuple.
+	todo []uint32
+	done int // number of jobs in todo that were checked
 }
 
 func newHardnessIndex() hardnessIndex {
@@ -155,8 +156,8 @@ func (h *hardnessIndex) intern(o *jobs.Options, limit time.Duration) *tuple {
 	return t
 }
 
-// add adds a timeout, unless a known one implies it, and marks the tuples that need not be tried
-// any more.
+// add adds a timeout, unless a known one implies it, and marks the tuples whose jobs must be
+// skipped.
 func (h *hardnessIndex) add(f *family, n bar) {
 	for i := range f.bars {
 		if f.bars[i].blocks(n.at, n.limit) {
@@ -187,7 +188,7 @@ func (c *Core) registerHardness(id jobs.ID) {
 	c.recheckHardness(id, j)
 }
 
-// recheckHardness lets skipHarder look at a job that is open although it is too hard.
+// recheckHardness lets skipHarder check a job that is open although it is too hard.
 func (c *Core) recheckHardness(id jobs.ID, j *jobs.Job) {
 	if c.tooHard(j) && !j.State.Terminal() {
 		c.hardness.todo = append(c.hardness.todo, uint32(id))
@@ -216,7 +217,7 @@ func (c *Core) recordTimeout(id jobs.ID, j *jobs.Job) {
 	c.hardness.add(t.f, bar{t.at, c.timeoutUsed(j), id})
 }
 
-// timeout returns how long a job may run, or 0 if there is no limit.
+// timeout returns the time limit of a job, or 0 if there is none.
 func (c *Core) timeout(s *jobs.Spec) time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout
@@ -225,11 +226,13 @@ func (c *Core) timeout(s *jobs.Spec) time.Duration {
 }
 
 // timeoutUsed returns the time limit of a job that has timed out. The run's own timeout may have
-// been raised since. Then the job ran for less than the present limit, by more than clocks differ.
+// been raised since. In that case the job ran for less than the current limit, and the difference
+// exceeds the error of clocks.
 func (c *Core) timeoutUsed(j *jobs.Job) time.Duration {
 	limit := grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j)
 	if c.cfg.TimeoutGrowth > 1 && j.Failures > 0 {
-		limit = time.Duration(float64(limit) / c.cfg.TimeoutGrowth) // the last failure was this timeout
+		// The last failure was this timeout.
+		limit = time.Duration(float64(limit) / c.cfg.TimeoutGrowth)
 	}
 	for i := len(j.Attempts) - 1; i >= 0 && j.Spec.Timeout == 0; i-- {
 		if o := j.Attempts[i].Outcome; o != nil && o.TimedOut {
@@ -242,13 +245,13 @@ func (c *Core) timeoutUsed(j *jobs.Job) time.Duration {
 	return limit
 }
 
-// tooHard reports whether a job need not be tried.
+// tooHard reports whether a job must be skipped.
 func (c *Core) tooHard(j *jobs.Job) bool {
 	t := c.tupleOf(j.Spec)
 	return t != nil && t.by != 0
 }
 
-// whyTooHard describes the timeout because of which a job need not be tried.
+// whyTooHard describes the timeout because of which a job is skipped.
 func (c *Core) whyTooHard(j *jobs.Job) string {
 	t := c.tupleOf(j.Spec)
 	if t.why == "" {
@@ -260,19 +263,19 @@ func (c *Core) whyTooHard(j *jobs.Job) string {
 	return t.why
 }
 
-// skippingWaits reports whether jobs must not be skipped yet: requests may change which of them
-// begin again, or attempts that the hosts have may count for more.
+// skippingWaits reports whether jobs must not be skipped yet. Pending requests may start some of
+// them again, or the attempts that hosts report may change which timeouts count.
 func (c *Core) skippingWaits() bool {
 	return len(c.requests) > 0 || c.reconcileUntil > 0 && c.table.Damaged
 }
 
-// hardnessPending reports whether jobs are still to be skipped. Nothing is launched until then.
+// hardnessPending reports whether jobs must still be skipped. Nothing is launched until then.
 func (c *Core) hardnessPending() bool {
 	return c.hardness.stale || c.hardness.done < len(c.hardness.todo)
 }
 
-// skipHarder skips the queued jobs that need not be tried any more, and stops those that run, at
-// most maxPerStep in a Step.
+// skipHarder skips the queued jobs that are too hard, and stops those that run, at most maxPerStep
+// in a Step.
 func (c *Core) skipHarder() {
 	if !c.hardnessPending() || c.skippingWaits() {
 		return

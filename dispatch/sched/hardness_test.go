@@ -262,7 +262,8 @@ func TestDominoOfVeryMany(t *testing.T) {
 	s.up("melon1")
 	s.started("melon1", "1.1")
 	s.ended("melon1", "1.1", timedOut)
-	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(maxPerStep-1)) // the step has also processed job 1
+	// The step has also processed job 1.
+	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(maxPerStep-1))
 	want(t, "launched", on(s.commands, "melon1"), "")
 	if all := s.wait(time.Second, "melon1"); on(all, "melon1") != "" {
 		t.Error(on(all, "melon1"))

@@ -8,19 +8,19 @@ import (
 	"dcs-tui/jobs"
 )
 
-// hold is why a host that is up may not use any slot.
+// hold is the reason why a host that is up may not use any slot.
 type hold uint8
 
 const (
 	notHeld    hold = iota
-	wedged          // its file system does not answer
-	owned           // a person uses it, or asks that it is left alone
-	unmeasured      // it has a floor and has not measured yet
-	receiving       // files that every job gets are not there yet
+	wedged          // its file system does not respond
+	owned           // a person uses it, or wants it to be left alone
+	unmeasured      // it has a limit, and has not sent a measurement yet
+	receiving       // the files that every job gets are still being sent
 	atLoad
 	lowMemory
 	lowDisk
-	unknownDisk // min_disk_free, and no answer of its file system yet
+	unknownDisk // min_disk_free is set, and its file system has not responded yet
 	sharing     // other runs and users have all slots
 	yielding    // others use it, or our own jobs use more than a core each
 )
@@ -28,25 +28,25 @@ const (
 // holdState holds the reasons why a host that is up starts nothing.
 type holdState struct {
 	hold           hold
-	reportedHold   hold          // as last reported
+	reportedHold   hold          // last reported hold
 	holdReportedAt time.Duration // 0: never
 
-	measured           bool  // a heartbeat came over the present link, be it the early one
-	diskFree           int64 // bytes, last known over the present link; -1: not known
-	memUnknownReported bool  // min_mem_free has no effect, and that was reported
+	measured           bool  // a heartbeat came over the current link, possibly the early one
+	diskFree           int64 // bytes, last known over the current link; -1: not known
+	memUnknownReported bool  // it was reported that min_mem_free has no effect
 
 	quiet         bool
 	quietEnd      string        // local time of the host; "": it has no end
-	quietChangeAt time.Duration // when quiet hours begin or end next
+	quietChangeAt time.Duration // next beginning or end of quiet hours
 }
 
-// wedgeAfter is how long the file system of a host's attempts may take to answer before the host
-// starts nothing more. A job could not even make its claim.
+// wedgeAfter is how long the file system of a host's attempts may take to respond before the host
+// starts no more jobs. A job could not even write its claim.
 const wedgeAfter = 10 * time.Second
 
-// floor returns which of the host's limits forbids to start anything. A host with limits is held
-// until its first measurement; otherwise all its slots would be filled before. If its free disk
-// space is not reported in time, it is assumed to be unchanged.
+// floor returns which of the host's limits prevents it from starting jobs. A host with limits is
+// held until its first measurement. Otherwise all its slots would be filled before. If its free
+// disk space is not reported in time, it is assumed to be unchanged.
 func (h *host) floor() hold {
 	s, b := h.spec, &h.heartbeat
 	switch {
@@ -80,7 +80,8 @@ func (h *host) storeMeasurement(b *hosts.Beat) {
 	}
 }
 
-// holdWhy describes what holds the host, in words that follow its name, or returns "".
+// holdWhy describes why the host is held, as a continuation of its name. It returns "" if it is not
+// held.
 func (h *host) holdWhy() string {
 	s, b := h.spec, &h.heartbeat
 	why := ""
@@ -132,11 +133,12 @@ func compareWord(load, limit float64) string {
 // reportInterval is the shortest time between two reports of a host's holds.
 const reportInterval = time.Minute
 
-// reportHolds reports when a host begins or ceases to start nothing while jobs wait for it. A
-// change that has been reversed within reportInterval is not reported.
+// reportHolds reports when a host stops or resumes starting jobs that wait for it. A change that is
+// reversed within reportInterval is not reported.
 func (c *Core) reportHolds() {
 	for _, h := range c.hosts {
-		// These matter to what runs there, too, and when nothing more is launched.
+		// These holds also affect running jobs, so they are reported even if nothing more is
+		// launched.
 		wedge := (h.hold == wedged || h.reportedHold == wedged || h.hold == owned || h.reportedHold == owned) && h.linked && h.open > 0
 		if h.hold == h.reportedHold || h.hold == unmeasured || h.hold == receiving || !wedge && (c.closed() || !h.acceptsJobs()) ||
 			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !wedge && !c.wanted(h) {

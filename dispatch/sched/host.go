@@ -29,12 +29,13 @@ type host struct {
 	probation probation
 	outbox    outbox
 
-	instance *instance // that the host belongs to; nil: it is not of a provider
+	instance *instance // instance to which the host belongs; nil: it is not from a provider
 	leaving  bool      // its instance gets no more jobs
 	reserved *class    // the only class that may use the host; nil: any (reserve.go)
 
-	misreported       bool // it reported on another host's attempts; logged once
-	succeeded, failed int  // attempts that ended there; those ended on request count as neither
+	misreported bool // it reported on another host's attempts; logged once
+	// Attempts that ended there; those that were ended on request count as neither.
+	succeeded, failed int
 }
 
 func newHost(s *hosts.Host, index int) *host {
@@ -44,7 +45,7 @@ func newHost(s *hosts.Host, index int) *host {
 	return h
 }
 
-// slots returns how many slots the host has: by a person's request, or by its rule.
+// slots returns the number of slots of the host: by a person's request, or by its rule.
 func (h *host) slots() int {
 	if h.givenSlots > 0 {
 		return h.givenSlots
@@ -52,8 +53,8 @@ func (h *host) slots() int {
 	return h.ruleSlots()
 }
 
-// ruleSlots returns how many slots the host has by its rule. It is 0 if that depends on its cores
-// and it has never answered.
+// ruleSlots returns the number of slots of the host by its rule. It is 0 if that depends on its
+// cores and the host has never responded.
 func (h *host) ruleSlots() int {
 	switch {
 	case h.hello != nil && h.hello.Slots > 0:
@@ -69,14 +70,14 @@ func (h *host) acceptsJobs() bool {
 	return !h.leaving && h.answers() && h.state == Up && !h.draining && !h.probation.paused && !h.quiet && !h.removed && h.next == nil
 }
 
-// isFirstDial reports whether the first connection attempt to the host has not been answered: it
-// may come up at any moment.
+// isFirstDial reports whether the first connection attempt to the host is still in progress, so
+// that it may come up at any moment.
 func (h *host) isFirstDial() bool { return h.dialing && !h.known && h.failures == 0 }
 
 // free returns how many whole slots our attempts do not occupy.
 func (h *host) free() int { return h.limit - h.occupied }
 
-// storeHello stores what a hello contains about the machine.
+// storeHello stores what a hello reports about the machine.
 func (h *host) storeHello(m *hosts.Hello) {
 	m = boundedHello(h.spec, m)
 	h.hello = m
@@ -105,13 +106,13 @@ var hostStateNames = [...]string{"connecting", "up", "suspect", "lost", "backing
 // String returns the word used in JSON and on the screen.
 func (s HostState) String() string { return hostStateNames[s] }
 
-// HostView is a copy of what a screen may show of a host.
+// HostView is a copy of the state of a host for display.
 type HostView struct {
 	Name     string
 	State    HostState
 	Slots    int           // by its rule, or by a person's request
 	Given    int           // by a person's request; 0: by its rule
-	Usable   float64       // slots less what others use (the formula); 0: it takes no new jobs
+	Usable   float64       // slots less what others use (see usableSlots); 0: it accepts no jobs
 	Running  int           // slots in use by running attempts
 	Buffered int           // attempts sent to a host and not known to have started
 	Failures int           // connection failures in a row
@@ -119,15 +120,16 @@ type HostView struct {
 	LastBeat time.Duration // Time.Mono; 0: never
 	Beat     hosts.Beat
 	Hello    *hosts.Hello // nil before the first connection
-	Reason   string       // without the name: why it is not up, or why it starts nothing though it is
+	Reason   string       // without the name: why it is not up, or starts no jobs although it is up
 	Done     int          // attempts that succeeded there
 	Failed   int          // attempts that failed there, without those that were ended on request
 
 	Draining bool          // a person took it out of use, whatever State is
-	Stopped  bool          // … and had ended what ran there: State is then Disabled
-	Paused   bool          // it is up and starts nothing, for Reason
+	Stopped  bool          // a person took it out of use and ended its jobs: State is then Disabled
+	Paused   bool          // it is up and starts no jobs, for Reason
 	Down     time.Duration // Time.Mono since when it has not been usable; 0: it is
-	Idle     time.Duration // how long an instance that is up has had no work; 0: it has, or is no instance
+	// How long an instance that is up has had no work; 0: it is busy, or is no instance.
+	Idle time.Duration
 }
 
 // Hosts returns a view of every host, in the order of the inventory, and of instances that have no
@@ -147,7 +149,7 @@ func (c *Core) Hosts() []HostView {
 	return c.addInstanceViews(views)
 }
 
-// These are the reasons of a host that a person took out of use.
+// The reasons of a host that a person took out of use.
 const (
 	drainingWhy = "a person asked for it: what runs there finishes, nothing more starts"
 	stoppedWhy  = "stopped by a person: what ran there was ended, nothing more starts"
@@ -161,7 +163,7 @@ func (h *host) usableNow() float64 {
 	return h.usable
 }
 
-// publicState returns the state that a person wants to know, and its reason.
+// publicState returns the state that is shown to people, and its reason.
 func (h *host) publicState() (HostState, string) {
 	switch {
 	case !h.linked:
@@ -189,9 +191,9 @@ func (h *host) publicState() (HostState, string) {
 // maxNamed is the number of hosts that Stuck names.
 const maxNamed = 3
 
-// Stuck explains why no host starts a job though jobs are ready, in words that follow "nothing can
-// start: ". It returns "" if a host may start one, if nothing is ready, or if nothing is to be
-// launched at all. Failures come before what a person asked for.
+// Stuck explains why no host starts a job although jobs are ready, as a continuation of "nothing
+// can start: ". It returns "" if a host may start one, if no job is ready, or if nothing may be
+// launched at all. Failures take precedence over requests of people.
 func (c *Core) Stuck() string {
 	if c.closed() || c.queue.ready == 0 {
 		return ""
@@ -199,7 +201,8 @@ func (c *Core) Stuck() string {
 	var wrong, asked []string
 	for _, h := range c.hosts {
 		switch {
-		case h.acceptsJobs() && h.hold == notHeld, h.state == Connecting && !h.known: // or it may soon
+		// It may accept jobs soon.
+		case h.acceptsJobs() && h.hold == notHeld, h.state == Connecting && !h.known:
 			return ""
 		case h.linked && (h.draining || h.removed || h.next != nil):
 			asked = append(asked, h.spec.Name+" "+h.stateText())
@@ -214,7 +217,7 @@ func (c *Core) Stuck() string {
 	return strings.Join(why, "; ")
 }
 
-// stateText describes why a host does not accept jobs, in words that follow its name.
+// stateText describes why a host does not accept jobs, as a continuation of its name.
 func (h *host) stateText() string {
 	state, reason := h.publicState()
 	if state == Up {

@@ -7,18 +7,19 @@ import (
 	"dcs-tui/jobs"
 )
 
-// What people ask of hosts, and of the whole run, holds until they take it back. It is recorded,
-// and the next dispatcher begins with it.
+// Requests of people about hosts and the whole run remain in effect until they are withdrawn. They
+// are recorded, and the next dispatcher applies them.
 //
 // hostRequest holds the requests of people about a host.
 type hostRequest struct {
-	draining   bool          // taken out of use
-	stopped    bool          // what ran there was ended, too
-	warnBy     time.Duration // when what runs on a stopped host is ended: it was warned before
-	givenSlots int           // instead of the number by its rule; 0: by its rule
+	draining bool // taken out of use
+	stopped  bool // its jobs were ended, too
+	// When the jobs of a stopped host are ended, after their warning; 0: not planned.
+	warnBy     time.Duration
+	givenSlots int // number of slots instead of that of the rule; 0: by its rule
 }
 
-// wish returns what people have asked of the host.
+// wish returns the current requests of people about the host.
 func (h *host) wish() jobs.HostWish {
 	w := jobs.HostWish{Slots: int32(h.givenSlots)}
 	switch {
@@ -30,15 +31,15 @@ func (h *host) wish() jobs.HostWish {
 	return w
 }
 
-// recordHostRequest records what a person has just asked of a host, if that is new.
+// recordHostRequest records the current requests about a host, unless they are recorded already.
 func (c *Core) recordHostRequest(h *host) {
 	if w := h.wish(); w != c.table.Hosts[h.spec.Name] {
 		c.emit(jobs.Record{Kind: jobs.KindHost, Host: h.spec.Name, Count: int(w.Use), Slot: int(w.Slots)})
 	}
 }
 
-// pauseRun pauses launching, or continues it, at the request of a person. It returns why it does
-// nothing, or "".
+// pauseRun pauses or continues launching at a person's request. It returns the reason if it has no
+// effect, or "".
 func (c *Core) pauseRun(on bool) (refused string) {
 	r := jobs.Record{Kind: jobs.KindPause}
 	switch {
@@ -54,7 +55,7 @@ func (c *Core) pauseRun(on bool) (refused string) {
 }
 
 // applyHostRequests applies the recorded requests when a dispatcher begins. It reports them, so
-// that a host that is up and takes no jobs is no surprise.
+// that a host that is up and accepts no jobs does not surprise anyone.
 func (c *Core) applyHostRequests() {
 	if c.table.Paused {
 		c.logf("", 0, "launching is still paused, as a person asked; p on the screen (dcs-tui attach) continues it")
@@ -64,7 +65,7 @@ func (c *Core) applyHostRequests() {
 	}
 }
 
-// applyHostRequest applies what was asked of a host.
+// applyHostRequest applies the requests about a host.
 func (c *Core) applyHostRequest(h *host) {
 	w := c.table.Hosts[h.spec.Name]
 	h.draining, h.stopped, h.givenSlots = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)
@@ -83,7 +84,8 @@ func (c *Core) applyHostRequest(h *host) {
 	}
 }
 
-// drainHost drains a host, stops it, or uses it again. It returns why it does nothing, or "".
+// drainHost drains a host, stops it, or uses it again. It returns the reason if it has no effect,
+// or "".
 func (c *Core) drainHost(e DrainHost) (refused string) {
 	h := c.byName[e.Host]
 	switch {
@@ -115,7 +117,7 @@ func (c *Core) drainHost(e DrainHost) (refused string) {
 	return ""
 }
 
-// endWarned ends what runs on a stopped host when the time after the warning is over.
+// endWarned ends the jobs of a stopped host when the time after their warning is over.
 func (c *Core) endWarned(h *host) {
 	if h.stopped && h.warnBy <= c.now.Mono {
 		c.endAttempts(h, "the host is being drained")
@@ -129,8 +131,8 @@ func (c *Core) endAttempts(h *host, why string) {
 	}
 }
 
-// endAttempt ends one attempt like endAttempts. It leaves one that was withdrawn alone, which has
-// probably not started.
+// endAttempt ends one attempt like endAttempts. It ignores an attempt that is being withdrawn,
+// which has probably not started.
 func (c *Core) endAttempt(f *inFlight, why string) {
 	if !f.killed && !f.withdrawn {
 		f.requeue = true
@@ -138,8 +140,9 @@ func (c *Core) endAttempt(f *inFlight, why string) {
 	}
 }
 
-// SetSlots gives a host a number of slots instead of that of its rule; 0 returns it to its rule.
-// What runs beyond them continues. It holds until it is taken back, also for later dispatchers.
+// SetSlots gives a host a number of slots instead of that of its rule. 0 restores the rule. Running
+// jobs beyond that number continue. The request remains in effect until it is withdrawn, even under
+// later dispatchers.
 type SetSlots struct {
 	Host  string
 	Slots int
@@ -148,7 +151,7 @@ type SetSlots struct {
 
 func (SetSlots) event() {}
 
-// setSlots returns why it does nothing, or "".
+// setSlots returns the reason if it has no effect, or "".
 func (c *Core) setSlots(e SetSlots) (refused string) {
 	h := c.byName[e.Host]
 	n := min(max(e.Slots, 0), jobs.MaxSlots)
@@ -181,7 +184,7 @@ func (c *Core) setSlots(e SetSlots) (refused string) {
 	return ""
 }
 
-// noHost returns the error text for a host that the inventory does not have.
+// noHost returns the error text for a host that is not in the inventory.
 func (c *Core) noHost(name string) string {
 	names := make([]string, len(c.hosts))
 	for i, h := range c.hosts {

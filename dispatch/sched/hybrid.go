@@ -8,10 +8,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The hybrid order. In a run with slots of this machine and of others, the local slots take the
-// job with the shortest estimate first, so that short jobs are over while remote hosts are still
-// being connected to. The remote slots keep the common order. Jobs of lost hosts, the priorities
-// of queues and jobs, and deadlines come before the estimates. Jobs of unknown run time come last.
+// The hybrid order. In a run with slots on this machine and on others, the local slots take the job
+// with the shortest estimate first, so that short jobs are done while remote hosts are still being
+// connected to. The remote slots keep the common order. Jobs of lost hosts, the priorities of
+// queues and jobs, and deadlines take precedence over estimates. Jobs of unknown run time come
+// last.
 
 // bothKinds reports whether there are local hosts and others.
 func bothKinds(hs []*hosts.Host) bool {
@@ -28,8 +29,8 @@ func bothKinds(hs []*hosts.Host) bool {
 
 func (h *host) local() bool { return h.spec.Link == "local" }
 
-// estimateSteps is how many classes of estimates there are for a factor of two. It bounds the
-// number of classes, whatever estimates a million jobs have.
+// estimateSteps is the number of classes of estimates per factor of two. It bounds the number of
+// classes, however many different estimates there are.
 const estimateSteps = 4
 
 // estimateStep returns the class of a job's estimate.
@@ -52,7 +53,7 @@ func (cl *class) estimate() float64 {
 	return math.Inf(1)
 }
 
-// shorterFirst is before for local slots.
+// shorterFirst replaces before for local slots.
 func (w *candidate) shorterFirst(o *candidate) bool {
 	if w.rank.notUrgent != o.rank.notUrgent {
 		return o.rank.notUrgent
@@ -95,5 +96,5 @@ func (c *Core) fitsNow(h *host, w *candidate) bool {
 		c.canRunOn(h, w.class, w.class.picky(c)) && c.hasResources(h, w.class)
 }
 
-// Hybrid reports whether local slots take the shortest job first and the others do not.
+// Hybrid reports whether local slots take the shortest job first, unlike the other slots.
 func (c *Core) Hybrid() bool { return c.hybrid }

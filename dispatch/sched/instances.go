@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// These are the commands about instances. The dispatcher carries them out apart from its engine.
+// The commands about instances. The dispatcher carries them out outside its engine.
 type (
 	// CreateInstance runs the create command; answered by InstanceCreated.
 	CreateInstance struct{ Provider, Name string }
@@ -18,17 +18,18 @@ type (
 	TerminateInstance struct{ Provider, Name string }
 	// ListInstances runs the list command; answered by InstancesListed.
 	ListInstances struct{ Provider string }
-	// FetchInstance copies the outputs of attempts of a host of an instance that keeps them to
-	// itself into the run directory; answered by InstanceFetched with the same name.
+	// FetchInstance copies the outputs of attempts of an instance's host, which does not share its
+	// files, into the run directory. It is answered by InstanceFetched with the same name.
 	FetchInstance struct {
 		Name     string
 		Attempts []jobs.AttemptID
 	}
-	// UseInstances gives the instances that are to be hosts of the run, besides the other hosts.
+	// UseInstances sets the instances that must be hosts of the run, in addition to the other
+	// hosts.
 	UseInstances struct{ Names []string }
 )
 
-// These are the events about instances. Err is for people; "" means success.
+// The events about instances. Err is for people; "" means success.
 type (
 	InstanceCreated    struct{ Name, Err string }
 	InstanceTerminated struct{ Name, Err string }
@@ -37,13 +38,13 @@ type (
 		Provider string
 		Names    []string                 // those of this run
 		Pending  map[string]string        // why an allocation has not begun
-		Left     map[string]time.Duration // until the end of an allocation; absent: none is known
-		Err      string                   // if set, the other fields mean nothing
+		Left     map[string]time.Duration // time until the end of an allocation; absent: not known
+		Err      string                   // if set, the other fields have no meaning
 	}
 )
 
-// SetProviders is the complete set of providers from now on. A provider that is not in it creates
-// nothing more, and still terminates its instances.
+// SetProviders sets the complete set of providers. A provider that is not in it creates no more
+// instances, but still terminates its own.
 type SetProviders struct{ Providers []*hosts.Provider }
 
 func (SetProviders) event()       {}
@@ -59,59 +60,63 @@ func (ListInstances) To() string     { return "" }
 func (FetchInstance) To() string     { return "" }
 func (UseInstances) To() string      { return "" }
 
-// provisions is what the core knows of providers and instances.
+// provisions holds the state of providers and instances.
 type provisions struct {
 	providers []*provider
-	instances []*instance // that are not gone, in the order of their numbers
+	instances []*instance // instances that are not gone, in the order of their numbers
 	byName    map[string]*instance
 	highest   int      // number of the newest instance
 	used      []string // names in the last UseInstances
 	nextAt    time.Duration
-	endBy     time.Duration // the end of the run waits for instances; 0: it is not near
-	commands  []Command     // only while a Step lasts
+	// Deadline of waiting for instances at the end of the run; 0: not at the end.
+	endBy    time.Duration
+	commands []Command // set only during a Step
 }
 
 type provider struct {
 	spec     *hosts.Provider
-	startup  time.Duration // how long an instance takes to answer, from experience
-	learned  bool          // … and not from the inventory
-	slots    int           // of an instance, as far as is known
-	listed   bool          // the list was read by this dispatcher
-	listing  bool          // a list command is under way …
-	listFrom time.Duration // … since
-	listAt   time.Duration // no list before
-	failures int           // creations that failed in a row
-	createAt time.Duration // no creation before
-	lists    int           // lists that failed in a row
-	problem  string        // as last reported
+	startup  time.Duration // how long an instance takes to respond
+	learned  bool          // startup was measured, and is not from the inventory
+	slots    int           // slots of an instance, as far as is known
+	listed   bool          // this dispatcher has received the list
+	listing  bool          // a list command is running
+	listFrom time.Duration // when the list command began
+	listAt   time.Duration // earliest time of the next list
+	failures int           // consecutive failed creations
+	createAt time.Duration // earliest time of the next creation
+	lists    int           // consecutive failed lists
+	problem  string        // last reported problem
 }
 
 type instance struct {
-	name              string
-	p                 *provider
-	busy              bool          // a command about it is under way
-	since             time.Duration // its creation, or when this dispatcher began
-	inherited         bool
-	up                bool // it has answered, maybe to an earlier dispatcher
-	answered          bool // … to this one
-	listed            bool // the newest list has it
-	seen              bool // a list had it
-	absent            int  // lists in a row that did not have it
-	failed            bool // its creation failed
-	leaving           bool // it gets no more jobs: its outputs are fetched, it leaves the run, and is terminated
-	parting           bool // … its outputs are fetched
-	ending            bool // its termination is recorded
-	why               string
-	settled           time.Duration               // when its last command ended: only later lists count
-	idleAt            time.Duration               // since when nothing of ours is there; 0: it is busy, or not up
+	name      string
+	p         *provider
+	busy      bool          // a command about it is running
+	since     time.Duration // its creation, or the start of this dispatcher
+	inherited bool
+	up        bool // it has responded, possibly to an earlier dispatcher
+	answered  bool // it has responded to this dispatcher
+	listed    bool // it is in the newest list
+	seen      bool // it was in some list
+	absent    int  // consecutive lists without it
+	failed    bool // its creation failed
+	// It gets no more jobs: its outputs are fetched, it leaves the run, and it is terminated.
+	leaving bool
+	parting bool // it leaves the run; its outputs were fetched
+	ending  bool // its termination is recorded
+	why     string
+	// When its last command ended: only later lists count.
+	settled time.Duration
+	// Since when it has been idle; 0: it is busy, or not up.
+	idleAt            time.Duration
 	outputs           map[string][]jobs.AttemptID // by host
-	hosts             []*host                     // that it is, as this step has found them
+	hosts             []*host                     // its hosts, as found by this Step
 	pending           string                      // why its allocation has not begun; "": it has
-	reportedPending   string                      // pending, as last reported …
-	pendingReportedAt time.Duration               // … and when
-	lastPending       time.Duration               // when it was pending last
-	endsAt            time.Duration               // its allocation; 0: no end is known
-	failures          int                         // commands about it that failed in a row
+	reportedPending   string                      // last reported value of pending
+	pendingReportedAt time.Duration               // time of that report
+	lastPending       time.Duration               // last time when it was pending
+	endsAt            time.Duration               // end of its allocation; 0: not known
+	failures          int                         // consecutive failed commands about it
 	tryAt             time.Duration
 }
 
@@ -180,7 +185,7 @@ func (c *Core) adopt(p *provider) {
 	}
 }
 
-// findOutputs notes the outputs that instances may have according to the table.
+// findOutputs finds the outputs that instances may have according to the table.
 func (c *Core) findOutputs(of map[string]bool) {
 	for i := range c.table.Jobs {
 		for _, a := range c.table.Jobs[i].Attempts {
@@ -219,7 +224,7 @@ func (p *provider) learnStartup(took time.Duration) {
 	p.startup += (took - p.startup) / 2
 }
 
-// answerLimit returns how long an instance may take to answer. The time of an allocation in the
+// answerLimit returns the maximum time until an instance responds. Time of an allocation in the
 // queue of its cluster does not count.
 func (p *provider) answerLimit() time.Duration {
 	if p.spec.Slurm != nil {
@@ -242,7 +247,7 @@ func (c *Core) afterFailures(n int) time.Duration {
 }
 
 // commandEnded handles the end of a command about an instance. It returns nil if no command was
-// under way.
+// running.
 func (c *Core) commandEnded(name, err string) *instance {
 	in := c.instanceOf(name)
 	if in == nil || !in.busy {
@@ -295,7 +300,7 @@ func (c *Core) instanceFetched(e InstanceFetched) {
 	case e.Err == "":
 		delete(in.outputs, e.Name)
 	default:
-		in.leaving = false // it may get jobs meanwhile
+		in.leaving = false // it may get jobs in the meantime
 		in.why = ""
 		c.reportProblem(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
 	}
@@ -334,10 +339,11 @@ func (c *Core) instancesListed(e InstancesListed) {
 			continue
 		}
 		if in.absent++; in.absent < 2 {
-			continue // one list may lack it by mistake, also after a terminate command that did nothing
+			// One list may lack it by mistake, even after a terminate command without effect.
+			continue
 		}
 		if p.spec.Slurm != nil {
-			in.endsAt = max(1, c.now.Mono) // where ssh still works, the node is not ours any more
+			in.endsAt = max(1, c.now.Mono) // the node is not ours any more, even if ssh still works
 		}
 		switch {
 		case in.ending || in.failed:
@@ -356,8 +362,8 @@ func (c *Core) instancesListed(e InstancesListed) {
 	}
 }
 
-// foundInstance handles a listed instance of which there is no record, or which was assumed to be
-// gone: the create command of an earlier dispatcher ended late, or records were lost.
+// foundInstance handles a listed instance without a record, or one that was assumed to be gone. The
+// create command of an earlier dispatcher may have ended late, or records may be lost.
 func (c *Core) foundInstance(p *provider, name string, n int) {
 	was, known := c.table.Instances[name]
 	if known && was.Provider != p.spec.Name {
@@ -372,7 +378,7 @@ func (c *Core) foundInstance(p *provider, name string, n int) {
 		c.logf(name, 0, "found the instance %s, of which there was no record", name)
 		return
 	}
-	// It may have attempts, and outputs: it gets no more jobs and goes when it is idle.
+	// It may have attempts and outputs, so it gets no more jobs and is terminated when it is idle.
 	in.leaving, in.up, in.why = true, true, "it was assumed to be gone"
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceUp), Reason: in.why})
 	c.findOutputs(map[string]bool{name: true})

@@ -10,19 +10,19 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The set of hosts changes during a run. A host is known by its name, and the machine behind a
-// name may change: its address is edited, or its name is given to a new machine. Every machine has
-// an id that was made on it. The journal records which machine was behind a name when an attempt
-// was launched there. Only that machine settles the attempt. Another one under the same name knows
-// nothing about it.
+// The set of hosts changes during a run. A host is known by its name, and the machine behind a name
+// may change: its address is edited, or its name is given to a new machine. Every machine has an id
+// that was generated on it. The journal records which machine was behind a name when an attempt was
+// launched there. Only that machine can settle the attempt. Another machine under the same name
+// knows nothing about it.
 
-// SetHosts is the complete set of hosts that the run uses from now on. The core keeps the hosts
-// and does not change them.
+// SetHosts sets the complete set of hosts of the run. The core keeps the hosts and does not change
+// them.
 //
-// The core connects to a new host. A host that is not in the set any more starts nothing, and
-// leaves when nothing of the run is open there. If it is added again before that, it stays. A new
-// address counts when nothing is open at the old one, and the host starts nothing until then.
-// Setup, nice, and share_dir count from the next connection on, everything else at once.
+// The core connects to a new host. A host that is not in the set any more starts no jobs, and
+// leaves when no attempt is open there. If it is added again before that, it stays. A new address
+// is used when no attempt is open at the old one, and the host starts no jobs until then. Setup,
+// nice, and share_dir apply from the next connection on, and everything else immediately.
 type SetHosts struct{ Hosts []*hosts.Host }
 
 func (SetHosts) event() {}
@@ -37,15 +37,15 @@ type ChangeInventory struct {
 
 func (ChangeInventory) event() {}
 
-// Configure sets the specification for the next connections to a host. The first one for a host
-// creates its agent.
+// Configure sets the specification for the next connections to a host. The first Configure of a
+// host creates its agent.
 type Configure struct {
 	Host string
 	Spec *hosts.Host
 }
 
-// Leave ends the part of a host in the run, because nothing of the run is open there. The agent
-// takes leave of the host and ends.
+// Leave ends the use of a host, because no attempt of the run is open there. The agent says goodbye
+// to the host and ends.
 type Leave struct{ Host string }
 
 // To returns the host.
@@ -56,14 +56,17 @@ func (c Leave) To() string { return c.Host }
 
 // membership is the role of a host in the set of hosts.
 type membership struct {
-	machine      int32         // number in Table.Machines of the machine that has its attempts; 0: not known
-	removed      bool          // not in the set any more: the host leaves when nothing is open there
-	leaveBy      time.Duration // when a removed host leaves although lost attempts are not settled
-	next         *hosts.Host   // specification to use when nothing is open at the present address; nil: spec stays
-	maxLostAfter time.Duration // the longest lost_after that it has had: leases may be that long
+	// Number in Table.Machines of the machine with its attempts; 0: not known.
+	machine int32
+	// Not in the set any more; the host leaves when no attempt is open there.
+	removed bool
+	leaveBy time.Duration // when a removed host leaves even if lost attempts are not settled
+	// Specification to use when no attempt is open at the current address; nil: keep spec.
+	next         *hosts.Host
+	maxLostAfter time.Duration // its longest lost_after so far, because leases may be that long
 }
 
-// changeInventory returns why it does nothing, or "".
+// changeInventory returns the reason if it has no effect, or "".
 func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 	had, ok := c.table.Inventory[e.Host]
 	h := c.byName[e.Host]
@@ -79,8 +82,8 @@ func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 	return ""
 }
 
-// comeBackTime is how long jobs that no host can run wait after a host was removed or changed: the
-// next change may bring one.
+// comeBackTime is how long jobs that no host can run wait after a host was removed or changed,
+// because the next change may bring one that can.
 const comeBackTime = 10 * time.Minute
 
 func (c *Core) setHosts(e SetHosts) { c.regroup(hasAttempts, func() { c.changeSet(e.Hosts) }) }
@@ -90,7 +93,7 @@ func (c *Core) changeSet(set []*hosts.Host) {
 	for i, s := range set {
 		place[s.Name] = i
 	}
-	fewer := false // a job may fit nowhere that did
+	fewer := false // a job may now fit on no host
 	for _, h := range c.hosts {
 		i, wanted := place[h.spec.Name]
 		switch {
@@ -129,12 +132,13 @@ func (c *Core) setChanged() {
 	for _, cl := range c.queue.list {
 		c.fit(cl)
 	}
-	if hybrid := bothKinds(c.specs()); hybrid != c.hybrid { // classes know of estimates only in a hybrid run
+	// Classes include estimates only in a hybrid run.
+	if hybrid := bothKinds(c.specs()); hybrid != c.hybrid {
 		c.regroup(allJobs, func() { c.hybrid = hybrid })
 	}
 }
 
-// regroup makes a change on which the classes of some ready jobs depend, and puts those jobs into
+// regroup calls change, which affects the classes of some ready jobs, and puts those jobs into
 // their new classes.
 func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 	var again []jobs.ID
@@ -160,8 +164,8 @@ func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 	}
 }
 
-// allJobs and hasAttempts choose jobs for regroup: all, or those whose classes depend on the hosts
-// of their attempts (pastOf).
+// allJobs and hasAttempts select jobs for regroup: all jobs, or those whose classes depend on the
+// hosts of their attempts (pastOf).
 func allJobs(*jobs.Job) bool       { return true }
 func hasAttempts(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 
@@ -238,7 +242,7 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 	return true
 }
 
-// addressDiffers reports whether b leads to another machine than a, or by another way.
+// addressDiffers reports whether b leads to another machine than a, or in another way.
 func addressDiffers(a, b *hosts.Host) bool {
 	return !slices.Equal(a.Addresses, b.Addresses) || a.Port != b.Port || a.User != b.User || a.Identity != b.Identity ||
 		!slices.Equal(a.Jump, b.Jump) || a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
@@ -248,10 +252,11 @@ func addressDiffers(a, b *hosts.Host) bool {
 func (c *Core) respecify(h *host, s *hosts.Host) {
 	rule := h.spec.Slots
 	if !slices.Equal(h.spec.Queues, s.Queues) {
-		h.withdrawAll() // what waits there may be of another queue
+		h.withdrawAll() // jobs that wait there may belong to another queue
 	}
 	h.spec = s
-	h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault()) // leases that were given before
+	// For leases that were given before.
+	h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault())
 	h.outbox.spec = true
 	if h.hello != nil {
 		hello := *h.hello
@@ -265,7 +270,7 @@ func (c *Core) respecify(h *host, s *hosts.Host) {
 	}
 }
 
-// moveHosts moves hosts to their new addresses and lets removed ones leave, if nothing is open
+// moveHosts moves hosts to their new addresses and lets removed ones leave, if no attempt is open
 // there.
 func (c *Core) moveHosts() {
 	for i := 0; i < len(c.hosts); i++ {
@@ -304,7 +309,7 @@ func (c *Core) move(h *host) {
 	c.connect(h)
 }
 
-// depart ends the part of a host in the run.
+// depart ends the use of a host.
 func (c *Core) depart(h *host) {
 	name := h.spec.Name
 	delete(c.byName, name)
@@ -328,7 +333,7 @@ func (c *Core) absentWith(name string, machine int32) int {
 	return slices.IndexFunc(c.absent, func(o *host) bool { return o.isMachine(name, machine) })
 }
 
-// isMachine reports whether the host is that machine under that name.
+// isMachine reports whether the host is the given machine under the given name.
 func (h *host) isMachine(name string, machine int32) bool {
 	return h.spec.Name == name && (machine == 0 || h.machine == machine)
 }
@@ -347,8 +352,8 @@ func (c *Core) hostWith(name string, machine int32) *host {
 	return nil
 }
 
-// hostOf is like hostWith, and creates the host if there is none. A machine that cannot be asked,
-// because the inventory lacks its name or has another machine behind it, is kept beside the
+// hostOf is like hostWith, and creates the host if there is none. A machine that cannot be queried,
+// because its name is not in the inventory or belongs to another machine, is kept outside the
 // inventory. Its attempts wait until they are lost.
 func (c *Core) hostOf(name string, machine int32) *host {
 	if h := c.hostWith(name, machine); h != nil {
@@ -366,8 +371,9 @@ func (c *Core) hostOf(name string, machine int32) *host {
 
 const anotherMachine = "another machine answers under its name"
 
-// identify records which machine answers under a host's name. If it is not the same as before, the
-// open attempts of the previous machine are kept apart, because this one knows nothing about them.
+// identify records which machine responds under a host's name. If it is not the previous one, the
+// open attempts of the previous machine are kept separately, because the new machine knows nothing
+// about them.
 func (c *Core) identify(h *host, id string) {
 	name := h.spec.Name
 	if id == "" || h.machine != 0 && c.table.Machines[jobs.Machine{Host: name, ID: id}] == h.machine {
@@ -385,7 +391,7 @@ func (c *Core) identify(h *host, id string) {
 func (c *Core) changeMachine(h *host, machine int32) {
 	name, was := h.spec.Name, h.machine
 	known := c.absentWith(name, machine)
-	if was == 0 { // a host whose machine was never known has attempts only after damage
+	if was == 0 { // after damage, a host without a known machine may have attempts
 		h.machine = machine
 		return
 	}

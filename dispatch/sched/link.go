@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Silence and its remedies.
+// Timeouts of links, and what they cause.
 const (
 	HeartbeatInterval = 3 * time.Second
 	SuspectAfter      = 5 * HeartbeatInterval // five missed heartbeats
@@ -19,26 +19,28 @@ const noSign = "no heartbeat for "
 // linkState is the state of the link to a host.
 type linkState struct {
 	state        HostState // Connecting, Up, Suspect, Lost, BackingOff, or Disabled
-	linked       bool      // a helper answers
+	linked       bool      // a helper responds
 	dialing      bool      // a Connect has not been answered
 	known        bool      // it was up, or may have attempts of ours
-	hasHeartbeat bool      // a heartbeat came over the present link
-	failures     int       // connection failures in a row
+	hasHeartbeat bool      // a heartbeat came over the current link
+	failures     int       // consecutive connection failures
 	retryAt      time.Duration
-	muteLinks    int           // links in a row that ended without a heartbeat (lost.go)
+	muteLinks    int           // consecutive links that ended without a heartbeat (lost.go)
 	lastSeen     time.Duration // last heartbeat, or hello
-	lastHeard    time.Duration // the same, without hellos of a mute helper: lost_after counts from here
-	heartbeatAt  time.Duration // last heartbeat; 0: never
-	heartbeat    hosts.Beat    // the last one
-	cutAt        time.Duration // when the last link was cut: no later heartbeat was accepted
-	downSince    time.Duration // since when the host has not been usable; 0: it is
-	reason       string        // why it is not up
-	ineligible   string        // why jobs cannot run there though the helper answers; "": they can
-	inherited    bool          // not linked yet: an earlier dispatcher may still extend its lease
-	leasedBefore time.Duration // when the leases of earlier dispatchers have run out; 0: not later than ours
+	// lastSeen without hellos of a helper that never sends heartbeats; lost_after starts here.
+	lastHeard   time.Duration
+	heartbeatAt time.Duration // last heartbeat; 0: never
+	heartbeat   hosts.Beat    // the last one
+	cutAt       time.Duration // when the last link was cut; later heartbeats were not accepted
+	downSince   time.Duration // since when the host has not been usable; 0: it is usable
+	reason      string        // why it is not up
+	ineligible  string        // why jobs cannot run there though the helper answers; "": they can
+	inherited   bool          // not linked yet: an earlier dispatcher may still extend its lease
+	// When the leases of earlier dispatchers have expired; 0: not later than ours.
+	leasedBefore time.Duration
 }
 
-// connect asks for a connection to the host.
+// connect requests a connection to the host.
 func (c *Core) connect(h *host) {
 	if h.linked || h.dialing || h.index < 0 {
 		return
@@ -47,7 +49,7 @@ func (c *Core) connect(h *host) {
 	h.outbox.connect = true
 }
 
-// cut marks the link as down. The fate of all attempts there is then unknown.
+// cut marks the link as down. The fate of all attempts there is unknown from then on.
 func (c *Core) cut(h *host) {
 	if !h.isMute() {
 		h.cutAt = c.now.Mono
@@ -61,14 +63,15 @@ func (c *Core) cut(h *host) {
 	h.unknownAttempts, h.probeAt = nil, 0
 	h.reserved = nil
 	for f := h.head; f != nil; f = f.next {
-		f.withdrawn = false // asked again if it is still wanted when the host is back
+		f.withdrawn = false // repeated if it is still needed when the host is back
 	}
 	c.noteOutage(h)
 }
 
 func (c *Core) hostUp(e HostUp) {
 	h := c.byName[e.Host]
-	if h == nil || e.At != nil && addressDiffers(e.At, h.spec) { // its address has changed since: the link is about to be cut
+	// Its address has changed, and the link is about to be cut.
+	if h == nil || e.At != nil && addressDiffers(e.At, h.spec) {
 		return
 	}
 	if e.Hello.FencedBy > 0 {
@@ -76,14 +79,14 @@ func (c *Core) hostUp(e HostUp) {
 		return
 	}
 	if h.linked {
-		c.cut(h) // a second hello: the helper is a new one
+		c.cut(h) // a second hello comes from a new helper
 	}
 	c.identify(h, e.Hello.Machine)
 	h.linked, h.dialing, h.known, h.hasHeartbeat = true, false, true, false
 	if h.inherited && c.cfg.Copies > 1 && c.table.Epoch > 1 {
 		h.leasedBefore = c.now.Mono + c.longLease(h) + OwnerFor
 	}
-	h.inherited = false // its helper shuts earlier dispatchers out
+	h.inherited = false // its helper now refuses earlier dispatchers
 	h.retryAt = 0
 	h.lastSeen = c.now.Mono
 	if !h.isMute() {
@@ -95,7 +98,7 @@ func (c *Core) hostUp(e HostUp) {
 	h.heartbeat = hosts.Beat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.heartbeat.Suspended}
 	h.measured, h.diskFree, h.reportedHold = false, -1, notHeld
 	if learn := func() { h.storeHello(e.Hello) }; c.cfg.MemGrowth > 1 {
-		c.regroup(hasAttempts, learn) // memory that has grown is bounded by the largest host
+		c.regroup(hasAttempts, learn) // memory that grows is bounded by the largest host
 	} else {
 		learn()
 	}
@@ -128,8 +131,8 @@ func (c *Core) hostHeartbeat(e HostBeat) {
 	h.handleProgress(&b, c.now.Mono)
 	h.heartbeatGPUs(&b, c.now.Mono)
 	if b.Early && !h.hasHeartbeat {
-		// It serves the floors. That the helper lives, and what others use, is for a
-		// beat to show that covers more than the helper's own start.
+		// The early heartbeat only serves the limits of the host. It covers too little time to show
+		// that the helper works, or what others use.
 		h.heartbeatAt = c.now.Mono
 		return
 	}
@@ -154,7 +157,7 @@ func (c *Core) hostDown(e HostDown) {
 	worked := h.linked && h.hasHeartbeat
 	if h.linked {
 		c.cut(h)
-		if h.state != Lost { // a mute host may be
+		if h.state != Lost { // a host that never sends heartbeats may be lost
 			h.state = Suspect
 		}
 	}
@@ -171,7 +174,7 @@ func (c *Core) hostDown(e HostDown) {
 	}
 	h.reason = what
 	if class := hosts.ClassOf(e.Err); class.Permanent() {
-		// A person must act: no use in hurrying. A wrong host key is never tried again by itself.
+		// A person must act, so there is no hurry. A wrong host key is never retried automatically.
 		h.state, h.failures, h.retryAt = Disabled, h.failures+1, 0
 		if class != hosts.HostKey {
 			h.retryAt = c.now.Mono + permanentPause
@@ -225,8 +228,8 @@ func (c *Core) fence(h *host, epoch int) {
 	}
 }
 
-// accepts resets the refusals of a host that has really started an attempt. A supervisor that has
-// an attempt proves less, because it may be failing to make its claim.
+// accepts resets the refusals of a host that has really started an attempt. That a supervisor has
+// an attempt proves less, because the supervisor may fail to write its claim.
 func (c *Core) accepts(id jobs.AttemptID) {
 	if f := c.inFlight[id]; f != nil {
 		f.host.probation.refusals = 0
@@ -236,35 +239,35 @@ func (c *Core) accepts(id jobs.AttemptID) {
 	}
 }
 
-// handleRefused handles attempts that a host refused. A host that keeps refusing pauses for longer
-// each time. Otherwise launches and refusals would follow each other without end.
+// handleRefused handles attempts that a host refused. A host that keeps refusing is paused for
+// longer each time. Otherwise launches and refusals would alternate forever.
 func (c *Core) handleRefused(e HostRefused) {
 	h := c.byName[e.Host]
 	if h != nil && e.Msg.FencedBy > 0 {
 		c.fence(h, e.Msg.FencedBy)
 		return
 	}
-	news := false // something is wrong with the host, not only with some of its GPUs
+	news := false // the host itself has a problem, not only some of its GPUs
 	for _, id := range e.Msg.Attempts {
 		if !c.isAuthoritative(e.Host, id) {
 			continue
 		}
 		if f := c.inFlight[id]; f != nil && !c.avoidGPUs(f, e.Msg) {
-			news = true // neither a repeat nor a launch whose attempt is settled
+			news = true // neither a repeated refusal nor that of a settled attempt
 		}
 		c.neverStarted(id, e.Msg.Why)
 	}
-	if h != nil && news && !h.probation.paused { // what several supervisors refuse at a time counts once
+	// Simultaneous refusals of several supervisors count once.
+	if h != nil && news && !h.probation.paused {
 		c.pauseRefusing(h, "it refused jobs: "+e.Msg.Why)
 	}
 }
 
-// permanentPause is the delay before a host is tried again that only a person can repair.
+// permanentPause is the delay before a host that only a person can repair is tried again.
 const permanentPause = time.Minute
 
-// shortPause bounds the pause while a host has been away for less than
-// shortAway: 8 s and the time of a dial are less than the 10 s within which a
-// host must be in use again after less than a minute away.
+// shortPause bounds the pause while a host has been away for less than shortAway. A host that was
+// away for less than a minute must be in use again within 10 s, which allows for 8 s and a dial.
 const (
 	shortAway  = time.Minute
 	shortPause = 8 * time.Second
@@ -293,5 +296,5 @@ func (c *Core) jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + c.rng.Float64()/2))
 }
 
-// never is a timer that is not set.
+// never is the value of a timer that is not set.
 const never = time.Duration(math.MaxInt64)

@@ -11,23 +11,25 @@ import (
 // leaseMargin covers the drift between two machines' clocks.
 const leaseMargin = 2 * time.Second
 
-// OwnerFor is how long a dispatcher may still extend leases after it has last seen that the run is
-// its own. A dispatcher that was taken over and whose run directory hangs would otherwise keep a
+// OwnerFor is how long a dispatcher may still extend leases after it has last verified that it owns
+// the run. Otherwise a dispatcher that was taken over and whose run directory hangs would keep a
 // lease alive that its successor considers expired.
 const OwnerFor = 10 * time.Second
 
 // absence describes how long a host has been away.
 type absence struct {
-	awaySince     time.Duration // since when no heartbeat has come over a link that worked
-	outage        int           // the shared outage in which it went away; 0: none
-	graceUntil    time.Duration // until when it may follow the hosts that are back from there
-	mismatchSince time.Duration // since when it has reported fewer attempts than we count; 0: it does not
+	awaySince time.Duration // since when no heartbeat has come over a working link
+	outage    int           // the shared outage in which it went away; 0: none
+	// Until when it may return after other hosts of that outage are back.
+	graceUntil time.Duration
+	// Since when it has reported fewer attempts than expected; 0: it does not.
+	mismatchSince time.Duration
 }
 
-// giveUpLost gives up the attempts of hosts that have been silent for too long. Nobody is charged.
-// Attempts are not given up if their job forbids it, while the host's heartbeat file changes, or
-// if more than half of all hosts went silent together. In that case our own network is down, and
-// the jobs would gain nothing elsewhere.
+// giveUpLost gives up the attempts of hosts that have been silent for too long. No tries are
+// charged. Attempts are not given up if their job forbids it, while the host's heartbeat file
+// changes, or if more than half of all hosts went silent together. In that case our own network is
+// down, and the jobs would not run anywhere else.
 func (c *Core) giveUpLost() {
 	for _, h := range c.everyHost() {
 		if h.linked || (!h.known || h.state == Lost) && h.open == 0 || c.now.Mono < h.lostAt() {
@@ -51,7 +53,7 @@ func (c *Core) giveUpLost() {
 			continue
 		}
 		if wait && h.outage == 0 {
-			c.noteOutage(h) // also one that an earlier dispatcher ran into
+			c.noteOutage(h) // including an outage that began under an earlier dispatcher
 		}
 		wait = wait || c.now.Mono < h.graceUntil
 		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
@@ -75,8 +77,8 @@ func (c *Core) silenceText(h *host) string {
 // lostAt returns when a silent host is given up.
 func (h *host) lostAt() time.Duration { return h.lastHeard + h.spec.LostAfterOrDefault() }
 
-// Lease returns for how long after its last heartbeat a host may start what it was sent. With
-// copies it is shorter, because the end of the run waits for it.
+// Lease returns for how long after its last heartbeat a host may start jobs that were sent to it.
+// It is shorter with copies, because the end of the run waits for it.
 func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
 	if cfg.Copies > 1 {
 		lostAfter = min(lostAfter, copyLease)
@@ -85,9 +87,9 @@ func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
 }
 
 // leaseEnd returns when an attempt that was sent to a host that is cut off can certainly not start
-// any more. A lease is extended only by heartbeats accepted while the link was up, so it ends a
-// lease after the link was cut at the latest. With copies the end of the run waits for this time.
-// Then it counts from the last heartbeat.
+// any more. A lease is extended only by heartbeats that were accepted while the link was up, so it
+// ends at most one lease after the link was cut. With copies the end of the run waits for this
+// time. In that case it counts from the last heartbeat.
 func (c *Core) leaseEnd(h *host) time.Duration {
 	switch {
 	case h.inherited:
@@ -122,8 +124,8 @@ func (c *Core) leased(h *host) string {
 	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, short(left))
 }
 
-// mayLose reports whether an attempt of a lost host may be given up. wait is set if the jobs of
-// the host wait for it, and isAlive if its heartbeat file changes.
+// mayLose reports whether an attempt of a lost host may be given up. wait is set if the jobs of the
+// host must wait for it, and isAlive if its heartbeat file changes.
 func (c *Core) mayLose(h *host, f *inFlight, wait, breathes bool) bool {
 	if (!f.started || f.unconfirmed) && c.now.Mono < c.leaseEnd(h) {
 		return false // it could still start there
@@ -146,19 +148,20 @@ func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
 }
 
 // orphan records that an attempt that was given up may still be alive on its host. The host is
-// asked when it is back. Until it has answered it does not get the job.
+// asked when it is back, and does not get the job again before it has answered.
 func (c *Core) orphan(h *host, id jobs.AttemptID) {
 	h.orphans = append(h.orphans, id)
 	c.orphaned[id] = true
 }
 
-// maxDeathsOnHosts is the number of hosts that may die under a job before the job is at fault. A host that
-// was given up and has not come back may have died. A job that takes its hosts down for good must
-// not get the last of them. A host that came back and knew the attempt was only out of reach.
+// maxDeathsOnHosts is the number of hosts that may die while they run a job before the job is
+// considered the cause. A host that was given up and has not come back may have died. A job that
+// crashes its hosts must not get the last of them. A host that came back and knew the attempt was
+// only unreachable.
 const maxDeathsOnHosts = 3
 
 // maxDeathsOnInstances is the same for hosts on demand: spot instances and nodes of preemptible
-// partitions end under jobs that are not to blame.
+// partitions end without any fault of their jobs.
 const maxDeathsOnInstances = 10
 
 // maxDeaths returns how many hosts like h may die under a job before the job fails.
@@ -190,8 +193,8 @@ func (c *Core) lose(f *inFlight, why string) {
 	c.emit(r)
 }
 
-// pruneStillRunning forgets the attempts of j that deaths no longer needs: those that are not
-// lost, those of earlier rounds, and all if the job has finished.
+// pruneStillRunning forgets the attempts of j that deaths no longer needs: those that are not lost,
+// those of earlier rounds, and all of them if the job has finished.
 func (c *Core) pruneStillRunning(j *jobs.Job) {
 	if len(c.stillRunning) == 0 {
 		return
@@ -203,7 +206,7 @@ func (c *Core) pruneStillRunning(j *jobs.Job) {
 	}
 }
 
-// mayHaveDied reports whether deaths counts a unless the attempt is in Core.stillRunning.
+// mayHaveDied reports whether deaths counts a unless a is in Core.stillRunning.
 func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
 	return a.Round == j.Round && a.State == jobs.AttemptLost && !j.State.Terminal()
 }
@@ -220,23 +223,23 @@ func (c *Core) deaths(j *jobs.Job) int {
 }
 
 // A helper that says hello and then sends no heartbeat is started again with the next connection,
-// and its host keeps its jobs. After maxMuteLinks such links in a row the host is treated like one
-// that does not answer. Its hellos extend no lease and delay no loss; otherwise a run could wait
-// for it for ever.
+// and its host keeps its jobs. After maxMuteLinks consecutive links of this kind, the host is
+// treated like one that does not respond. Its hellos then extend no lease and delay no loss.
+// Otherwise a run could wait for it forever.
 const maxMuteLinks = 3
 
-// isMute reports whether the host's helper may be one more that never sends heartbeats.
+// isMute reports whether the host's helper may again be one that never sends heartbeats.
 func (h *host) isMute() bool { return h.muteLinks >= maxMuteLinks && !h.hasHeartbeat }
 
-// answers reports whether a helper answers that may be given jobs.
+// answers reports whether a helper responds that may be given jobs.
 func (h *host) answers() bool { return h.linked && h.ineligible == "" && !h.isMute() }
 
-// mismatchTime is how long a host must report too few attempts before it is asked about them.
+// mismatchTime is how long a host must report too few attempts before it is queried about them.
 const mismatchTime = SuspectAfter
 
-// checkCounts compares the host's count of attempts with ours. Messages under way make them differ
-// for moments. If they differ for longer, a message was lost, and the host is asked about its
-// older attempts. A lost report must not leave a run open for ever.
+// checkCounts compares the host's count of attempts with ours. Messages in transit make them differ
+// for short times. If they differ for longer, a message was lost, and the host is queried about its
+// older attempts. A lost report must not leave a run open forever.
 func (c *Core) checkCounts(h *host) {
 	if h.heartbeat.Running+h.heartbeat.Buffered >= h.open {
 		h.mismatchSince = 0

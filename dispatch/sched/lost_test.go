@@ -68,8 +68,10 @@ func TestLostWaitsForTheLease(t *testing.T) {
 	s.plain(1) // sent to a, not known to have started
 	s.wait(16*time.Second, "b", "c")
 	s.wait(46*time.Second, "b", "c")
-	s.wantState(1, jobs.Running)                                   // silent for 60 s, disconnected for 47
-	want(t, "b", on(s.wait(15*time.Second, "b", "c"), "b"), "1.2") // disconnected for 62 s: the lease is over
+	// Silent for 60 s, disconnected for 47.
+	s.wantState(1, jobs.Running)
+	// Disconnected for 62 s: the lease is over.
+	want(t, "b", on(s.wait(15*time.Second, "b", "c"), "b"), "1.2")
 }
 
 // TestGivenUpDoesNotStartLate checks that an attempt that was given up before it started is

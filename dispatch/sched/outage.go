@@ -5,15 +5,15 @@ import (
 )
 
 // If more than half of the hosts that were up go silent together, our own network or a gateway is
-// down. The jobs would gain nothing elsewhere, so they wait on their hosts. The hosts of such an
-// outage come back one by one, each with its next connection attempt. The others are awaited in
-// the meantime.
+// down. Their jobs could not run anywhere else, so they wait on their hosts. The hosts of such an
+// outage come back one by one, each with its next connection attempt. The others are awaited in the
+// meantime.
 
-// dialSlack is how long a connection attempt may take.
+// dialSlack is the maximum duration of a connection attempt.
 const dialSlack = 30 * time.Second
 
 // wentTogether reports whether two hosts that are both away went silent in one outage. A host from
-// whose outage others have just come back may have gone with a new one.
+// whose outage others have just come back may be away because of a new one.
 func (c *Core) wentTogether(h, o *host) bool {
 	apart := o.lastHeard - h.lastHeard
 	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.graceUntil ||
@@ -36,7 +36,7 @@ func (c *Core) vanishedTogether(h *host) bool {
 	return gone*2 > n
 }
 
-// noteOutage remembers which hosts are away together with h, if they are many.
+// noteOutage records which hosts are away together with h, if there are many.
 func (c *Core) noteOutage(h *host) {
 	if h.index < 0 || !c.vanishedTogether(h) {
 		return
@@ -77,14 +77,15 @@ const (
 	stallAfter   = 2 * TickInterval
 )
 
-// stallReportInterval is the shortest time between two reports of stalls: the record of one may
-// cause the next.
+// stallReportInterval is the shortest time between two reports of stalls, because the record of one
+// may cause the next.
 const stallReportInterval = time.Minute
 
-// stalled takes the time of our own stall out of the silence of the hosts: their heartbeats wait
-// to be read. A stall counts as one tick, so that a dispatcher that stalls all the time still
-// notices a dead host. Instants only move later: a lease that has run out here has run out. Waits
-// that cost nothing, such as that for the next connection attempt, go on during a stall.
+// stalled subtracts the time of our own stall from the silence of the hosts, because their
+// heartbeats wait to be read. A stall counts as one tick, so that a dispatcher that stalls all the
+// time still notices a dead host. Instants only move later: a lease that has expired remains
+// expired. Waits without consequences, such as that for the next connection attempt, continue
+// during a stall.
 func (c *Core) stalled(gap time.Duration) {
 	shift := gap - TickInterval
 	var always, ifSet []*time.Duration // 0 is "not set" for those of ifSet

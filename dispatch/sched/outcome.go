@@ -26,7 +26,7 @@ func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
 	c.returned(a, slot, at) // attempt.go
 }
 
-// stamp returns the present time for a start that the host could not date.
+// stamp returns the current time for a start that the host could not date.
 func (c *Core) stamp(at jobs.Stamp) jobs.Stamp {
 	if at == 0 {
 		return c.now.Wall
@@ -74,8 +74,8 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 	case o.Stopped && c.tooHard(j):
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "stopped: "+c.whyTooHard(j)
 	case o.Stopped:
-		// Not by this dispatcher: by an earlier one, which emptied the host (a wish to end
-		// the job would be in the journal), or on the host.
+		// This dispatcher did not end it. An earlier one did so when it emptied the host (a request
+		// to end the job would be in the journal), or someone on the host.
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "killed by an unknown process"
 	case c.preempts(h, j, o):
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "ended by SIGTERM, with which an allocation ends"
@@ -87,7 +87,7 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 			f.runTime = min(o.Elapsed(), c.maxElapsed(j))
 			f.cpuTime = boundedCPU(o.CPU, h.cores(), f.runTime)
 		}
-		c.untrack(f) // only now: without a record the host must be asked about it again
+		c.untrack(f) // not earlier: without a record the host must be asked about it again
 	}
 }
 
@@ -134,8 +134,8 @@ func (c *Core) recordEnd(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	return true
 }
 
-// neverStarted handles an attempt that was refused, was withdrawn, or whose claim is a tombstone:
-// it will not start. Nobody is charged.
+// neverStarted handles an attempt that will not start, because it was refused or withdrawn, or its
+// claim is a tombstone. No try is charged.
 func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	f := c.inFlight[id]
 	if f == nil {
@@ -152,7 +152,7 @@ func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	c.emit(r)
 }
 
-// stateWithout returns what a job becomes when one of its attempts has gone without a result.
+// stateWithout returns the state of a job after one of its attempts has ended without a result.
 func (c *Core) stateWithout(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 	switch {
 	case j.State.Terminal():
@@ -167,7 +167,7 @@ func (c *Core) stateWithout(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 	return jobs.Queued
 }
 
-// became describes what happened to a job, in words that follow its name.
+// became describes what happened to a job, as a continuation of its name.
 func became(s jobs.JobState) string {
 	switch s {
 	case jobs.Succeeded, jobs.Failed:

@@ -33,8 +33,8 @@ func (c *Core) place() {
 	c.balance()
 }
 
-// launchFrom launches candidates that have room now. It returns the classes whose next job has
-// none, in the order of their ranks.
+// launchFrom launches the candidates that have space now. It returns the classes whose next job
+// does not, in the order of their ranks.
 func (c *Core) launchFrom(l *candidates) (stuck []*class) {
 	for len(*l) > 0 && c.hasFreeSlot() {
 		i := l.first()
@@ -119,11 +119,12 @@ func (w *candidate) before(o *candidate) bool {
 	return w.id < o.id
 }
 
-// candidates are the classes with ready jobs, in no order. A launch changes whose turn it is, so
-// the first is searched each time. There are as many as queues times kinds of requirements.
+// candidates holds the classes with ready jobs, in no order. A launch changes which queue is next,
+// so the first candidate is searched each time. There are as many candidates as queues times kinds
+// of requirements.
 type candidates []candidate
 
-// first returns the index of the one that goes before all others.
+// first returns the index of the candidate that precedes all others.
 func (l candidates) first() int {
 	best := 0
 	for i := 1; i < len(l); i++ {
@@ -160,8 +161,8 @@ func (c *Core) candidates() candidates {
 	return l
 }
 
-// choose returns the host for a class's next job, or nil if none has room now. The host with the
-// most free slots, weighted, wins, and among equals the first of the inventory.
+// choose returns the host for a class's next job, or nil if none has space now. It chooses the host
+// with the most free slots, weighted, and among equals the first of the inventory.
 func (c *Core) choose(cl *class) *host {
 	if c.lacking(cl) {
 		return nil
@@ -188,13 +189,13 @@ func weight(h *host) float64 {
 	return 1
 }
 
-// canRunOn reports whether the class may run on the host, apart from room.
+// canRunOn reports whether the class may run on the host if there is space.
 func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
 	return h.acceptsJobs() && cl.fits[h.index] && c.hasTimeFor(h, cl.key.maxRunTime) && !c.isReservedFrom(h, cl) &&
 		!(picky && cl.avoid[h.index]) && !(h.probation.onTrial() && h.open > 0)
 }
 
-// hasResources reports whether memory and GPUs suffice beside what is there.
+// hasResources reports whether the host has enough free memory and GPUs.
 func (c *Core) hasResources(h *host, cl *class) bool {
 	k := cl.key
 	if _, gpus := h.freeFor(k.queue, k.gpus); k.gpus > 0 && gpus < k.gpus.Devices() {
@@ -207,8 +208,8 @@ func (c *Core) hasResources(h *host, cl *class) bool {
 }
 
 // picky reports whether jobs of the class avoid the hosts where they failed. They do while another
-// host could run them. Jobs that have waited for another host for longer than their patience are
-// in another class.
+// host could run them. Jobs that have waited for another host for longer than their patience are in
+// another class.
 func (cl *class) picky(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
 
 // hasOtherHost reports whether a host other than but accepts jobs, could run the class, and has

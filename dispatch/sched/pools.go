@@ -9,23 +9,24 @@ import (
 
 // pool is a limited amount that the jobs on all hosts share: slots of the run (--max-slots), slots
 // of a queue (--queue-slots), or tokens of a kind. An attempt uses its part from its launch until
-// its fate is known, also on a host that cannot be reached. So the use follows from the table.
+// its fate is known, even on a host that cannot be reached. The use therefore follows from the
+// table.
 type pool struct {
 	unit  string // "slot", "matlab token"
 	rule  string // who sets the limit, to stand before the number: "--max-slots allows"
 	limit int    // -1: there is no limit
 	used  int    // by open attempts
-	kept  int    // for a job of Core.keeper
+	kept  int    // amount kept for a job of Core.keeper
 
-	planned int     // only in slotsNeeded: for jobs that new instances are to run
-	work    float64 // only in ETA: seconds of use by the work that is left
+	planned int     // set only in slotsNeeded: amount for jobs that new instances will run
+	work    float64 // set only in ETA: seconds of use by the remaining work
 }
 
-// pools are what all jobs together use a limited amount of.
+// pools holds the pools that all jobs share.
 type pools struct {
 	slots  pool    // of the run
 	tokens []*pool // by kind
-	keeper *class  // for whose next job the pools keep what it needs; nil: for none
+	keeper *class  // class for whose next job the pools keep the required amount; nil: none
 }
 
 // tokenPool returns the pool of a kind of tokens. There are few kinds.
@@ -52,14 +53,15 @@ func (c *Core) setTokens(e SetTokens) {
 		c.tokenPool(t.Name).limit = t.Count
 	}
 	if c.begun && c.failUnsatisfiableAt == 0 {
-		c.failUnsatisfiableAt = c.now.Mono + comeBackTime // a job may need more than there are now
+		// A job may need more tokens than exist now.
+		c.failUnsatisfiableAt = c.now.Mono + comeBackTime
 	}
 	c.queue.capacityChanged()
 }
 
-// slotLimitBinds reports whether the hosts may have more slots together than --max-slots allows.
-// If not, the limit holds by itself, and buffered jobs need not be counted. If so, nothing is
-// buffered on several hosts, because it could start in too many places at once.
+// slotLimitBinds reports whether the hosts may have more slots together than --max-slots allows. If
+// not, the limit has no effect, and buffered jobs need not be counted. If so, nothing is buffered
+// on several hosts, because too many buffered jobs could start at once.
 func (c *Core) slotLimitBinds() bool {
 	if c.slots.limit < 0 {
 		return false
@@ -74,7 +76,7 @@ func (c *Core) slotLimitBinds() bool {
 	return false
 }
 
-// draws returns the pools that a job uses, and how much of each.
+// draws returns the pools that a job uses, and the amount of each.
 func (c *Core) draws(s *jobs.Spec) func(yield func(*pool, int) bool) {
 	return func(yield func(*pool, int) bool) {
 		n := s.SlotCount()
@@ -89,7 +91,7 @@ func (c *Core) draws(s *jobs.Spec) func(yield func(*pool, int) bool) {
 	}
 }
 
-// usePools adds what an attempt uses to the pools; sign is 1, or -1 to take it off again.
+// usePools adds an attempt's use to the pools. sign is 1 to add it, or -1 to remove it.
 func (c *Core) usePools(f *inFlight, sign int) {
 	for p, n := range c.draws(f.spec) {
 		p.used += sign * n
@@ -120,8 +122,8 @@ func (c *Core) lacking(cl *class) bool {
 	return p != nil
 }
 
-// limited reports whether a job uses a limited pool besides the slots of the run. Such jobs are
-// not buffered, because they would hold what others could use.
+// limited reports whether a job uses a limited pool besides the slots of the run. Such jobs are not
+// buffered, because they would take from others what they do not use yet.
 func (c *Core) limited(s *jobs.Spec) bool {
 	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.limit >= 0
 }
@@ -135,8 +137,8 @@ func (c *Core) partialPools() []*pool {
 	return list
 }
 
-// planWithinPools returns how many ready jobs of the class the pools would allow to run, beside
-// those that run and those planned before.
+// planWithinPools returns how many ready jobs of the class the pools allow to run, in addition to
+// those that run and those that were planned before.
 func (c *Core) planWithinPools(cl *class) int {
 	n := cl.n
 	for p, each := range c.draws(cl.spec) {
@@ -174,12 +176,12 @@ func (c *Core) whyLacks(cl *class) string {
 	return fmt.Sprintf("it needs %s, and %d of the %d that %s are in use", jobs.Plural(n, p.unit), min(p.used, p.limit), p.limit, p.rule)
 }
 
-// keep makes a class the keeper, or none.
+// keep makes a class the keeper. nil means that there is none.
 //
-// The keeper is the first candidate of which a pool has too little left. All its pools then keep
-// what a job of it needs; otherwise jobs that use less would take whatever becomes free. There is
-// one keeper at a time, and no host is reserved for a class that lacks something of a pool, so
-// classes cannot wait for each other.
+// The keeper is the first candidate for which a pool has too little left. All its pools then keep
+// what a job of it needs. Otherwise jobs that use less would take everything that becomes free.
+// There is one keeper at a time, and no host is reserved for a class that lacks something of a
+// pool, so classes cannot wait for each other.
 func (c *Core) keep(cl *class) {
 	if c.keeper != nil {
 		for p := range c.draws(c.keeper.spec) {
@@ -200,7 +202,7 @@ func (c *Core) canKeep(cl *class) bool {
 	})
 }
 
-// poolTime returns the least time that the work that is left needs because of tokens and
+// poolTime returns the minimum time that the remaining work needs because of tokens and
 // --queue-slots, in seconds. It uses the distributions that remainingWork has computed.
 func (c *Core) poolTime(now Time) float64 {
 	for _, p := range c.partialPools() {

@@ -7,18 +7,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// probation is a host's pause from new jobs though its link is up: it refused jobs, or jobs fail
-// fast there that succeed elsewhere.
+// probation is the state of a host that gets no jobs although its link is up: it refused jobs, or
+// jobs fail fast there that succeed elsewhere.
 type probation struct {
-	paused       bool
-	until        time.Duration
-	why          string
-	refusals     int              // in a row
-	streak       int              // fast failures in a row
-	forgivable   []jobs.AttemptID // of them: jobs that were charged for it, and may not deserve it
-	times        int              // times on probation in a row, for fast failures
-	othersSince  tally            // results of the other hosts since the first of the fast failures
-	othersBefore tally            // … lately, the older ones weighing less
+	paused     bool
+	until      time.Duration
+	why        string
+	refusals   int              // consecutive refusals
+	streak     int              // consecutive fast failures
+	forgivable []jobs.AttemptID // failures of the streak that were charged and may be uncharged
+	times      int              // consecutive times on probation because of fast failures
+	// Results of the other hosts since the first failure of the streak.
+	othersSince tally
+	// Recent results of the other hosts, with lower weights for older ones.
+	othersBefore tally
 }
 
 // tally counts results.
@@ -32,21 +34,25 @@ func (t *tally) add(ok bool) {
 	}
 }
 
-// rate returns the share of failures. It is never quite 0, because few results prove little.
+// rate returns the share of failures. It is never 0, because few results prove little.
 func (t tally) rate() float64 { return (t.bad + 0.5) / (t.ok + t.bad + 1) }
 
-// onTrial reports whether a host that was on probation gets one job at a time until one succeeds.
+// onTrial reports whether a host that was on probation gets only one job at a time, until one
+// succeeds.
 func (r *probation) onTrial() bool { return r.times > 0 }
 
 const (
-	fastFailure        = time.Second // a failure within it is fast, however short the jobs are
-	minStreak          = 3
-	maxChance          = 1e-4 // chance that a streak is bad luck, at the other hosts' rate of failures
-	maxForgivable      = 100  // remembered at a time
-	ownFaultHosts      = 3    // a job that fails on so many hosts is the job's own fault
-	maxUnchargedPerTry = 2    // failures a try that may go uncharged
-	minElsewhere       = 3    // successes of other hosts meanwhile without which nothing is concluded
-	decayPerResult     = 0.98 // weight of a result after another one
+	// A failure within this time is fast, however short the jobs are.
+	fastFailure = time.Second
+	minStreak   = 3
+	// Probability that a streak is bad luck at the failure rate of the other hosts.
+	maxChance          = 1e-4
+	maxForgivable      = 100 // number of failures that are remembered
+	ownFaultHosts      = 3   // a job that fails on this many hosts is itself at fault
+	maxUnchargedPerTry = 2   // failures per try that may be uncharged
+	// Minimum number of other hosts' successes in the meantime for a conclusion.
+	minElsewhere   = 3
+	decayPerResult = 0.98 // factor of the weight of a result after each later one
 )
 
 // pauseHost pauses a host for the nth time in a row, with backoff.
@@ -102,19 +108,19 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 	}
 }
 
-// isJobsFault reports whether a failure uses up a try of the job. Otherwise it is the host's
-// fault: it is the latest of so many fast failures in a row that the failure rate on the other
-// hosts does not explain them. Such a host is put on probation.
+// isJobsFault reports whether a failure uses up a try of the job. Otherwise the host is at fault:
+// the failure is the latest of a streak of fast failures that the failure rate of the other hosts
+// does not explain. Such a host is put on probation.
 func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
 	r := &h.probation
 	if o.DiskFull && failuresOf(j) < maxUnchargedPerTry*c.tries(j) {
 		if !r.paused {
 			c.pauseRefusing(h, "a job failed because the disk was full")
 		}
-		return false // it delays a result, it does not make one
+		return false // it delays a result, but is not one
 	}
 	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastFailure, time.Duration(c.statsOf(j.Spec).recent.ok/10*float64(time.Second))) {
-		r.streak, r.times = 0, 0 // slow failures are the jobs' own
+		r.streak, r.times = 0, 0 // the jobs themselves cause slow failures
 		return true
 	}
 	if r.streak == 0 {
@@ -143,9 +149,9 @@ func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outc
 	return false
 }
 
-// pauseFirstFailures pauses a host whose first jobs have all failed at once until jobs have ended
-// elsewhere, for longer each time. Otherwise, with a failure every few milliseconds, half a queue
-// could fail before the first job on another host has ended.
+// pauseFirstFailures pauses a host whose first jobs have all failed immediately until jobs have
+// ended elsewhere, for longer each time. Otherwise, with a failure every few milliseconds, half a
+// queue could fail before the first job on another host has ended.
 func (c *Core) pauseFirstFailures(h *host) {
 	r := &h.probation
 	if r.paused || r.streak%minStreak != 0 || h.succeeded > 0 || r.othersSince.ok+r.othersSince.bad >= minElsewhere {
@@ -172,7 +178,8 @@ func (c *Core) forgive(h *host) {
 	h.probation.forgivable = h.probation.forgivable[:0]
 }
 
-// failuresOf returns how many attempts of this round failed by themselves, charged or not.
+// failuresOf returns the number of attempts of this round that failed by themselves, charged or
+// not.
 func failuresOf(j *jobs.Job) int {
 	n := 0
 	for _, a := range j.Attempts {
@@ -183,8 +190,8 @@ func failuresOf(j *jobs.Job) int {
 	return n
 }
 
-// ownFault reports whether a job that has just failed on h is itself to blame, because it has
-// failed on several hosts. It then clears those hosts.
+// ownFault reports whether a job that has just failed on h is itself at fault, because it has
+// failed on several hosts. If so, it clears those hosts.
 func (c *Core) ownFault(h *host, j *jobs.Job) bool {
 	names := []string{h.spec.Name}
 	failures := 1

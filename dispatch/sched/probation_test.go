@@ -75,7 +75,8 @@ func TestBadJobsAreNoBlackHole(t *testing.T) {
 					o = fastFail
 				}
 				s.ended(h.spec.Name, h.head.id.String(), o)
-				if h.probation.paused && h.probation.times > 0 { // the pause after failed first jobs does not count
+				// The pause after failed first jobs does not count.
+				if h.probation.paused && h.probation.times > 0 {
 					rests++
 				}
 			}

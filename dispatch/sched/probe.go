@@ -12,12 +12,12 @@ const probeInterval = 5 * time.Second
 
 // probing holds the probes that a host has not answered.
 type probing struct {
-	orphans         []jobs.AttemptID // given up as lost; the host may know better
-	unknownAttempts []jobs.AttemptID // whose fate the host did not know
-	probeAt         time.Duration    // when to ask about those again; 0: not
+	orphans         []jobs.AttemptID // attempts given up as lost, whose fate the host may know
+	unknownAttempts []jobs.AttemptID // attempts whose fate the host did not know
+	probeAt         time.Duration    // when to ask about unknownAttempts again; 0: not planned
 }
 
-// probeAll asks a host that has just answered about all attempts that may be there: the open ones,
+// probeAll asks a host that has just responded about all attempts that may be there: the open ones,
 // and those that were given up while it was away.
 func (c *Core) probeAll(h *host) {
 	ids := make([]jobs.AttemptID, 0, h.open+len(h.orphans))
@@ -27,7 +27,8 @@ func (c *Core) probeAll(h *host) {
 	h.outbox.probe = append(ids, h.orphans...)
 	for _, id := range h.orphans {
 		if c.table.Attempt(id).Started == 0 {
-			h.outbox.withdraw = append(h.outbox.withdraw, id) // given up: it must not start now
+			// It was given up, so it must not start now.
+			h.outbox.withdraw = append(h.outbox.withdraw, id)
 		}
 	}
 	h.unknownAttempts, h.probeAt = nil, 0
@@ -39,8 +40,8 @@ func (c *Core) probeAgain(h *host) {
 	h.unknownAttempts, h.probeAt = nil, 0
 }
 
-// tidyAgain removes repeats and settled attempts from the attempts to ask about: a host that
-// answers several times must not make us ask more.
+// tidyAgain removes duplicates and settled attempts from the attempts to ask about, so that a host
+// that answers several times does not cause more questions.
 func (c *Core) tidyAgain(h *host) {
 	seen := make(map[jobs.AttemptID]bool, len(h.unknownAttempts))
 	kept := h.unknownAttempts[:0]
@@ -106,14 +107,15 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 			c.settleOrphan(p.Attempt)
 			return
 		}
-		c.handleStarted(p.Attempt, p.Slot, p.Started) // only what had claimed its start can be proved dead
+		// Only an attempt that had claimed its start can be proved dead.
+		c.handleStarted(p.Attempt, p.Slot, p.Started)
 		f.provedDead = true
 		c.lose(f, "it died on "+h.spec.Name+" without a result: "+reasonOr(p.Why, "its process is gone"))
 	}
 }
 
-// killIfUnwanted repeats a kill that was lost with a link or a dispatcher, and ends an attempt
-// that is not needed any more.
+// killIfUnwanted repeats a kill that was lost with a link or a dispatcher, and ends an attempt that
+// is no longer needed.
 func (c *Core) killIfUnwanted(f *inFlight) {
 	j := c.table.Job(f.id.Job)
 	a := j.Attempts[f.id.N-1]

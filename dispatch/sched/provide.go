@@ -12,27 +12,34 @@ import (
 )
 
 // Hosts on demand. Providers create instances, which become hosts of the run, if the queue cannot
-// be consumed soon enough without them. They terminate instances that are idle. Each creation and
+// be processed soon enough without them. They terminate idle instances. Each creation and
 // termination is recorded before its command runs. Only the provider's list shows which instances
-// exist, because a command that failed may have had its effect.
+// exist, because a command that failed may have had an effect.
 
 const (
-	provideInterval  = time.Second
-	listSoon         = 5 * time.Second  // between lists while something is under way
-	listLater        = time.Minute      // … and otherwise, while there are instances
-	maxCommandDelay  = 5 * time.Minute  // between tries of a command that fails
-	goneWithin       = 30 * time.Second // an instance that is still listed so long after its termination is terminated again
-	startupLimit     = 3                // an instance that has not answered after so many startup times is terminated
-	minStartupLimit  = 30 * time.Second
-	partingTime      = time.Second      // for an instance to end what jobs left behind, before it is terminated
-	listPending      = 20 * time.Second // between lists while allocations wait in the queue of their cluster
-	lastMoments      = 30 * time.Second // before the end of an allocation its jobs are stopped, to be run elsewhere
-	firstDialTime    = 15 * time.Second // how long hosts that are dialed for the first time count as capacity
-	instancesEndTime = 10 * time.Minute // how long the end of a run waits for its instances to go
+	provideInterval = time.Second
+	listSoon        = 5 * time.Second // between lists while a change is in progress
+	listLater       = time.Minute     // between lists otherwise, while there are instances
+	maxCommandDelay = 5 * time.Minute // between attempts of a command that fails
+	// An instance that is still listed after this time is terminated again.
+	goneWithin = 30 * time.Second
+	// An instance that has not responded after this many startup times is terminated.
+	startupLimit    = 3
+	minStartupLimit = 30 * time.Second
+	// Time for an instance to end processes that jobs left behind, before it is terminated.
+	partingTime = time.Second
+	// Between lists while allocations wait in the queue of their cluster.
+	listPending = 20 * time.Second
+	// Time before the end of an allocation at which its jobs are stopped, to run elsewhere.
+	lastMoments = 30 * time.Second
+	// How long hosts that are dialed for the first time count as capacity.
+	firstDialTime = 15 * time.Second
+	// How long the end of a run waits for its instances to be gone.
+	instancesEndTime = 10 * time.Minute
 )
 
-// provide decides about instances. It runs after launching, so that an instance without work has
-// no work that it could get.
+// provide makes the decisions about instances. It runs after launching, so an instance that is idle
+// then cannot get work.
 func (c *Core) provide() {
 	v := &c.provisions
 	if len(v.providers) == 0 || c.stopped || c.fenced || c.finished {
@@ -63,14 +70,14 @@ func (c *Core) provide() {
 	}
 }
 
-// manageInstance decides what happens to an instance.
+// manageInstance decides about an instance.
 func (c *Core) manageInstance(in *instance) {
 	open := 0
 	for _, o := range c.absent {
 		if hosts.InstanceOf(o.spec.Name) == in.name {
 			open += o.open
 			if !in.p.listed {
-				o.lastHeard = c.now.Mono // it cannot be reached before its address is listed
+				o.lastHeard = c.now.Mono // it cannot be reached before its address is in a list
 			}
 		}
 	}
@@ -135,7 +142,7 @@ func (c *Core) noteOutput(host string, id jobs.AttemptID) {
 	}
 }
 
-// hostWithOutputs returns the first host of the instance that has outputs which are nowhere else,
+// hostWithOutputs returns the first host of the instance that has outputs which exist nowhere else,
 // or "".
 func (in *instance) hostWithOutputs() string {
 	for _, name := range slices.Sorted(maps.Keys(in.outputs)) {
@@ -152,9 +159,9 @@ func (c *Core) whyTerminate(in *instance) string {
 	age := c.now.Mono - max(in.since, in.lastPending)
 	switch {
 	case in.ending:
-		return in.why // the command failed, or has not had its effect
+		return in.why // the command failed, or has had no effect yet
 	case in.failed && !in.listed:
-		return "" // the next list tells whether there is anything to terminate
+		return "" // the next list shows whether there is anything to terminate
 	case in.failed:
 		return in.why
 	case in.leaving:
@@ -173,7 +180,7 @@ func (c *Core) whyTerminate(in *instance) string {
 	return ""
 }
 
-// nothingWaits reports whether the run has no job for a host that has none.
+// nothingWaits reports whether no job waits for a host that does not exist yet.
 func (c *Core) nothingWaits() bool {
 	return c.drain != "" || c.last && c.table.Counts[jobs.Queued] == 0
 }
@@ -202,7 +209,7 @@ func (c *Core) listFor(p *provider) {
 	c.provisions.commands = append(c.provisions.commands, ListInstances{p.spec.Name})
 }
 
-// createFor creates instances if the queue cannot be consumed, at the present rate, within the
+// createFor creates instances if the queue cannot be processed, at the current rate, within the
 // startup time of an instance.
 func (c *Core) createFor(p *provider) {
 	if !p.listed || c.now.Mono < p.createAt || c.closed() || c.queue.ready == 0 {
@@ -230,7 +237,7 @@ func (c *Core) createFor(p *provider) {
 	}
 }
 
-// isComing reports whether an instance is on its way to accept jobs.
+// isComing reports whether an instance is being started and will accept jobs.
 func (c *Core) isComing(in *instance) bool {
 	return !in.answered && !in.failed && !in.ending && (!in.up || c.now.Mono-max(in.since, in.lastPending) < in.p.answerLimit())
 }
@@ -247,7 +254,7 @@ func (c *Core) slotsNeeded(p *provider) int {
 			slots += h.limit
 			free += float64(h.limit) * horizon
 		case h.isFirstDial() && h.instance == nil && c.now.Mono < firstDialTime:
-			return 0 // what it can do will be known in a moment
+			return 0 // its capacity will be known in a moment
 		}
 		for f := h.head; f != nil; f = f.next {
 			age := 0.0
@@ -287,7 +294,8 @@ func (c *Core) slotsNeeded(p *provider) int {
 	if waiting > 0 && work > free {
 		left = int(float64(waiting) * (work - max(0, free)) / work)
 	}
-	if limit := c.cfg.MaxSlots; limit > 0 { // what only an instance can run waits for slots that others leave
+	// A job that only an instance can run waits for slots that others leave.
+	if limit := c.cfg.MaxSlots; limit > 0 {
 		left, stranded = max(0, min(left, limit-slots)), min(stranded, limit)
 	}
 	return left + stranded
@@ -330,7 +338,7 @@ func (c *Core) anyProviderCouldRun(cl *class) bool {
 	return slices.ContainsFunc(c.provisions.providers, func(p *provider) bool { return p.couldRun(cl) })
 }
 
-// instancesMayCome reports whether an instance is on its way that is expected to start.
+// instancesMayCome reports whether an instance is being started and is expected to come up.
 func (c *Core) instancesMayCome() bool {
 	return slices.ContainsFunc(c.provisions.instances, func(in *instance) bool {
 		return c.isComing(in) && in.p.failures == 0
@@ -412,7 +420,7 @@ func (c *Core) showInstance(in *instance, v *HostView) {
 	}
 }
 
-// nextProvision calls soon with the times at which provide has something to do.
+// nextProvision calls soon with the times at which provide must run again.
 func (c *Core) nextProvision(soon func(time.Duration)) {
 	for _, in := range c.provisions.instances {
 		soon(in.tryAt)

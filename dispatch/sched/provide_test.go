@@ -335,7 +335,8 @@ func TestAdoptInstances(t *testing.T) {
 	})
 	t.Run("terminated again", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "terminating")))
-		want(t, "records", s.instanceRecords("dcs-r-1"), "terminating") // recorded by this dispatcher
+		// Recorded by this dispatcher.
+		want(t, "records", s.instanceRecords("dcs-r-1"), "terminating")
 	})
 	t.Run("with an open attempt", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),

@@ -25,17 +25,20 @@ const (
 
 // queue holds the queued jobs, at a few bytes each.
 type queue struct {
-	states   []waitState // by job id - 1
-	ready    int         // number of ready jobs
-	classes  map[classKey]*class
-	list     []*class                  // classes with ready jobs, in no meaningful order
-	epoch    int                       // of the hosts' capacities; a class of an older one computes again where it fits
-	due      map[jobs.ID]time.Duration // when the timer of a job fires; it ends the wait for the next try, or for another host
-	anywhere map[jobs.ID]bool          // ready jobs that have waited long enough for a host where they have not failed
+	states  []waitState // by job id - 1
+	ready   int         // number of ready jobs
+	classes map[classKey]*class
+	list    []*class // classes with ready jobs, in no meaningful order
+	// Version of the hosts' capacities; a class of an older one computes fits again.
+	epoch int
+	// When the timer of a job fires, which ends the wait for a retry or for another host.
+	due map[jobs.ID]time.Duration
+	// Ready jobs that have waited long enough for hosts where they have not failed.
+	anywhere map[jobs.ID]bool
 	timers   minHeap[timer]
-	lastOpts *jobs.Options // of the job whose class was asked for last: neighbors mostly share it
+	lastOpts *jobs.Options // options of the last lookup, which neighbors usually share
 	lastKey  classKey
-	edits    bool // a job was edited, so a class may hold entries of jobs that have left it
+	edits    bool // a job was edited, so a class may have entries of jobs that have left it
 }
 
 func newQueue() queue {
@@ -48,11 +51,11 @@ func (q *queue) grow(n int) {
 	}
 }
 
-// capacityChanged makes classes compute again where they fit.
+// capacityChanged makes classes compute again on which hosts they fit.
 func (q *queue) capacityChanged() { q.epoch++ }
 
-// enqueue puts a queued job into the wait state that applies to it. It does nothing for other
-// jobs, and for a job that has one.
+// enqueue puts a queued job into the wait state that applies to it. It ignores other jobs, and jobs
+// that have a wait state.
 func (c *Core) enqueue(id jobs.ID) {
 	q := &c.queue
 	j := c.table.Job(id)
@@ -110,8 +113,7 @@ func (q *queue) setTimer(id jobs.ID, at time.Duration) {
 	q.timers.push(timer{at, id})
 }
 
-// leave removes a job from the queue. Its entries in heaps stay, and are dropped when they come
-// up.
+// leave removes a job from the queue. Its entries in heaps stay until they reach the front.
 func (c *Core) leave(id jobs.ID) {
 	q := &c.queue
 	if int(id) > len(q.states) {
@@ -131,14 +133,14 @@ func (c *Core) leave(id jobs.ID) {
 	q.states[id-1] = notQueued
 }
 
-// wake ends the waits that are over: a job becomes ready, or, if it is, may return to hosts where
+// wake ends the waits that are over: a job becomes ready, or a ready job may return to hosts where
 // it has failed.
 func (c *Core) wake() {
 	q := &c.queue
 	for len(q.timers) > 0 && q.timers[0].at <= c.now.Mono {
 		t := q.timers.pop()
 		if at, ok := q.due[t.id]; ok && at == t.at {
-			waited := q.states[t.id-1] == ready // for another host
+			waited := q.states[t.id-1] == ready // it waited for another host
 			c.leave(t.id)
 			if waited {
 				q.anywhere[t.id] = true
@@ -153,7 +155,7 @@ func (c *Core) wake() {
 	}
 }
 
-// timer ends the wait of a job.
+// timer ends the wait of a job at a time.
 type timer struct {
 	at time.Duration
 	id jobs.ID
@@ -161,8 +163,8 @@ type timer struct {
 
 func (t timer) before(o timer) bool { return t.at < o.at || t.at == o.at && t.id < o.id }
 
-// rank orders jobs before their ids do: jobs of lost hosts first, then by priority, deadline, and
-// hardness.
+// rank is the order of jobs before their ids: jobs of lost hosts first, then by priority, deadline,
+// and hardness.
 type rank struct {
 	notUrgent bool
 	priority  int32
@@ -200,7 +202,7 @@ type bucket struct {
 
 func (b *bucket) before(o *bucket) bool { return b.rank.compare(o.rank) < 0 }
 
-// queuedID is the id of a job, in half the space.
+// queuedID is the id of a job in half the space.
 type queuedID uint32
 
 func (id queuedID) before(o queuedID) bool { return id < o }

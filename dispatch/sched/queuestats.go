@@ -7,19 +7,19 @@ import (
 	"dcs-tui/jobs"
 )
 
-// queueStats are what is known of a queue: how long its jobs take, how many wait, its fair share,
-// and its slots.
+// queueStats holds the state of a queue: how long its jobs take, how many wait, its fair share, and
+// its slots.
 type queueStats struct {
 	runTimes
 	recent recentMeans
 	censored
 
-	queued      int     // jobs that wait
-	queuedSlots int     // … which those need
-	estimated   int     // … for which their user has an estimate
-	estimateSum float64 // … the sum of those, seconds
+	queued      int     // number of waiting jobs
+	queuedSlots int     // slots that those need
+	estimated   int     // number of those with a user's estimate
+	estimateSum float64 // sum of those estimates, in seconds
 
-	// Only while a forecast is made.
+	// Set only while a forecast is computed.
 	sent, sentSlots int // attempts given to hosts and not known to have started
 	dist            distribution
 
@@ -27,8 +27,8 @@ type queueStats struct {
 	slotPool pool      // pools.go
 }
 
-// runTimes are the run times, in seconds, of the jobs that succeeded: how soon a job failed
-// does not show how long one takes.
+// runTimes holds the run times, in seconds, of the jobs that succeeded. The time until a failure
+// does not show how long a job takes.
 type runTimes struct {
 	n        int
 	mean, m2 float64 // m2: sum of the squared deviations from the mean (Welford)
@@ -42,7 +42,7 @@ func (s *runTimes) add(x float64) {
 }
 
 // recentMeans are moving averages of run times, in seconds, of all jobs and of those that
-// succeeded. They are 0 until a job has ended.
+// succeeded. Each is 0 until such a job has ended.
 type recentMeans struct {
 	n, nOK  int
 	all, ok float64
@@ -63,16 +63,16 @@ func (m *recentMeans) add(x float64, ok bool) {
 // allQueues are the queues of the run.
 type allQueues struct {
 	stats          map[string]*queueStats
-	queues         []*queueStats // the same, in a fixed order
-	lastOpts       *jobs.Options // of the job whose queue was asked for last …
-	lastStats      *queueStats   // … and that queue
-	appliedOptions *jobs.Options // whose queue options were applied last
+	queues         []*queueStats // the same queues in a fixed order
+	lastOpts       *jobs.Options // options of the last lookup
+	lastStats      *queueStats   // result of the last lookup
+	appliedOptions *jobs.Options // options of the last call of applyQueueOptions
 	chargeAhead    float64       // seconds for which running attempts are charged ahead
 }
 
-// censored are jobs that still run: each will take at least its age. One that is younger than the
-// mean tells nothing yet. One that is older counts with its age, never as a short job. The sums
-// are of the deviations from the mean and of their squares, as of the last look.
+// censored holds the jobs that still run: each will take at least its age. A job that is younger
+// than the mean has no effect yet. One that is older counts with its age, and never shortens the
+// mean. The sums are of the deviations from the mean and of their squares, as of the last check.
 type censored struct {
 	k      int
 	d1, d2 float64
@@ -90,9 +90,9 @@ func (s *queueStats) addCensored(age float64) {
 	}
 }
 
-// moments returns the mean and standard deviation of finished and censored run times. It leaves
-// out one running job of that age, so that an outlier does not hide itself; age 0 leaves out none.
-// It is false if too few jobs have finished.
+// moments returns the mean and standard deviation of finished and censored run times. It leaves out
+// one running job of that age, so that an outlier does not hide itself; age 0 leaves out none. ok
+// is false if too few jobs have finished.
 func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
 	if s.n < minFinished {
 		return 0, 0, false
@@ -108,8 +108,7 @@ func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
 	return s.mean + d1/n, math.Sqrt(max(0, s.m2+d2-d1*d1/n) / (n - 1)), true
 }
 
-// estimate returns how long a job of the queue takes at most, as a rule: mean and two standard
-// deviations.
+// estimate returns an upper estimate of a job's run time: the mean and two standard deviations.
 func (s *queueStats) estimate(age float64) (seconds float64, ok bool) {
 	mean, dev, ok := s.moments(age)
 	return mean + 2*dev, ok
@@ -130,8 +129,8 @@ func (c *Core) statsOf(s *jobs.Spec) *queueStats {
 	return st
 }
 
-// countWaiting adds a job, if it is queued, to the counts of its queue; n is 1, or -1 to take it
-// off.
+// countWaiting adds a queued job to the counts of its queue. n is 1 to add it, or -1 to remove it.
+// It ignores other jobs.
 func (c *Core) countWaiting(j *jobs.Job, n int) {
 	if j.State == jobs.Queued {
 		st := c.statsOf(j.Spec)
@@ -166,13 +165,13 @@ func (c *Core) learnTimes() {
 }
 
 // age returns how long an attempt has run, without the time that it was suspended. For an attempt
-// that an earlier dispatcher started, the clocks tell. It is not known how long that one was
-// suspended, so all suspended time of its host counts.
+// that an earlier dispatcher started, it is computed from the clocks. It is not known how long that
+// one was suspended, so all suspended time of its host counts.
 func (f *inFlight) age(now time.Duration) time.Duration {
 	return max(0, f.earlierRunTime+now-f.startedAt-max(0, f.host.suspended(now)-f.suspendedAtStart))
 }
 
-// suspended returns how long jobs have been suspended on the host in all.
+// suspended returns the total time for which jobs have been suspended on the host.
 func (h *host) suspended(now time.Duration) time.Duration {
 	if h.linked && h.measured && h.heartbeat.Owner.Suspend {
 		return h.heartbeat.Suspended + max(0, now-h.heartbeatAt) // since then
@@ -180,8 +179,8 @@ func (h *host) suspended(now time.Duration) time.Duration {
 	return h.heartbeat.Suspended
 }
 
-// ranBefore returns how long an attempt that was taken over has run. The host's clock tells when
-// it started, but it cannot have run for longer than since its launch.
+// ranBefore returns how long an attempt that was taken over has run. The start is by the host's
+// clock, so the result is limited to the time since the launch.
 func (c *Core) ranBefore(a *jobs.Attempt) time.Duration {
 	if a.Started == 0 {
 		return 0

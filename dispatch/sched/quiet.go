@@ -8,9 +8,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Quiet hours. In the quiet hours of a host, in its local time, nothing is started there. Running
-// jobs continue, and buffered jobs are withdrawn for other hosts. The zone is that of the latest
-// hello, so a change of the clocks counts from the next one.
+// Quiet hours. In the quiet hours of a host, in its local time, no jobs start there. Running jobs
+// continue, and buffered jobs are withdrawn for other hosts. The zone is that of the latest hello,
+// so a change to or from daylight saving time takes effect with the next hello.
 
 const (
 	day          = 24 * time.Hour
@@ -18,14 +18,15 @@ const (
 	noQuietAhead = time.Duration(-1)
 )
 
-// timeOfDay returns the time since midnight in a zone that is so many seconds east of UTC.
+// timeOfDay returns the time since midnight in a zone that is the given number of seconds east of
+// UTC.
 func timeOfDay(at jobs.Stamp, zone int) time.Duration {
 	d := (time.Duration(at)%day + time.Duration(zone)*time.Second) % day
 	return (d + day) % day
 }
 
-// quietLeft returns for how long it is quiet from a time of day on. Adjoining spans count as one.
-// It is 0 if it is not quiet, and a day if it always is.
+// quietLeft returns how long quiet hours last from a time of day on. Adjoining spans count as one.
+// It is 0 outside of quiet hours, and a day if they never end.
 func quietLeft(spans []hosts.Quiet, at time.Duration) time.Duration {
 	var left time.Duration
 	for left < day {

@@ -11,9 +11,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Before a dispatcher that continues a run launches anything, the hosts list their
-// attempts. A journal that has lost its end looks like one whose dispatcher was killed
-// there, and without the lists its jobs would run twice.
+// Before a dispatcher that continues a run launches anything, the hosts list their attempts. A
+// journal that has lost its end looks like one whose dispatcher was killed there. Without the
+// lists, jobs whose records are lost would run twice.
 //
 // Usually every listed attempt has a record. Then only attempts of unfinished jobs are
 // listed, and launching begins as soon as the hosts that are up have answered. An
@@ -21,20 +21,20 @@ import (
 // every host is awaited.
 
 // reconcileTime is how long launching waits for the list of a host after damage. It waits for
-// longer if what was sent to the host can still start there. A host that has not answered by then
-// is treated as lost. Its attempts may turn up later.
+// longer if jobs that were sent to the host can still start there. A host that has not answered by
+// then is treated as lost. Its attempts may be reported later.
 const reconcileTime = 90 * time.Second
 
-// Without damage launching waits for hosts that are up, for listTime. For hosts that are being
-// connected to it waits until listUpAfter after a host last came up.
+// Without damage, launching waits listTime for the hosts that are up. For hosts that are being
+// connected to, it waits until listUpAfter after a host last came up.
 const (
 	listTime    = 30 * time.Second
 	listUpAfter = 5 * time.Second
 )
 
-// numberGap is how many attempt numbers of a job are left free if a host with attempts of unknown
-// numbers has not answered, so that no number is used twice. Each epoch begins behind as many for
-// each epoch before it, whose records later damage may have taken.
+// numberGap is the number of a job's attempt numbers that are left free if a host with attempts of
+// unknown numbers has not answered, so that no number is used twice. Each epoch leaves as many free
+// for each epoch before it, because later damage may have removed their records.
 const numberGap = 10
 
 // maxNumbersFree bounds the numbers left free in a whole run. Each is an attempt without a host in
@@ -46,36 +46,38 @@ const maxNumbersFree = 10_000_000
 // damaged. Between two bases there is one number for each job, and seqGap more.
 const (
 	seqGap  = 1000
-	seqBase = 1 << 20 // times its epoch
+	seqBase = 1 << 20 // multiplied by the epoch
 )
 
 // maxUnknownNumbers bounds the attempts of one job that a host may report.
 const maxUnknownNumbers = 1000
 
-// Found is an attempt that has files in the run directory.
+// Found is an attempt with files in the run directory.
 type Found struct {
 	Host string
 	hosts.ProbedJob
 }
 
-// reconciling is what the core knows of records that may be missing.
+// reconciling holds what is known about missing records.
 type reconciling struct {
-	reconcileUntil time.Duration    // until when launching waits for the hosts' lists; 0: it does not
-	strangersUntil time.Duration    // … and because of hosts that the inventory lacks; 0: there are none
-	unfinished     jobs.Ranges      // jobs whose attempts are listed, as long as there is no damage
+	// Until when launching waits for the hosts' lists; 0: it does not wait.
+	reconcileUntil time.Duration
+	// Until when it waits for hosts that are not in the inventory; 0: there are none.
+	strangersUntil time.Duration
+	unfinished     jobs.Ranges      // jobs whose attempts are listed, unless there is damage
 	lastUp         time.Duration    // when the last new host came up, or the core began
-	numbersUnknown bool             // attempts of unknown numbers may be about
-	numbered       map[jobs.ID]bool // … and of these jobs numbers have been left free for them
-	usedUp         map[jobs.ID]int  // numbers up to this one are not free, where the table does not say so
+	numbersUnknown bool             // attempts of unknown numbers may exist
+	numbered       map[jobs.ID]bool // jobs for which numbers have been left free because of that
+	usedUp         map[jobs.ID]int  // highest used number of a job, where it is not in the table
 }
 
 // listing holds the state of a host's list of its attempts.
 type listing struct {
 	listed    bool          // the host has listed the attempts that were asked for
-	listUntil time.Duration // until when launching waits for that
-	listAt    time.Duration // when to ask for the list again; 0: not
+	listUntil time.Duration // until when launching waits for the list
+	listAt    time.Duration // when to request the list again; 0: not planned
 	listWhy   string        // why its last list was incomplete; "": it was complete
-	unclear   bool          // the list being received has an attempt that cannot be read
+	unclear   bool          // the current list has an attempt that cannot be read
 }
 
 // leaveSeqsFree chooses the first result number after damage. It is called before any job gets a
@@ -120,7 +122,7 @@ func (c *Core) awaitEveryHost() {
 }
 
 // toList returns the jobs whose attempts hosts must list. It includes those that have finished
-// in the meantime, because a host that comes up late may have had them before.
+// since the start, because a host that comes up late may have attempts of them.
 func (c *Core) toList() jobs.Ranges {
 	if c.table.Damaged {
 		return nil
@@ -128,7 +130,7 @@ func (c *Core) toList() jobs.Ranges {
 	return c.unfinished
 }
 
-// recordMissing records, also for later dispatchers, that an attempt has no record.
+// recordMissing records that an attempt has no record, so that later dispatchers know it, too.
 func (c *Core) recordMissing(host string, id jobs.AttemptID) {
 	c.emit(jobs.Record{Kind: jobs.KindDamaged, Host: host, Reason: fmt.Sprintf("%s has attempt %s, and the journal does not", host, id)})
 }
@@ -156,8 +158,8 @@ func Unfinished(t *jobs.Table) jobs.Ranges {
 // size of the message.
 const listGap = 64
 
-// listDeadline returns until when launching waits for a host's list: what was sent to it cannot
-// start any more by then.
+// listDeadline returns until when launching waits for a host's list. Jobs that were sent to the
+// host earlier cannot start there after that time.
 func (c *Core) listDeadline(h *host) time.Duration {
 	return max(c.now.Mono+reconcileTime, c.leaseEnd(h))
 }
@@ -174,8 +176,7 @@ func (c *Core) stranger() string {
 	return ""
 }
 
-// reconcile lets launching begin when the lists are complete, or have been awaited for long
-// enough.
+// reconcile lets launching begin when the lists are complete, or have been awaited for long enough.
 func (c *Core) reconcile() {
 	if c.reconcileUntil == 0 {
 		return
@@ -234,8 +235,8 @@ func (c *Core) cancelLeft() {
 	}
 }
 
-// list asks a host that has just come up for its list: after damage each time, otherwise until the
-// host has given one.
+// list requests the list of a host that has just come up: each time if there is damage, otherwise
+// until the host has sent one.
 func (c *Core) list(h *host) {
 	if c.table.Damaged {
 		h.listed, h.outbox.list = false, true
@@ -246,7 +247,7 @@ func (c *Core) list(h *host) {
 	}
 	h.outbox.list = true
 	if h.listUntil > 0 {
-		return // a host that comes and goes is awaited once
+		return // a host that comes and goes is awaited only once
 	}
 	c.lastUp, h.listUntil = c.now.Mono, c.now.Mono+listTime
 	if !slices.ContainsFunc(c.hosts, func(o *host) bool { return o != h && o.linked }) {
@@ -254,7 +255,7 @@ func (c *Core) list(h *host) {
 	}
 }
 
-// handleListed handles a piece of a host's list.
+// handleListed handles a part of a host's list.
 func (c *Core) handleListed(e HostListed) {
 	h := c.byName[e.Host]
 	if h == nil || !h.linked {
@@ -300,13 +301,13 @@ func (c *Core) unrecorded(host string, p hosts.ProbedJob) bool {
 	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && (a == nil || a.Host != host)
 }
 
-// unclear reports whether a host has something of an attempt without a record, and cannot report
-// what. It may be a tombstone.
+// unclear reports whether a host has files of an attempt without a record that it cannot read. They
+// may be a tombstone.
 func (c *Core) unclear(p hosts.ProbedJob) bool {
 	return p.Answer == hosts.Unknown && c.table.Attempt(p.Attempt) == nil
 }
 
-// relist asks hosts again whose lists were not complete.
+// relist requests the lists again that were not complete.
 func (c *Core) relist() {
 	for _, h := range c.hosts {
 		if h.linked && h.listAt > 0 && c.now.Mono >= h.listAt {
@@ -337,19 +338,20 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	j, a := c.table.Job(id.Job), c.table.Attempt(id)
 	switch {
 	case a != nil && a.Host == h.spec.Name:
-		// The record that another machine was behind the name may be lost. Anyone who has run
-		// the attempt was that machine; that it knows nothing about the attempt proves nothing.
+		// The record of a change of machines may be lost. A machine that has run the attempt is the
+		// right one. A machine that does not know the attempt proves nothing.
 		if h.owns(a) || p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited || p.Answer == hosts.Buffered {
 			c.probedOne(h, p)
 		}
 		return
 	case j == nil:
 		if id.N > 0 && id.N <= maxUnknownNumbers && len(c.usedUp) < maxNumbersFree {
-			c.useUp(id) // the job may be submitted again, and must not be taken for this attempt
+			// The job may be submitted again, and must not be confused with this attempt.
+			c.useUp(id)
 		}
 		return
 	case id.N < 1 || id.N > len(j.Attempts)+maxUnknownNumbers:
-		return // not of this run as far as is known, and a host's report does not change that
+		return // as far as is known it is not of this run, and a host's report does not change that
 	case p.Answer == hosts.NeverStarted:
 		return
 	case a != nil && a.Host != "" || j.State.Terminal():
@@ -371,7 +373,7 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	h.known = true
 	h.count(f, 1)
 	c.probedOne(h, p)
-	if outlasted { // its end is awaited as any other's
+	if outlasted { // its end is awaited like that of any other attempt
 		c.killAttempt(f, "a newer attempt has run longer")
 	}
 	if p.Answer == hosts.Buffered && f.isWaiting() && otherOpen(j, id.N) {
@@ -379,7 +381,7 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	}
 }
 
-// useUp keeps the number of an attempt without a record from being used again. The host reports
+// useUp prevents the number of an attempt without a record from being used again. The host reports
 // that attempt again to every dispatcher that replays the damaged journal.
 func (c *Core) useUp(id jobs.AttemptID) {
 	if c.usedUp == nil {

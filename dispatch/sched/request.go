@@ -10,26 +10,26 @@ import (
 )
 
 // Request is an action that a person asks for, under a unique name. Every record that it causes
-// carries that name. The last of them, of kind KindRequest, is the answer. A request that is
-// given again is ignored if its answer is in the table. Otherwise it is carried out again,
-// which has no further effect on the jobs that it has reached already. A request for very
-// many jobs takes several Steps, and nothing is launched until it is answered.
+// carries that name. The last of them, of kind KindRequest, is the answer. If the same request is
+// sent again, it is ignored if its answer is in the table. Otherwise it is carried out again, which
+// has no further effect on the jobs that it has changed already. A request for very many jobs takes
+// several Steps, and nothing is launched until it is answered.
 type Request struct {
 	Name    string
 	Text    string  // what is asked and by whom, for the event log; "": no event
 	Do      []Event // carried out in this order: events about jobs, and those that control handles
 	Spare   Spare   // jobs to leave alone, by their state when the request is carried out
-	Epoch   int     // of the dispatcher that is asked; another one refuses; 0: any
+	Epoch   int     // epoch of the dispatcher that the request is for; others refuse it; 0: any
 	Refused string  // why the request cannot be carried out; it is only answered then; "": it can
 
-	First jobs.ID // first of the Count jobs that a Submit before this request has added; 0: none
+	First jobs.ID // first of the Count jobs that the Submit of this request has added; 0: none
 	Count int
 }
 
 func (Request) event() {}
 
-// Spare selects jobs that a request leaves alone. The person who made the request has
-// looked at the run before, and what has happened to a job since may be all that was wanted.
+// Spare selects jobs that a request leaves alone. A job may have changed since the person saw the
+// run, so that the request is no longer needed for it.
 type Spare string
 
 const (
@@ -47,9 +47,8 @@ func (s Spare) has(j *jobs.Job) bool {
 	return false
 }
 
-// Edit changes jobs. A queued job is changed and has all its tries again. A finished job is
-// changed and begins a new round. A job that runs, or that may have an attempt alive, is left
-// alone.
+// Edit changes jobs. A queued job is changed and gets all its tries again. A finished job is
+// changed and begins a new round. A job that runs, or that may have a live attempt, is left alone.
 type Edit struct {
 	Jobs   []jobs.ID
 	Change jobs.Change
@@ -63,8 +62,8 @@ type pendingRequest struct {
 	begun bool
 	at    int  // index into Do
 	next  int  // index into the jobs of that event
-	did   int  // jobs and other events on which the request had an effect
-	left  int  // the others, and jobs that do not exist
+	did   int  // number of jobs and other events on which the request had an effect
+	left  int  // number of the others, and of jobs that do not exist
 	all   bool // it cancels the whole run
 
 	changer jobs.Changer // one for all parts, so that options are shared
@@ -94,8 +93,8 @@ func (c *Core) handleRequest(r Request) {
 	c.startRequest(&pendingRequest{Request: r})
 }
 
-// startRequest carries a request out, or queues it if it names jobs. A pause or a stop thus
-// does not wait for the requests before it.
+// startRequest carries a request out, or queues it if it names jobs. A pause or a stop thus does
+// not wait for earlier requests.
 func (c *Core) startRequest(a *pendingRequest) {
 	if slices.ContainsFunc(a.Do, namesJobs) {
 		c.requests = append(c.requests, a)
@@ -160,8 +159,8 @@ func (c *Core) control(a *pendingRequest, ev Event) {
 	}
 }
 
-// maxPerStep bounds how many jobs one Step changes at the request of people: the records of
-// a million jobs would take more memory than the jobs.
+// maxPerStep bounds the number of jobs that one Step changes for requests, because the records of a
+// million jobs would take more memory than the jobs.
 const maxPerStep = 20_000
 
 // carryOut continues the pending requests, for at most maxPerStep jobs.
@@ -181,8 +180,9 @@ func (c *Core) carryOut() {
 	c.cause = ""
 }
 
-// editWaits reports whether the first request must wait because its next event is an Edit and
-// the hosts have not listed their attempts: one of those would count, whatever it ran.
+// editWaits reports whether the first request must wait because its next event is an Edit and the
+// hosts have not listed their attempts. An attempt of the old specification that is found later
+// would count.
 func (c *Core) editWaits() bool {
 	if c.reconcileUntil == 0 || len(c.requests) == 0 {
 		return false
@@ -199,7 +199,8 @@ func (c *Core) editWaits() bool {
 func (c *Core) advance(a *pendingRequest, n int) int {
 	var ids []jobs.ID
 	var do func(id jobs.ID, j *jobs.Job) bool // reports whether it has an effect
-	var invalid error                         // why a job cannot be edited as asked: the first reason
+	// The first reason why a job cannot be edited as requested.
+	var invalid error
 	switch e := a.Do[a.at].(type) {
 	case Cancel:
 		if e.All {
@@ -246,8 +247,8 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 	return max(1, len(part))
 }
 
-// cancelJob cancels a job, and reports whether it was open. A queued job is over at once. One
-// with open attempts is over when those are, and stays marked until then.
+// cancelJob cancels a job, and reports whether it was open. A queued job ends immediately. A job
+// with open attempts ends when those do, and stays marked until then.
 func (c *Core) cancelJob(id jobs.ID, j *jobs.Job, why string) bool {
 	switch {
 	case j.State.Terminal():
@@ -274,8 +275,8 @@ func (c *Core) canceled(id jobs.ID) bool {
 	return ok
 }
 
-// requeueJob opens the next round of a finished job, and of one that is being canceled as soon
-// as it has ended. It reports whether the job is one of those.
+// requeueJob opens the next round of a finished job. For a job that is being canceled, it does so
+// when the job has ended. It reports whether the job is one of these.
 func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 	switch {
 	case j.State.Terminal():
@@ -291,8 +292,8 @@ func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 	return false
 }
 
-// reopenIfWanted opens the next round of a job that has just ended, if that was asked for
-// while it was being canceled. It reports whether it did.
+// reopenIfWanted opens the next round of a job that has just ended, if that was requested while it
+// was being canceled. It reports whether it did.
 func (c *Core) reopenIfWanted(id jobs.ID) bool {
 	return c.table.Requeues[id] && c.table.Job(id).State == jobs.Canceled &&
 		c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
@@ -309,8 +310,8 @@ func (c *Core) setPriority(id jobs.ID, j *jobs.Job, priority int) bool {
 	return true
 }
 
-// editJob changes a job, and reports whether it did or the job is as asked already. The error
-// is for people: the change is not valid for this job.
+// editJob changes a job. It reports whether it did, or the job already has the requested values.
+// The error explains to people why the change is not valid for this job.
 func (c *Core) editJob(id jobs.ID, j *jobs.Job, change *jobs.Change, by *jobs.Changer) (bool, error) {
 	if j.State == jobs.Running || otherOpen(j, 0) { // an attempt may be alive
 		return false, nil
@@ -323,7 +324,7 @@ func (c *Core) editJob(id jobs.ID, j *jobs.Job, change *jobs.Change, by *jobs.Ch
 	if isFinished {
 		round++
 	} else if s.Same(j.Spec) {
-		return true, nil // asked for twice
+		return true, nil // requested twice
 	}
 	c.queue.edits = true
 	if !c.emit(jobs.Record{Kind: jobs.KindEdited, Job: id, Spec: s, Count: round, Reason: "edited"}) {
@@ -335,8 +336,8 @@ func (c *Core) editJob(id jobs.ID, j *jobs.Job, change *jobs.Change, by *jobs.Ch
 	return true, nil
 }
 
-// asBatch queues the jobs that do makes ready only when it returns, so that a job and the
-// job it comes after may be changed in any order.
+// asBatch calls do, and queues the jobs that do makes ready only after it returns. A job and its
+// dependencies may thus be changed in any order.
 func (c *Core) asBatch(do func()) {
 	c.settle()
 	c.deferring = true

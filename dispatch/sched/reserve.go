@@ -11,12 +11,13 @@ import (
 // host is reserved for it.
 const reserveAfter = 2 * time.Second
 
-// reserve reserves hosts for the stuck classes that need several slots or GPUs; otherwise other
-// jobs would take each that becomes free. A class waits until no class before it could use the
-// same host. rest are the candidates that were not tried, because no slot was free.
+// reserve reserves hosts for the stuck classes that need several slots or GPUs. Otherwise other
+// jobs would take each slot that becomes free. A class waits until no class before it could use the
+// same host. rest holds the candidates that were not tried, because no slot was free.
 func (c *Core) reserve(stuck []*class, rest candidates) {
 	rest.sort()
-	for _, w := range rest { // those never got a look, for lack of any room; they stand behind
+	// They were not tried because there was no space; they come after the others.
+	for _, w := range rest {
 		stuck = append(stuck, w.class)
 	}
 	for i, cl := range stuck {
@@ -67,10 +68,10 @@ func (c *Core) hasReserved(cl *class) bool {
 	return false
 }
 
-// isKeptFrom reports whether what is kept for the class r, or nil, is kept from cl. A class that
-// comes before r still goes first: it may have come later, or been withdrawn from this very host.
-// Between queues of one priority that does not hold, because their turn changes all the time, and
-// nothing that is kept would ever become free.
+// isKeptFrom reports whether the slots that are kept for the class r, which may be nil, are kept
+// from cl. A class that precedes r still goes first: it may be newer, or may have been withdrawn
+// from this very host. This does not apply between queues of equal priority, because their order
+// changes all the time, so the kept slots would never become free.
 func (c *Core) isKeptFrom(r, cl *class) bool {
 	if r == nil || r == cl {
 		return false
@@ -124,8 +125,8 @@ func (c *Core) release(h *host) {
 	}
 }
 
-// A host may be kept for some queues, or some of its slots and GPUs (hosts.Kept). Kept slots stay
-// free for their queue, also while the host has fewer slots for a time.
+// A host may be kept for some queues, or some of its slots and GPUs may be (hosts.Kept). Kept slots
+// stay free for their queue, even while the host has fewer slots for a time.
 
 // keptFor returns how many free slots and devices are kept for one queue, and for all others.
 func (h *host) keptFor(queue string) (its, others hosts.Kept) {
@@ -147,7 +148,7 @@ func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 	return its, others
 }
 
-// freeFor returns how many whole slots a job of a queue may take, and how many devices have room
+// freeFor returns how many whole slots a job of a queue may take, and how many devices have space
 // for it.
 func (h *host) freeFor(queue string, want jobs.GPUs) (slots, gpus int) {
 	_, others := h.keptFor(queue)
@@ -161,7 +162,7 @@ func (h *host) keepsPart() bool {
 	return slots+gpus > 0
 }
 
-// keepsFrom reports whether the host would have room for a job of the class if it kept nothing for
+// keepsFrom reports whether the host would have space for a job of the class if it kept nothing for
 // other queues.
 func (h *host) keepsFrom(cl *class) bool {
 	k := cl.key

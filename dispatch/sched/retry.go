@@ -37,7 +37,7 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 	case o.TimedOut && c.final(o):
 		r.Next = jobs.TimedOut
 	case otherOpen(j, r.N):
-		r.Next = jobs.Running // it decides
+		r.Next = jobs.Running // another attempt determines the state
 	case charged && c.final(o):
 		r.Next = jobs.Failed
 		r.Reason = cmp.Or(r.Reason, "the run does not try again after such a failure (--retry-on, --no-retry-on)")
@@ -59,8 +59,7 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 	}
 }
 
-// final reports whether a job is not tried again after an outcome. By default only a timeout is
-// final.
+// final reports whether a job is not retried after an outcome. By default only a timeout is final.
 func (c *Core) final(o *jobs.Outcome) bool {
 	if c.cfg.Final != nil {
 		return c.cfg.Final(o)
@@ -68,15 +67,15 @@ func (c *Core) final(o *jobs.Outcome) bool {
 	return o.TimedOut && !c.cfg.RetryTimeouts
 }
 
-// exitLater is EX_TEMPFAIL of sysexits.h: the job asks to be run again later.
+// exitLater is EX_TEMPFAIL of sysexits.h: the job asks to run again later.
 const exitLater = 75
 
-// asksLater reports whether an outcome is such a request.
+// asksLater reports whether the job asked to run again later.
 func asksLater(o *jobs.Outcome) bool {
 	return o != nil && o.Exit == exitLater && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
 }
 
-// postpones reports whether a failure uses up no try because the job asks to be run later.
+// postpones reports whether a failure uses up no try because the job asked to run later.
 func (c *Core) postpones(j *jobs.Job, o *jobs.Outcome) bool {
 	return asksLater(o) && c.postponed(j) < c.cfg.MaxPostpone
 }
@@ -91,8 +90,8 @@ func (c *Core) postponed(j *jobs.Job) (n int) {
 	return n
 }
 
-// postpone completes the record of an attempt after which the job runs again later: after about a
-// second at first, each time after twice as long, at most a minute.
+// postpone completes the record of an attempt after which the job runs again later. The delay is
+// about a second at first, doubles each time, and is at most a minute.
 func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
 	n := c.postponed(j)
 	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", exitLater)
@@ -128,8 +127,8 @@ func (c *Core) memoryReason(j *jobs.Job, o *jobs.Outcome) string {
 	return ""
 }
 
-// memory returns the memory that a job asks for now. It grows at most to that of the largest host;
-// otherwise the job could not run any more.
+// memory returns the memory that a job currently requests. It grows at most to that of the largest
+// host. Otherwise the job could not run any more.
 func (c *Core) memory(j *jobs.Job) int64 {
 	asked := j.Spec.MemBytes
 	if asked == 0 || j.Failures == 0 || c.cfg.MemGrowth <= 1 {
@@ -145,23 +144,24 @@ func (c *Core) memory(j *jobs.Job) int64 {
 }
 
 const (
-	maxRunCounted = time.Second // of the run time of a failed attempt, for the delay before the next one
-	maxRetryDelay = time.Minute // of a delay derived from the run time
+	// Maximum run time of a failed attempt that counts for the delay before the next one.
+	maxRunCounted = time.Second
+	maxRetryDelay = time.Minute // maximum delay that is derived from the run time
 	maxPatience   = 10 * time.Second
 )
 
 // retryDelay returns how long a job waits after its nth failure, n >= 1, before it is tried again
-// on a host where it failed. Unless a delay was asked for, it is random(0.5, 1) x 2^(n-1) x the
-// run time of the attempt, so waiting never costs much more than trying. The run time counts as a
-// second if it was longer or is unknown, and while another host is being dialed for the first
-// time.
+// on a host where it failed. Unless a delay was set, it is random(0.5, 1) x 2^(n-1) x the run time
+// of the attempt, so waiting never costs much more than trying. At most a second of the run time
+// counts. A second also counts if the run time is unknown, and while another host is being dialed
+// for the first time.
 func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d
 	}
 	ran := min(ranFor(o), maxRunCounted)
 	if slices.ContainsFunc(c.hosts, (*host).isFirstDial) {
-		ran = maxRunCounted // otherwise all tries would be used up before another host is there
+		ran = maxRunCounted // otherwise all tries would be used up before another host is up
 	}
 	return c.jitter(min(ran<<min(n-1, 30), maxRetryDelay))
 }
@@ -174,9 +174,9 @@ func ranFor(o *jobs.Outcome) time.Duration {
 	return o.Elapsed()
 }
 
-// patience returns how long a job that failed or was lost waits for a slot on another
-// host before it may return to a host where that happened. It is five times the
-// run time of the attempt, at most 10 s, and not less than a delay that was asked for.
+// patience returns how long a job that failed or was lost waits for a slot on another host before
+// it may return to a host where that happened. It is five times the run time of the attempt, at
+// most 10 s, and not less than a delay that was set.
 func (c *Core) patience(j *jobs.Job) time.Duration {
 	for _, a := range slices.Backward(j.Attempts) {
 		switch {
@@ -194,14 +194,13 @@ func (c *Core) patience(j *jobs.Job) time.Duration {
 	return maxPatience
 }
 
-// askedDelay returns the delay that the job or the run asks for, or nil.
+// askedDelay returns the delay that the job or the run sets, or nil.
 func (c *Core) askedDelay(j *jobs.Job) *time.Duration {
 	return cmp.Or(j.Spec.RetryDelay, c.cfg.RetryDelay)
 }
 
-// longestDelay returns the longest time that the job may still have to wait. It bounds
-// a wait that the clock makes longer: the clock may have been set back since the delay
-// began.
+// longestDelay returns the longest time that the job may still have to wait. It limits the wait if
+// the clock was set back after the delay began.
 func (c *Core) longestDelay(j *jobs.Job) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d
@@ -209,8 +208,8 @@ func (c *Core) longestDelay(j *jobs.Job) time.Duration {
 	return maxRetryDelay
 }
 
-// hasOtherHost reports whether a job that has just failed on a host can be tried on
-// another host, where it has not failed in this round.
+// hasOtherHost reports whether a job that has just failed on a host can be retried on another host,
+// where it has not failed in this round.
 func (c *Core) hasOtherHost(j *jobs.Job, failedOn string) bool {
 	cl := c.newClass(j)
 	c.fit(cl)

@@ -54,7 +54,8 @@ func TestRetryDelay(t *testing.T) {
 		run, job *time.Duration
 		o        jobs.Outcome
 		n        int
-		want     time.Duration // upper limit; a delay derived from the run time is at least half of it
+		// Upper limit; a delay derived from the run time is at least half of it.
+		want time.Duration
 	}{
 		{"short", nil, nil, ran(4 * time.Millisecond), 1, 4 * time.Millisecond},
 		{"short, third failure", nil, nil, ran(4 * time.Millisecond), 3, 16 * time.Millisecond},
@@ -221,7 +222,8 @@ func TestRefused(t *testing.T) {
 		t.Errorf("host is %s", v.State)
 	}
 	contains(t, "reason", v.Reason, "spool full")
-	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}}) // a repeated report
+	// A repeated report.
+	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}})
 	if n := s.c.hosts[0].probation.refusals; n != 1 {
 		t.Errorf("%d refusals in a row", n)
 	}
@@ -237,7 +239,8 @@ func TestRefusalsAddUp(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		one, two := fmt.Sprintf("1.%d", n), fmt.Sprintf("2.%d", n)
 		s.probedAs("a", two, hosts.IsRunning, nil) // withdrawn too late
-		for _, id := range []string{one, two} {    // each supervisor reports separately, but both refusals count once
+		// Each supervisor reports separately, but both refusals count once.
+		for _, id := range []string{one, two} {
 			s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs(id), Why: "no space left on device"}})
 		}
 		if got := s.c.hosts[0].probation.refusals; got != n {

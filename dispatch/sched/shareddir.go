@@ -7,33 +7,35 @@ import (
 	"dcs-tui/jobs"
 )
 
-// A host that cannot be asked is observed through the shared directory. A sentinel there is a
+// A host that cannot be queried is observed through the shared directory. A sentinel there is a
 // result like any other. A claim shows that an attempt has started. A heartbeat file that changes
-// shows that the host is alive and that only the way to it is interrupted. The directory is read
-// through this machine's own mount, or through another host that has the same directory.
+// shows that the host is alive and only unreachable. The directory is read through this machine's
+// own mount, or through another host that has the same directory.
 
 const (
-	lookDelay        = 5 * time.Second  // after the last heartbeat: most come back at once
-	lookInterval     = 10 * time.Second // as often as supervisors touch their heartbeat file
-	lookLongInterval = time.Minute      // when it has been away for longer than lookLong
+	// After the last heartbeat, because most hosts come back at once.
+	lookDelay        = 5 * time.Second
+	lookInterval     = 10 * time.Second // equals the interval of the supervisors' heartbeat file
+	lookLongInterval = time.Minute      // for a host that has been away for longer than lookLong
 	longAbsence      = 10 * time.Minute
-	lookAnswerTime   = 5 * time.Second // for the first answer: without one lost_after alone counts
-	// beatFresh is how long a change of the heartbeat file counts: three of its heartbeats, and
-	// what another machine's cache may add.
+	// For the first answer; without an answer, only lost_after counts.
+	lookAnswerTime = 5 * time.Second
+	// beatFresh is how long a change of the heartbeat file counts: three of its intervals, and the
+	// delay of another machine's cache.
 	heartbeatFileFresh = 45 * time.Second
 )
 
 // sharedDirView holds what the shared directory shows about an absent host.
 type sharedDirView struct {
 	nextAt        time.Duration // when to look next; 0: not planned
-	firstAskedAt  time.Duration // when the first look of this absence was asked for; 0: none was
-	answers       int           // that came
+	firstAskedAt  time.Duration // time of the first request of this absence; 0: none
+	answers       int           // number of answers
 	firstAnswerAt time.Duration // when the first answer came
 	observer      string        // who was asked last: a host, or "" for our own mount
-	waiting       bool          // for the answer
-	heartbeat     string        // content of the heartbeat file as last seen over this absence
-	changedAt     time.Duration // when a change of it was last seen; 0: none was
-	reported      bool          // that the host's jobs continue
+	waiting       bool          // an answer is awaited
+	heartbeat     string        // last content of the heartbeat file during this absence
+	changedAt     time.Duration // when the content last changed; 0: it has not changed
+	reported      bool          // it was reported that the host's jobs continue
 }
 
 // heartbeatFileChanges reports whether the heartbeat file of an absent host has changed lately.
@@ -41,8 +43,8 @@ func (c *Core) heartbeatFileChanges(h *host) bool {
 	return !h.linked && h.sharedDir.changedAt > 0 && c.now.Mono-h.sharedDir.changedAt < heartbeatFileFresh
 }
 
-// sharedDirSettled reports whether the shared directory has shown what it can: it was observed for
-// long enough to see a heartbeat file change, or nobody can look.
+// sharedDirSettled reports whether observing the shared directory cannot show more: it was observed
+// for long enough to see a heartbeat file change, or nobody can observe it.
 func (c *Core) sharedDirSettled(h *host) bool {
 	l := &h.sharedDir
 	if l.answers == 0 {
@@ -92,9 +94,9 @@ func (c *Core) observe(h *host) {
 	c.looks = append(c.looks, Look{Host: h.spec.Name, Via: via, Attempts: ids})
 }
 
-// chooseObserver chooses who looks: our own mount, unless the host is known not to share the run
-// directory or the mount did not answer last time. Otherwise it is a host with the same directory,
-// another one each time.
+// chooseObserver chooses an observer: our own mount, unless the host is known not to share the run
+// directory or the mount did not respond last time. Otherwise it chooses a host with the same
+// directory, a different one each time.
 func (c *Core) chooseObserver(h *host) (via string, ok bool) {
 	l := &h.sharedDir
 	own := h.hello == nil || h.hello.Shared
@@ -114,14 +116,14 @@ func (c *Core) chooseObserver(h *host) (via string, ok bool) {
 	return "", own
 }
 
-// handleLooked handles what the shared directory shows of an absent host.
+// handleLooked handles what the shared directory shows about an absent host.
 func (c *Core) handleLooked(e HostLooked) {
 	all := c.everyHost()
 	i := slices.IndexFunc(all, func(h *host) bool {
 		return h.spec.Name == e.Msg.Host && !h.linked && h.sharedDir.waiting && h.sharedDir.observer == e.Via
 	})
 	if i < 0 {
-		return // it answers for itself, or nobody asked
+		return // the host responds itself, or no look was requested
 	}
 	h := all[i]
 	l := &h.sharedDir
@@ -148,7 +150,8 @@ func (c *Core) handleLooked(e HostLooked) {
 			c.handleStarted(id, 0, 0)
 		}
 	}
-	if b := e.Msg.Beat; b != "" && (h.index >= 0 || c.byName[name] == nil) { // else it may be of the machine that has the name now
+	// Otherwise it may be that of the machine that has the name now.
+	if b := e.Msg.Beat; b != "" && (h.index >= 0 || c.byName[name] == nil) {
 		if l.heartbeat != "" && l.heartbeat != b {
 			l.changedAt = c.now.Mono
 		}

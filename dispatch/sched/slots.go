@@ -8,19 +8,19 @@ import (
 	"dcs-tui/jobs"
 )
 
-// smoothing is the time constant of the load of others: a short burst takes no slot away, a job of
-// theirs does after some seconds.
+// smoothing is the time constant of the load of others. A short burst takes no slot away, but a job
+// of theirs does so after some seconds.
 const smoothing = 10 * time.Second
 
-// capacity is how many slots of a host may be used.
+// capacity holds how many slots of a host may be used.
 type capacity struct {
 	others      float64 // cores used by others, smoothed
 	excess      float64 // cores that our jobs use beyond one per slot, smoothed
-	peak        int     // most slots that we had busy since the last heartbeat
+	peak        int     // maximum number of slots that we had busy since the last heartbeat
 	usable      float64
 	limit       int         // whole slots that may be busy
-	sentLimit   int         // the limit that the helper knows; -1: none
-	sentShare   hosts.Share // the share that the helper knows; Weight 0: none
+	sentLimit   int         // limit that the helper has; -1: none
+	sentShare   hosts.Share // share that the helper has; Weight 0: none
 	shareSentAt time.Duration
 }
 
@@ -29,14 +29,14 @@ type load struct {
 	slots  int     // by the host's rule
 	others float64 // cores used by others, smoothed
 	excess float64 // cores our jobs use beyond one per slot, smoothed
-	yield  bool    // make way for others
+	yield  bool    // reduce slots for other users' load
 }
 
-// usableSlots returns how many slots we may occupy, from
+// usableSlots returns how many slots we may occupy. The number is derived from
 //
 // free = slots - max(our running, our CPU) - others
 //
-// Usable is free plus our running. Our CPU time beyond our running slots is excess.
+// Usable slots are free plus our running ones. excess is our CPU time beyond our running slots.
 func usableSlots(l load) float64 {
 	if !l.yield {
 		return float64(l.slots)
@@ -44,8 +44,8 @@ func usableSlots(l load) float64 {
 	return max(0, float64(l.slots)-l.others-l.excess)
 }
 
-// wholeSlots rounds usable. It keeps the last result while usable is near it, because half a core
-// of noise must not make slots come and go with each heartbeat.
+// wholeSlots rounds usable. It keeps the previous result while usable is near it, so that half a
+// core of noise does not change the number of slots with each heartbeat.
 func wholeSlots(usable float64, last int) int {
 	if last >= 0 && math.Abs(usable-float64(last)) <= 0.65 {
 		return last
@@ -59,7 +59,7 @@ func wholeSlots(usable float64, last int) int {
 func (c *Core) measure(h *host, b *hosts.Beat) {
 	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h))
 	excess := max(0, b.Ours-float64(max(h.peak, h.busySlots())))
-	share := 1.0 // of the new value
+	share := 1.0 // weight of the new value
 	if h.hasHeartbeat {
 		dt := c.now.Mono - h.heartbeatAt
 		share = 1 - math.Exp(-dt.Seconds()/smoothing.Seconds())
@@ -84,7 +84,8 @@ func (c *Core) limits() {
 		h.usable = usableSlots(load{h.slots(), h.others, h.excess, h.spec.Yield})
 		alone := len(c.hosts) == 1 && h.spec.Link == "local" && h.spec.File == ""
 		if alone {
-			h.usable = max(1, h.usable) // on this machine without an inventory one job always runs
+			// Without an inventory, this machine always runs at least one job.
+			h.usable = max(1, h.usable)
 		}
 		last := h.sentLimit
 		if h.limit != h.sentLimit {
@@ -110,7 +111,7 @@ func (c *Core) limits() {
 			n = min(n, c.cfg.MaxSlots)
 		}
 		if alone && h.nSpecial > 0 {
-			n = max(n, h.occupied) // what the empty machine was given may run
+			n = max(n, h.occupied) // jobs that the empty machine was given may run
 		}
 		if c.Paused() || c.drain != "" || !h.acceptsJobs() {
 			n = 0
@@ -127,8 +128,8 @@ func (c *Core) limits() {
 	}
 }
 
-// withdrawWide withdraws jobs that need more slots than the host may use now: they would wait
-// there while other hosts have room.
+// withdrawWide withdraws jobs that need more slots than the host may use now. They would wait there
+// although other hosts have space.
 func (h *host) withdrawWide() {
 	for f := h.head; f != nil; f = f.next {
 		if f.slots > h.limit && f.isWaiting() {
@@ -137,8 +138,9 @@ func (h *host) withdrawWide() {
 	}
 }
 
-// maxSlots returns how many slots the host has at most, by its rule or by request: a job that
-// needs more than it has for a time waits, and does not fail. It is 0 if that is not known.
+// maxSlots returns the maximum number of slots of the host, by its rule or by request. A job that
+// needs more than the host has temporarily waits, and does not fail. It is 0 if the maximum is not
+// known.
 func (h *host) maxSlots() int {
 	rule := h.ruleSlots()
 	if rule == 0 {
@@ -148,14 +150,14 @@ func (h *host) maxSlots() int {
 }
 
 // A host may be shared with other runs and users (docs/sharing.md). Its helper computes how many
-// slots they leave to us, which bounds the slots like the load of others. The helper is told how
-// many slots there are for all, and how many we would use.
+// slots they leave to us, which limits the slots like the load of others. We send the helper the
+// number of slots for all runs, and the number that we would use.
 
 // shareInterval is the shortest time between two messages to a helper about the slots that we
 // want.
 const shareInterval = time.Second
 
-// sharesSlots reports whether slots of the host are shared. Those of an instance are ours.
+// sharesSlots reports whether slots of the host are shared. Those of an instance are not.
 func (c *Core) sharesSlots(h *host) bool { return c.cfg.RunShare > 0 && h.instance == nil }
 
 // boundByOthers returns how many of n slots others leave to us.
@@ -175,13 +177,13 @@ func (c *Core) heldByOthers(b *hosts.Beat, h *host) float64 {
 	return float64(min(max(b.Sharing.Held, 0), jobs.MaxSlots))
 }
 
-// sendShare tells the helper how many of n slots we want.
+// sendShare sends the helper the number of slots that we want, out of n.
 func (c *Core) sendShare(h *host, n int) {
 	if !c.sharesSlots(h) || h.sentShare.Weight > 0 && c.now.Mono-h.shareSentAt < shareInterval {
 		return
 	}
 	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupied}
-	if h.acceptsJobs() && !c.closed() && len(c.hosts) > 0 { // our part of what waits
+	if h.acceptsJobs() && !c.closed() && len(c.hosts) > 0 { // our part of the waiting jobs
 		s.Want += (c.queue.ready + len(c.hosts) - 1) / len(c.hosts)
 	}
 	if s.Want = min(s.Want, s.Slots); s != h.sentShare {

@@ -7,9 +7,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// begin takes over the table. Attempts that may be alive are of unknown fate until their hosts
-// have been probed, and jobs that wait are queued. With an empty table it only connects to the
-// hosts.
+// begin takes over the table. The fate of attempts that may be alive is unknown until their hosts
+// have been probed, and waiting jobs are queued. With an empty table it only connects to the hosts.
 func (c *Core) begin() {
 	c.begun, c.beganAt = true, c.now.Wall
 	c.anyUp = c.now.Mono
@@ -49,15 +48,17 @@ func (c *Core) begin() {
 				h.known = true
 				f := c.track(h, a.ID, j.Spec)
 				f.started = a.State == jobs.AttemptRunning
-				f.startedAt, f.earlierRunTime = c.now.Mono, c.ranBefore(a) // at the latest
-				f.killed, f.requeue = h.stopped, h.stopped                 // ended again when the host tells of it
-				f.mem = grown(j.Spec.MemBytes, c.cfg.MemGrowth, j)         // at most: no host has reported its memory yet
+				f.startedAt, f.earlierRunTime = c.now.Mono, c.ranBefore(a) // an upper bound
+				// Ended again when the host reports it.
+				f.killed, f.requeue = h.stopped, h.stopped
+				// An upper bound: no host has reported its memory yet.
+				f.mem = grown(j.Spec.MemBytes, c.cfg.MemGrowth, j)
 				if f.started {
 					c.chargeStarted(f, f.earlierRunTime)
 				}
 				h.count(f, 1)
 			case a.State == jobs.AttemptLost:
-				// Proved dead or only given up? The host knows.
+				// The host knows whether the attempt is dead or was only given up.
 				if a.Host != "" {
 					c.orphan(c.hostOf(a.Host, a.Machine), a.ID)
 				}
@@ -81,8 +82,8 @@ func (c *Core) begin() {
 	c.startReconciling()
 }
 
-// submit adds new jobs. Their ids follow those in the table. A gap is a defect of the caller, and
-// the jobs behind it are dropped.
+// submit adds new jobs. Their ids follow those in the table. A gap is a bug of the caller, and the
+// jobs after it are dropped.
 func (c *Core) submit(e Submit) {
 	first := jobs.ID(len(c.table.Jobs) + 1)
 	n := 0

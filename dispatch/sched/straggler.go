@@ -6,10 +6,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// stragglers is when running jobs are looked at.
+// stragglers holds when running jobs are checked.
 type stragglers struct {
-	judgeAt    time.Duration // next, for stragglers
-	copyAt     time.Duration // next, for copies
+	judgeAt    time.Duration // next check for stragglers
+	copyAt     time.Duration // next check for copies
 	straggling int           // number of attempts that are stragglers
 }
 
@@ -17,10 +17,10 @@ type stragglers struct {
 // is flagged, and is among the first to be copied (copies.go).
 const (
 	stragglerFactor = 2
-	// judgeEvery is how often the running jobs are looked at: all of them each time.
+	// judgeEvery is the interval at which all running jobs are checked.
 	judgeInterval = TickInterval
-	// stragglerLeast is the age below which nobody is told of a job: a hiccup of a second
-	// among jobs of milliseconds is nothing to look into.
+	// stragglerLeast is the age below which a job is not reported: a delay of a second among jobs
+	// of milliseconds does not matter.
 	minStragglerAge = 5 * time.Second
 )
 
@@ -49,8 +49,8 @@ func (c *Core) judge() {
 	}
 }
 
-// isJudged reports whether the age of an attempt means something: it runs, its host answers, and
-// it is not being ended.
+// isJudged reports whether the age of an attempt is meaningful: it runs, its host responds, and it
+// is not being ended.
 func (f *inFlight) isJudged() bool { return f.started && f.host.linked && !f.killed && !f.hasOutcome }
 
 func (c *Core) judgeOne(f *inFlight, age time.Duration) {
@@ -83,7 +83,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(max(s, 0), most) * float64(time.Second))
 }
 
-// Estimate returns how long a job takes at most, as a rule: its user's estimate, or mean and two
+// Estimate returns an upper estimate of a job's run time: its user's estimate, or the mean and two
 // standard deviations of its queue. It is 0 if that is not known.
 func (c *Core) Estimate(id jobs.ID) time.Duration {
 	j := c.table.Job(id)
@@ -104,7 +104,7 @@ func (c *Core) Estimate(id jobs.ID) time.Duration {
 	return seconds(s)
 }
 
-// Straggler reports whether a job runs far longer than the others of its queue.
+// Straggler reports whether a job runs far longer than others of its queue.
 func (c *Core) Straggler(id jobs.ID) bool {
 	j := c.table.Job(id)
 	if j == nil || j.State != jobs.Running {

@@ -32,8 +32,8 @@ func (c *Core) passTime() {
 	}
 }
 
-// Next returns when, in Time.Mono, the core wants a Tick at the latest: in TickInterval or sooner.
-// It is false if the core wants none any more.
+// Next returns the latest time, in Time.Mono, at which the core needs a Tick. It is at most
+// TickInterval away. ok is false if the core needs no more Ticks.
 func (c *Core) Next() (time.Duration, bool) {
 	at := never
 	soon := func(t time.Duration) {
@@ -80,7 +80,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	if len(c.queue.timers) > 0 {
 		soon(max(c.queue.timers[0].at, c.now.Mono+1))
 	}
-	soon(c.now.Mono + TickInterval) // or the gap would pass for a stall
+	soon(c.now.Mono + TickInterval) // otherwise the gap would be treated as a stall
 	soon(c.balanceAt)
 	soon(c.reconcileUntil)
 	soon(c.waitLostUntil)

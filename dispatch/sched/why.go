@@ -229,11 +229,11 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 // Hold.
 func (c *Core) Paused() bool { return c.table.Paused || c.holds != 0 }
 
-// Draining returns why nothing more is launched until a person continues, or "" if the
-// run does not drain.
+// Draining returns why nothing more is launched until a person continues, or "" if the run does not
+// drain.
 func (c *Core) Draining() string { return c.drain }
 
-// RunningView is a copy of what the table does not hold of the open attempts.
+// RunningView is a copy of data about open attempts that is not in the table.
 type RunningView struct {
 	Stragglers []jobs.ID // as of Straggler
 	Ending     []jobs.ID // running jobs that are being ended

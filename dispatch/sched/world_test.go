@@ -17,10 +17,11 @@ import (
 // one schedule. fakehost_test.go holds the host's side. The model checks the invariants after each
 // step, and that every run ends.
 type world struct {
-	t     testing.TB
-	seed  uint64
-	rng   *rand.Rand
-	more  *rand.Rand // for load and quiet hours, so that they do not change the schedules drawn from rng
+	t    testing.TB
+	seed uint64
+	rng  *rand.Rand
+	// For load and quiet hours, so that they do not change the schedules drawn from rng.
+	more  *rand.Rand
 	gpus  *rand.Rand // for other runs that use GPUs
 	cfg   Config
 	specs []*jobs.Spec

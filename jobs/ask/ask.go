@@ -22,8 +22,9 @@ import (
 // Timeouts of Wait. A dispatcher polls every second, but disks may be slow, and files that another
 // machine writes appear late.
 const (
-	AnswerTimeout    = 15 * time.Second // for the answer of a dispatcher on this machine
-	AnswerTimeoutFar = 45 * time.Second // more than journal.StaleAfter, after which a dispatcher without heartbeats counts as dead
+	AnswerTimeout = 15 * time.Second // for the answer of a dispatcher on this machine
+	// More than journal.StaleAfter, after which a dispatcher without heartbeats counts as dead.
+	AnswerTimeoutFar = 45 * time.Second
 	EndTimeout       = 30 * time.Second // for the end of jobs that are being ended
 	stoppedTimeout   = 3 * time.Second  // for the answer of a process that SIGSTOP has stopped
 	// socketTimeout is the time after which a request that was sent through the socket is also
@@ -249,14 +250,16 @@ func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (se
 type Trace struct {
 	Name string // of the request
 
-	Answered    bool
-	Why         string           // why the request was refused; "": it was not, or has no answer yet
+	Answered bool
+	// Why the request was refused; "": it was not, or has no answer yet.
+	Why         string
 	Refused     string           // the same in a sentence that names the request
 	Done, Left  int              // number of jobs that were changed, and that were left alone
 	First       jobs.ID          // first of the submitted jobs
 	Ending      map[jobs.ID]bool // jobs that are being ended
 	EndedItself int              // number of jobs that ended in another way before they were ended
-	Affected    []jobs.ID        // jobs that were canceled, are being ended, or were skipped because of it; see Undo
+	// Jobs that were canceled, are being ended, or were skipped because of it; see Undo.
+	Affected []jobs.ID
 }
 
 // See handles a record. It must be called for all records after the request, of any job.
@@ -302,7 +305,8 @@ func Undo(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 			}
 		}
 	}
-	all, seen := slices.Clone(affected), make([]bool, t.NumJobs()+1) // a map takes thirty times as long for a million
+	// A map takes thirty times as long for a million.
+	all, seen := slices.Clone(affected), make([]bool, t.NumJobs()+1)
 	for _, id := range all {
 		seen[id] = true
 	}

@@ -21,15 +21,17 @@ type Diff struct {
 	Open      int       // queued or running
 	Rounds    []jobs.ID // finished without success: they run again
 	New       []*jobs.Spec
-	Gone      []jobs.ID            // not in the file any more
-	Queued    []jobs.ID            // of Gone, those that can be canceled
-	Changes   []Change             // of queued jobs and jobs that run again
-	Ranked    map[int][]jobs.ID    // the same jobs, by new priority
-	Changed   int                  // jobs in Changes and Ranked
-	Kept      map[string]int       // number of jobs by option that differs and cannot be changed
-	Renamed   string               // former name of the file in the run; "": the name has not changed
-	Others    map[string][]jobs.ID // jobs of other files of the run that are not in this file; they stay
-	Running   int                  // running jobs whose options have changed
+	Gone      []jobs.ID         // not in the file any more
+	Queued    []jobs.ID         // of Gone, those that can be canceled
+	Changes   []Change          // of queued jobs and jobs that run again
+	Ranked    map[int][]jobs.ID // the same jobs, by new priority
+	Changed   int               // jobs in Changes and Ranked
+	Kept      map[string]int    // number of jobs by option that differs and cannot be changed
+	// Former name of the file in the run; "": the name has not changed.
+	Renamed string
+	// Jobs of other files of the run that are not in this file; they stay.
+	Others  map[string][]jobs.ID
+	Running int // running jobs whose options have changed
 
 	again []jobs.ID // jobs of Rounds whose options have not changed
 	inRun []jobs.ID // job in the run by position in the file; 0: a new job
@@ -146,7 +148,8 @@ func (m *Diff) missing(t *jobs.Table, files map[string]bool, found map[jobs.ID]b
 		}
 		m.Gone = append(m.Gone, id)
 		started := slices.ContainsFunc(j.Open(), func(a *jobs.Attempt) bool { return a.State == jobs.AttemptRunning })
-		if j.State == jobs.Queued || j.State == jobs.Running && !started { // sent to a host, and not known to have started
+		// Sent to a host, and not known to have started.
+		if j.State == jobs.Queued || j.State == jobs.Running && !started {
 			m.Queued = append(m.Queued, id)
 		}
 	}
@@ -253,7 +256,8 @@ func (m *Diff) Requests() []*rundir.Request {
 	if len(m.again) > 0 {
 		list = append(list, &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(m.again), Spare: rundir.SpareSucceeded})
 	}
-	for _, p := range slices.Sorted(maps.Keys(m.Ranked)) { // last: finished jobs must be queued again before
+	// Last: finished jobs must be queued again before.
+	for _, p := range slices.Sorted(maps.Keys(m.Ranked)) {
 		list = append(list, &rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf(m.Ranked[p]), Priority: p})
 	}
 	return list

@@ -152,7 +152,8 @@ func TestLookAtDamage(t *testing.T) {
 		if name == "huge" {
 			p.put(at(1, 1), jobs.FileStatus, good)
 		}
-		if err := put(path); err != nil && name != "huge" { // not every file system supports a hole of this size
+		// Not every file system supports a hole of this size.
+		if err := put(path); err != nil && name != "huge" {
 			t.Fatalf("%s: %v", name, err)
 		} else if err != nil {
 			continue
@@ -277,7 +278,8 @@ func TestOfHost(t *testing.T) {
 	p.claim(at(4, 1), "melon4", true)
 	p.claim(at(5, 1), "melon5", false)
 	p.put(at(6, 1), jobs.FileStatus, nil)
-	p.claim(at(7, 1), "melon5", true) // an earlier dispatcher ran it on melon5, which proves nothing about melon4
+	// An earlier dispatcher ran it on melon5, which proves nothing about melon4.
+	p.claim(at(7, 1), "melon5", true)
 	if err := os.WriteFile(attempts.BeatFile(p.dir, "melon4"), []byte("17 b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

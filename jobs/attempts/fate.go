@@ -12,11 +12,12 @@ type State uint8
 
 // The states. Only NeverStarts and Finished are final.
 const (
-	Nothing     State = iota // no status file is listed, which proves nothing
-	Claimed                  // it was started, or was about to be started
-	Unreadable               // there is a status file, but neither a whole claim nor a whole sentinel in it
-	NeverStarts              // a tombstone
-	Finished                 // a whole sentinel
+	Nothing State = iota // no status file is listed, which proves nothing
+	Claimed              // it was started, or was about to be started
+	// There is a status file, but neither a whole claim nor a whole sentinel in it.
+	Unreadable
+	NeverStarts // a tombstone
+	Finished    // a whole sentinel
 )
 
 // Fate is what is known of an attempt from its files alone.

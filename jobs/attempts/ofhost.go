@@ -13,7 +13,8 @@ type Seen struct {
 	Finished []Fate           // with a whole sentinel of this host
 	Claimed  []jobs.AttemptID // with a claim of this host, and no whole sentinel
 	Never    []jobs.AttemptID // with a tombstone of this host: they will never start there
-	Beat     string           // content of the host's heartbeat file without its newline; "" if none is listed
+	// Content of the host's heartbeat file without its newline; "" if none is listed.
+	Beat string
 }
 
 // OfHost returns the state of attempts of one host. dir is the directory that holds attempts/.

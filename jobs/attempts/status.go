@@ -92,12 +92,15 @@ func (c *Claim) Encode() []byte {
 func (c *Claim) Sentinel(slot int, o jobs.Outcome) []byte {
 	o.LastLine = ""
 	for {
-		body, _ := json.Marshal(sentinel{1, c.Run, c.Attempt, c.Host, slot, o}) // plain fields: cannot fail
+		// Plain fields: cannot fail.
+		body, _ := json.Marshal(sentinel{1, c.Run, c.Attempt, c.Host, slot, o})
 		if len(body) < blockBytes-sumBytes {
 			return seal(body, 0)
 		}
-		if len(o.Error) < 2 { // and an error must not vanish: without one the attempt could pass for a success
-			panic("attempts: a sentinel's names are too long") // uid and host names are bounded where they are made
+		// And an error must not vanish: without one the attempt could pass for a success.
+		if len(o.Error) < 2 {
+			// Uid and host names are bounded where they are made.
+			panic("attempts: a sentinel's names are too long")
 		}
 		o.Error = o.Error[:len(o.Error)/2]
 	}

@@ -170,7 +170,8 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		b = bytes.Clone(b)
-		for _, block := range [][]byte{b[:attempts.SentinelAt], b[attempts.SentinelAt:]} { // after the checksums
+		// After the checksums.
+		for _, block := range [][]byte{b[:attempts.SentinelAt], b[attempts.SentinelAt:]} {
 			text := block[:len(block)-9]
 			copy(block[len(text):], fmt.Sprintf("%08x\n", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli))))
 		}

@@ -138,7 +138,8 @@ func TestFollowerFoldedTooMuch(t *testing.T) {
 	}
 	tooLate(t, first, event("too late"))
 	f := Follow(r)
-	wantPoll(t, f, upTo(2, math.MaxInt64), "1:epoch: 1:event:a 1:event:too late ", true) // an empty screen would be worse
+	// An empty screen would be worse.
+	wantPoll(t, f, upTo(2, math.MaxInt64), "1:epoch: 1:event:a 1:event:too late ", true)
 	put(t, r, 2, begun)
 	if err := os.WriteFile(r.Path(rundir.JournalDir, fileOf(2).marks()), marks, 0o600); err != nil {
 		t.Fatal(err)
@@ -424,7 +425,8 @@ func TestDurablePosition(t *testing.T) {
 		t.Fatalf("after Take: %+v, want %+v", got, began)
 	}
 	_ = j.Append([]jobs.Record{event("a")})
-	for _, op := range []string{"write", "sync", "readdir"} { // the last operation is the fence check
+	// The last operation is the fence check.
+	for _, op := range []string{"write", "sync", "readdir"} {
 		m.Fault = func(o, path string) error {
 			if o == op {
 				return io.ErrUnexpectedEOF
@@ -460,9 +462,10 @@ type followed struct {
 	view     *memdisk.Mount
 	table    *jobs.Table
 	sleepers []*Journal
-	limit    Limit           // as published
-	sure     map[string]bool // reasons of events that a Sync had acknowledged before the publication
-	acked    []string        // acknowledged by a Sync
+	limit    Limit // as published
+	// Reasons of events that a Sync had acknowledged before the publication.
+	sure  map[string]bool
+	acked []string // acknowledged by a Sync
 }
 
 // next returns a record that fits the table of the dispatcher.
@@ -620,7 +623,8 @@ func TestFollowerRandom(t *testing.T) {
 			if f.lean {
 				want.Past = nil
 			}
-			got.Specs, want.Specs = nil, nil // specifications that no record accepts may have been read or not
+			// Specifications that no record accepts may have been read or not.
+			got.Specs, want.Specs = nil, nil
 			if !same(got, want) {
 				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit, got, want)
 			}

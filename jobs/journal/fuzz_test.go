@@ -152,7 +152,8 @@ func record(t testing.TB, j *Journal, recs ...jobs.Record) {
 
 func replay1(t testing.TB, r *rundir.Run) (*jobs.Table, *Report) {
 	t.Helper()
-	table, report, err := replay(r, Limit{End: true}) // the owner is this process and counts as crashed
+	// The owner is this process and counts as crashed.
+	table, report, err := replay(r, Limit{End: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,8 @@ func FuzzDecode(f *testing.F) {
 		if err := json.Unmarshal(b, &std); err != nil {
 			t.Fatalf("encoding/json refuses %q: %v", b, err)
 		}
-		if bytes.Count(b, []byte(`"o"`)) < 2 && !reflect.DeepEqual(got, std) { // a repeated object: encoding/json merges it
+		// A repeated object: encoding/json merges it.
+		if bytes.Count(b, []byte(`"o"`)) < 2 && !reflect.DeepEqual(got, std) {
 			t.Fatalf("%q\nours %+v\nstd  %+v", b, got, std)
 		}
 		again := AppendRecord(nil, &got)

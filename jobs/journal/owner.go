@@ -16,8 +16,9 @@ import (
 
 // The intervals of the owner's heartbeats.
 const (
-	BeatEvery  = 10 * time.Second // interval at which the owner calls Beat
-	StaleAfter = 30 * time.Second // time without a new heartbeat, by the reader's clock, after which an owner is silent
+	BeatEvery = 10 * time.Second // interval at which the owner calls Beat
+	// Time without a new heartbeat, by the reader's clock, after which an owner is silent.
+	StaleAfter = 30 * time.Second
 )
 
 // Owner is the content of the owner file: who dispatches a run. Its times are by the owner's clock
@@ -27,14 +28,16 @@ type Owner struct {
 	Host string `json:"host"`
 	User string `json:"user"`
 	process
-	Epoch   int       `json:"epoch"`
-	Since   time.Time `json:"since"`
-	Socket  string    `json:"socket,omitempty"`  // path of the socket (see dispatch/socket), on Host
-	Program string    `json:"program,omitempty"` // the path of its executable, on Host
-	Token   string    `json:"token"`             // random, one for each Take
-	Beat    int64     `json:"beat"`              // heartbeat number, which increases
-	Left    bool      `json:"left,omitempty"`    // the dispatcher ended in an orderly way
-	Problem string    `json:"problem,omitempty"` // what keeps it from launching, for people; "": nothing
+	Epoch int       `json:"epoch"`
+	Since time.Time `json:"since"`
+	// Path of the socket (see dispatch/socket), on Host.
+	Socket  string `json:"socket,omitempty"`
+	Program string `json:"program,omitempty"` // the path of its executable, on Host
+	Token   string `json:"token"`             // random, one for each Take
+	Beat    int64  `json:"beat"`              // heartbeat number, which increases
+	Left    bool   `json:"left,omitempty"`    // the dispatcher ended in an orderly way
+	// What keeps it from launching, for people; "": nothing.
+	Problem string `json:"problem,omitempty"`
 
 	Known int `json:"known,omitempty"` // a later epoch that a host has reported (see SkipTo)
 

@@ -13,9 +13,10 @@ import (
 // nothing. It is not safe for concurrent use.
 type Reader struct {
 	Run   *rundir.Run
-	Owner *Owner      // who dispatches the run, or did last; nil: nobody ever did
-	Live  *live.State // what the dispatcher published last; nil: nothing, or nobody dispatches the run
-	Life  Life        // whether the process of Owner is alive
+	Owner *Owner // who dispatches the run, or did last; nil: nobody ever did
+	// What the dispatcher published last; nil: nothing, or nobody dispatches the run.
+	Live *live.State
+	Life Life // whether the process of Owner is alive
 	// Silent reports whether the owner is on another machine and has sent no heartbeat for
 	// StaleAfter.
 	Silent bool
@@ -38,7 +39,8 @@ func (r *Reader) Poll(see func(epoch int, rec *jobs.Record)) (restarted bool, er
 // Watch reads the owner file and, if state is set, live.json.
 func (r *Reader) Watch(state bool) error {
 	owner, err := ReadOwner(r.Run)
-	for try := 0; err != nil && r.Owner == nil && try < 3; try++ { // the file may be torn for a moment
+	// The file may be torn for a moment.
+	for try := 0; err != nil && r.Owner == nil && try < 3; try++ {
 		time.Sleep(20 * time.Millisecond)
 		owner, err = ReadOwner(r.Run)
 	}

@@ -134,7 +134,8 @@ func TestImpliedFacts(t *testing.T) {
 	for lost, want := range []string{
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
-		"running, result 0, attempts launching@melon1 exited@melon2", // its end is not invented: the host must be queried
+		// Its end is not invented: the host must be queried.
+		"running, result 0, attempts launching@melon1 exited@melon2",
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
 		"running, result 1, attempts exited@melon1 launching@melon2",

@@ -38,29 +38,37 @@ type State struct {
 
 	Durable Durable `json:"durable"`
 
-	More     bool    `json:"more,omitempty"`     // more jobs may come: the input is open
-	Held     bool    `json:"held,omitempty"`     // nothing is launched, for a reason of the dispatcher or a person
-	Draining string  `json:"draining,omitempty"` // why the run drains; "": it does not
-	Stuck    string  `json:"stuck,omitempty"`    // why no host starts a job though jobs are ready; follows "nothing can start: "
-	Problem  string  `json:"problem,omitempty"`  // why nothing can be recorded; "": all is well
-	Deleted  bool    `json:"deleted,omitempty"`  // the run directory was deleted or moved
-	Finish   *Finish `json:"finish,omitempty"`   // the dispatcher is ending; nil: it continues
-	Tries    int     `json:"tries"`              // attempts of a job that does not set the number
-	Hybrid   bool    `json:"hybrid,omitempty"`   // slots of this machine take the shortest job first
+	More bool `json:"more,omitempty"` // more jobs may come: the input is open
+	// Nothing is launched, for a reason of the dispatcher or a person.
+	Held     bool   `json:"held,omitempty"`
+	Draining string `json:"draining,omitempty"` // why the run drains; "": it does not
+	// Why no host starts a job though jobs are ready; follows "nothing can start: ".
+	Stuck   string  `json:"stuck,omitempty"`
+	Problem string  `json:"problem,omitempty"` // why nothing can be recorded; "": all is well
+	Deleted bool    `json:"deleted,omitempty"` // the run directory was deleted or moved
+	Finish  *Finish `json:"finish,omitempty"`  // the dispatcher is ending; nil: it continues
+	Tries   int     `json:"tries"`             // attempts of a job that does not set the number
+	// Slots of this machine take the shortest job first.
+	Hybrid bool `json:"hybrid,omitempty"`
 
-	Rate   float64       `json:"rate"`                // finished jobs per second, over the last minute
-	Rates  []float64     `json:"rates,omitempty"`     // the same for each ten seconds of the last ten minutes, oldest first
-	ETA    time.Duration `json:"eta_ns,omitempty"`    // until the queue is done; 0: unknown
-	Spread time.Duration `json:"spread_ns,omitempty"` // as in ETA ± Spread, in 2 of 3 cases; 0: unknown
+	// Finished jobs per second, over the last minute.
+	Rate float64 `json:"rate"`
+	// The same for each ten seconds of the last ten minutes, oldest first.
+	Rates []float64     `json:"rates,omitempty"`
+	ETA   time.Duration `json:"eta_ns,omitempty"` // until the queue is done; 0: unknown
+	// As in ETA ± Spread, in 2 of 3 cases; 0: unknown.
+	Spread time.Duration `json:"spread_ns,omitempty"`
 
 	Question *Question `json:"question,omitempty"`
-	Standby  string    `json:"standby,omitempty"` // the machines on which a standby dispatcher watches, joined by ", "
+	// The machines on which a standby dispatcher watches, joined by ", ".
+	Standby string `json:"standby,omitempty"`
 
-	Hosts      []Host            `json:"hosts"` // in inventory order
-	Queues     []Queue           `json:"queues,omitempty"`
-	Stragglers jobs.Ranges       `json:"stragglers,omitempty"`
-	Ending     jobs.Ranges       `json:"ending,omitempty"`   // running jobs that are being ended
-	Progress   map[string]string `json:"progress,omitempty"` // DCS_PROGRESS of running attempts, by attempt id
+	Hosts      []Host      `json:"hosts"` // in inventory order
+	Queues     []Queue     `json:"queues,omitempty"`
+	Stragglers jobs.Ranges `json:"stragglers,omitempty"`
+	Ending     jobs.Ranges `json:"ending,omitempty"` // running jobs that are being ended
+	// DCS_PROGRESS of running attempts, by attempt id.
+	Progress map[string]string `json:"progress,omitempty"`
 }
 
 // Durable is how much of the journal is durable and not fenced off. Readers fold no
@@ -93,37 +101,46 @@ type Queue struct {
 
 // Host is the dispatcher's view of a host. Ages and waits are relative to State.At.
 type Host struct {
-	Name     string  `json:"name"`
-	State    string  `json:"state"`            // connecting, up, suspect, lost, backing_off, draining, disabled, creating, starting, terminating
-	Reason   string  `json:"reason,omitempty"` // follows the name: why it is not up or starts no jobs
-	Linked   bool    `json:"linked,omitempty"` // its helper responds
-	Stopped  bool    `json:"stopped,omitempty"`
-	Note     string  `json:"note,omitempty"` // the last message about it
-	Slots    int     `json:"slots"`
-	Given    int     `json:"given,omitempty"` // slots that a person set; 0: its rule applies
-	Usable   float64 `json:"usable"`          // slots less other users' load; 0: it takes no new jobs
-	Running  int     `json:"running"`         // slots in use
+	Name string `json:"name"`
+	// Connecting, up, suspect, lost, backing_off, draining, disabled, creating, starting,
+	// terminating.
+	State string `json:"state"`
+	// Follows the name: why it is not up or starts no jobs.
+	Reason  string `json:"reason,omitempty"`
+	Linked  bool   `json:"linked,omitempty"` // its helper responds
+	Stopped bool   `json:"stopped,omitempty"`
+	Note    string `json:"note,omitempty"` // the last message about it
+	Slots   int    `json:"slots"`
+	Given   int    `json:"given,omitempty"` // slots that a person set; 0: its rule applies
+	// Slots less other users' load; 0: it takes no new jobs.
+	Usable   float64 `json:"usable"`
+	Running  int     `json:"running"` // slots in use
 	Buffered int     `json:"buffered,omitempty"`
-	Done     int     `json:"done,omitempty"`   // attempts that succeeded there
-	Failed   int     `json:"failed,omitempty"` // attempts that failed there, without those that were ended on request
+	Done     int     `json:"done,omitempty"` // attempts that succeeded there
+	// Attempts that failed there, without those that were ended on request.
+	Failed int `json:"failed,omitempty"`
 
-	Cores    int           `json:"cores,omitempty"` // 0: unknown
-	GPUs     int           `json:"gpus,omitempty"`
-	Load     [3]float64    `json:"load"`
-	Busy     float64       `json:"busy"` // cores, of all users
-	Ours     float64       `json:"ours"` // cores, of our jobs
-	MemBytes int64         `json:"mem,omitempty"`
-	MemFree  int64         `json:"mem_free,omitempty"`
-	DiskFree int64         `json:"disk_free"`             // -1: unknown
-	FSDelay  time.Duration `json:"fs_delay_ns,omitempty"` // of the file system that holds the attempts
-	Delay    time.Duration `json:"delay_ns,omitempty"`    // round trip of the link; 0: not measured
+	Cores    int        `json:"cores,omitempty"` // 0: unknown
+	GPUs     int        `json:"gpus,omitempty"`
+	Load     [3]float64 `json:"load"`
+	Busy     float64    `json:"busy"` // cores, of all users
+	Ours     float64    `json:"ours"` // cores, of our jobs
+	MemBytes int64      `json:"mem,omitempty"`
+	MemFree  int64      `json:"mem_free,omitempty"`
+	DiskFree int64      `json:"disk_free"` // -1: unknown
+	// Of the file system that holds the attempts.
+	FSDelay time.Duration `json:"fs_delay_ns,omitempty"`
+	Delay   time.Duration `json:"delay_ns,omitempty"` // round trip of the link; 0: not measured
 
-	Users   string        `json:"users,omitempty"`       // who uses its slots, in words
-	Files   string        `json:"files,omitempty"`       // sent or fetched now, in words: sizes, rate, problem
-	Beat    time.Duration `json:"beat_ns,omitempty"`     // age of the last heartbeat; 0: never
-	Down    time.Duration `json:"down_ns,omitempty"`     // time since it was up; 0: it is up
-	Idle    time.Duration `json:"idle_ns,omitempty"`     // of an instance of a provider; 0: it is not idle
-	RetryIn time.Duration `json:"retry_in_ns,omitempty"` // until the next connection attempt; 0: none is planned
+	Users string `json:"users,omitempty"` // who uses its slots, in words
+	// Sent or fetched now, in words: sizes, rate, problem.
+	Files string        `json:"files,omitempty"`
+	Beat  time.Duration `json:"beat_ns,omitempty"` // age of the last heartbeat; 0: never
+	Down  time.Duration `json:"down_ns,omitempty"` // time since it was up; 0: it is up
+	// Of an instance of a provider; 0: it is not idle.
+	Idle time.Duration `json:"idle_ns,omitempty"`
+	// Until the next connection attempt; 0: none is planned.
+	RetryIn time.Duration `json:"retry_in_ns,omitempty"`
 	// History is the share of slots in use over the last five minutes, from 0 to 100, in one sample
 	// every five seconds, oldest first. 255 means that the host was not up. JSON encodes it in
 	// base64.

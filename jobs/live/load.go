@@ -47,7 +47,8 @@ func (l *LoadLog) Record(s *State) {
 			continue
 		}
 		l.at[h.Name] = s.At
-		_ = l.append(h.Name, fmt.Appendf(nil, "%d %.2f\n", s.At.Unix(), h.Load[0])) // a report shows a gap
+		// A report shows a gap.
+		_ = l.append(h.Name, fmt.Appendf(nil, "%d %.2f\n", s.At.Unix(), h.Load[0]))
 	}
 }
 

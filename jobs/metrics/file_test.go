@@ -16,7 +16,8 @@ import (
 func TestFileOfAnEarlierRound(t *testing.T) {
 	l := newLab(t)
 	start := time.Now().Add(-time.Hour)
-	for i, before := range []time.Duration{3 * time.Minute, time.Minute, -time.Minute} { // clocks differ slightly
+	// Clocks differ slightly.
+	for i, before := range []time.Duration{3 * time.Minute, time.Minute, -time.Minute} {
 		job := l.job("", jobs.Param{Name: "C", Value: string(rune('1' + i))})
 		job.Outcome = &jobs.Outcome{Started: jobs.StampOf(start), Ended: jobs.StampOf(start.Add(time.Second))}
 		path := l.run.Asked.Cwd + "/m_" + job.Params[0].Value + ".json"

@@ -112,7 +112,8 @@ func TestKeptFileIsDamaged(t *testing.T) {
 	if err := os.WriteFile(path, []byte(bad[:len(bad)-5]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lost := strings.Count(bad[:strings.LastIndex(bad, "{\"attempt\"")], "\n") // lines before the torn one
+	// Lines before the torn one.
+	lost := strings.Count(bad[:strings.LastIndex(bad, "{\"attempt\"")], "\n")
 	if f := l.read(l.reader("acc")); strings.Contains(values(f), "7") || lost != 2 || len(f.Notes) != 1 {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}

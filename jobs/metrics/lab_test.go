@@ -47,7 +47,8 @@ func (d *lookingDisk) Names(dir string) ([]string, error) {
 }
 
 func (d *lookingDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
-	if flag&os.O_CREATE != 0 && (filepath.Base(path) == KeptFile || filepath.Base(path) == CacheFile) { // files that this package writes
+	// Files that this package writes.
+	if flag&os.O_CREATE != 0 && (filepath.Base(path) == KeptFile || filepath.Base(path) == CacheFile) {
 		return d.Disk.OpenFile(path, flag, perm)
 	}
 	if d.toGo.Add(-1) == 0 {

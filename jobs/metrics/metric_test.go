@@ -43,7 +43,8 @@ func TestFind(t *testing.T) {
 		{"acc", "1%\racc=0.1 2%\racc=0.2", "0.2"}, // a progress line
 		{"acc", "acc=1\x1b[0m", "1"},
 		{"acc", "\x1b[1;31macc\x1b[0m\x1b[K: \x1b[32m0.5\x1b[0m\n", "0.5"}, // colors
-		{"acc", "acc=\"\x1b[2J0.5\"\n", "\x1b[2J0.5"},                      // an escape sequence that is not a color is kept
+		// An escape sequence that is not a color is kept.
+		{"acc", "acc=\"\x1b[2J0.5\"\n", "\x1b[2J0.5"},
 		{"acc", "\xef\xbb\xbfacc=0.5\r\n", "0.5"},
 		{"a=re:^acc=(.*)$", "\xef\xbb\xbfacc=0.5\r\n", "0.5"},
 		{"a=json:acc", "\xef\xbb\xbf{\"acc\":0.5}\r\n", "0.5"},

@@ -198,7 +198,8 @@ func TestEmptyRun(t *testing.T) {
 // the names of jobs are. Its sections do not overlap, and every chart has a size.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	policy := regexp.MustCompile(`<meta http-equiv[^>]*>`) // it does not allow the frames of the test
+	// It does not allow the frames of the test.
+	policy := regexp.MustCompile(`<meta http-equiv[^>]*>`)
 	page := policy.ReplaceAllString(write(t, sample(t, 200, 3, hostile+strings.Repeat("W", 300))), "")
 	var frames strings.Builder
 	for _, width := range []int{400, 800, 1240, 2560} {

@@ -20,9 +20,10 @@ import (
 
 // data is what the script draws. It holds columns, not rows, because most of a column repeats.
 type data struct {
-	Run      string   `json:"run"`
-	At       int64    `json:"at"`    // attempts are known to have run until then; Unix time in ms
-	Start    int64    `json:"start"` // start of the first attempt, to which other times are relative
+	Run string `json:"run"`
+	At  int64  `json:"at"` // attempts are known to have run until then; Unix time in ms
+	// Start of the first attempt, to which other times are relative.
+	Start    int64    `json:"start"`
 	Rows     int      `json:"rows"`
 	Columns  []column `json:"columns"`
 	Attempts attempts `json:"attempts"`

@@ -200,7 +200,8 @@ func TestData(t *testing.T) {
 			}
 			want := jobs.Clean(in.Table.At(row, i).Text, 0)
 			a, isA := query.ParseNumber(got[row])
-			if b, isB := query.ParseNumber(want); got[row] != want && !(isA && isB && math.Abs(a-b) <= 0.0005) { // a precision of milliseconds suffices
+			// A precision of milliseconds suffices.
+			if b, isB := query.ParseNumber(want); got[row] != want && !(isA && isB && math.Abs(a-b) <= 0.0005) {
 				t.Errorf("row %d, %s: %q, want %q", row, c.Name, got[row], want)
 			}
 		}

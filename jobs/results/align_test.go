@@ -40,7 +40,8 @@ func TestWidePivotsFitTheTerminal(t *testing.T) {
 		}
 		for _, width := range []int{40, 80, 132} {
 			text := draw(width)
-			if !strings.Contains(text, "0.333 ") && !strings.Contains(text, "0.333\n") || strings.Count(text, "0.333333") > 1 { // once, in the legend
+			// Once, in the legend.
+			if !strings.Contains(text, "0.333 ") && !strings.Contains(text, "0.333\n") || strings.Count(text, "0.333333") > 1 {
 				t.Errorf("%s of %d: digits are as many as before\n%s", name, width, text)
 			}
 			seen := map[string]bool{}

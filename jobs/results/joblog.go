@@ -33,7 +33,8 @@ func AppendJobLog(b []byte, r *Result) []byte {
 	if o.TimedOut || exit == 0 && signal == 0 && r.State != jobs.Succeeded {
 		exit = -1
 	}
-	start, took := max(0, int64(o.Started))/1e6, o.Elapsed().Milliseconds() // integers: a float64 of nanoseconds since 1970 is not exact
+	// Integers: a float64 of nanoseconds since 1970 is not exact.
+	start, took := max(0, int64(o.Started))/1e6, o.Elapsed().Milliseconds()
 	return fmt.Appendf(b, "%d\t%s\t%d.%03d\t%6d.%03d\t0\t0\t%d\t%d\t%s\n", r.Job, r.Host, start/1000, start%1000,
 		took/1000, took%1000, exit, signal, strings.ReplaceAll(r.Command, "\n", "\x00"))
 }

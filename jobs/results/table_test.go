@@ -260,7 +260,8 @@ func TestGroup(t *testing.T) {
 	if got := head(g) + "\n" + show(g); got != want {
 		t.Error(got)
 	}
-	if len(notes) != 1 || notes[0] != "1 group with fewer than 1 solved jobs left out" { // C=10, gamma=1: failed and skipped
+	// C=10, gamma=1: failed and skipped.
+	if len(notes) != 1 || notes[0] != "1 group with fewer than 1 solved jobs left out" {
 		t.Errorf("%q", notes)
 	}
 	if row, _, _, err := g.BestBy(Order{"time", true}); err != nil || g.At(row, 0).Text != "10" || g.Job(row) != 0 {

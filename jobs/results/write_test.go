@@ -130,7 +130,8 @@ func FuzzWrite(f *testing.F) {
 		s = s.Show(append(at, param))
 
 		rows, err := csv.NewReader(strings.NewReader(write(t, s, Options{Format: CSVFormat}))).ReadAll()
-		read := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") } // as readers that follow RFC 4180 do
+		// As readers that follow RFC 4180 do.
+		read := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 		if err != nil || len(rows) != 2 || rows[0][1] != read(name) || rows[1][1] != read(cell) {
 			t.Fatalf("CSV: %q %v", rows, err)
 		}

@@ -180,7 +180,8 @@ var factsOfRows = map[string]func(candidate) query.Value{
 	"queue":   func(c candidate) query.Value { return query.TextValue(c.l.options[c.r.options].Queue) },
 	"exit": func(c candidate) query.Value {
 		if c.r.exit >= bySignal {
-			return query.NumberValue(float64(128 + c.r.exit - bySignal)) // as in the table of results
+			// As in the table of results.
+			return query.NumberValue(float64(128 + c.r.exit - bySignal))
 		}
 		return optional(c.r.exit > 0, float64(c.r.exit)-1)
 	},

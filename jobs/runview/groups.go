@@ -206,7 +206,8 @@ func causeOf(name, text string) string {
 // WithoutSubject removes subject, such as the name of a host or "job 7", from the beginning of a
 // text.
 func WithoutSubject(text, subject string) string {
-	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) { // not the address ws01:22
+	// Not the address ws01:22.
+	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) {
 		return strings.TrimLeft(rest, ": ")
 	}
 	return text

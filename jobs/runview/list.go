@@ -11,10 +11,11 @@ import (
 
 // list holds the short rows of all jobs, and their counts. View.mu guards it.
 type list struct {
-	rows       []row                             // job id - 1
-	specs      func() func(id uint32) *jobs.Spec // returns a function like spec for another goroutine
-	spec       func(id uint32) *jobs.Spec        // valid until the next call
-	options    []*jobs.Options                   // distinct options of jobs
+	rows []row // job id - 1
+	// Returns a function like spec for another goroutine.
+	specs      func() func(id uint32) *jobs.Spec
+	spec       func(id uint32) *jobs.Spec // valid until the next call
+	options    []*jobs.Options            // distinct options of jobs
 	optionsAt  map[*jobs.Options]uint32
 	edited     map[jobs.ID]bool // jobs whose specification has changed since their rows were made
 	names      []string
@@ -190,10 +191,11 @@ func (r *retries) Pop() any {
 // row holds what sorting, filtering, and counting need of a job. It has only 48 bytes because
 // there may be a million.
 type row struct {
-	when     jobs.Stamp // running: since when (sent: when it was sent); Retry: until when; finished: its CPU time
-	took     float32    // finished: run time of the attempt that counts, in seconds
-	seq      uint32     // number of its result, 0: none
-	mem      uint32     // peak, KiB
+	// Running: since when (sent: when it was sent); Retry: until when; finished: its CPU time.
+	when     jobs.Stamp
+	took     float32 // finished: run time of the attempt that counts, in seconds
+	seq      uint32  // number of its result, 0: none
+	mem      uint32  // peak, KiB
 	priority int32
 	options  uint32 // index into options
 	attempts uint16

@@ -24,7 +24,8 @@ func TestNotable(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Canceled}, false, false},
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Failed}, true, true},
 		{jobs.Record{Kind: jobs.KindEvent, Host: "a", Reason: "a is up"}, true, false},
-		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 2}, false, false}, // the previous event describes the request
+		// The previous event describes the request.
+		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 2}, false, false},
 		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Reason: "there is no host b"}, true, true},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedDone}, false, false},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedStopped, Reason: "Ctrl-C"}, true, false},

@@ -107,9 +107,10 @@ type Verb string
 
 // The verbs. Verbs on jobs apply to Jobs, and skip those in other states than the verb needs.
 const (
-	Cancel   Verb = rundir.DoCancel   // end jobs that are queued or run
-	Requeue  Verb = rundir.DoRequeue  // start a new round of finished jobs
-	Edit     Verb = rundir.DoEdit     // apply Edit to queued or finished jobs; a finished one gets a new round
+	Cancel  Verb = rundir.DoCancel  // end jobs that are queued or run
+	Requeue Verb = rundir.DoRequeue // start a new round of finished jobs
+	// Apply Edit to queued or finished jobs; a finished one gets a new round.
+	Edit     Verb = rundir.DoEdit
 	Priority Verb = rundir.DoPriority // apply Edit to jobs; finished ones get a new round
 
 	Pause     Verb = rundir.DoPause     // launch nothing
@@ -123,10 +124,11 @@ const (
 	RemoveHost  Verb = rundir.DoRemoveHost  // Host finishes its running jobs and leaves the run
 	ReloadHosts Verb = rundir.DoReloadHosts // read the inventory file again
 
-	DrainRun  Verb = rundir.DoDrain // finish running jobs, start no more, end the dispatcher; Continue undoes it
-	StopRun   Verb = rundir.DoStop  // end the dispatcher after the running jobs; Continue undoes it
-	CancelRun Verb = "cancel-run"   // end the dispatcher; jobs continue, and resume adopts them
-	Resume    Verb = "resume"       // start a dispatcher for a run that has none
+	// Finish running jobs, start no more, end the dispatcher; Continue undoes it.
+	DrainRun  Verb = rundir.DoDrain
+	StopRun   Verb = rundir.DoStop // end the dispatcher after the running jobs; Continue undoes it
+	CancelRun Verb = "cancel-run"  // end the dispatcher; jobs continue, and resume adopts them
+	Resume    Verb = "resume"      // start a dispatcher for a run that has none
 
 	Reply Verb = "reply" // Text answers the question Number; "" refuses it
 )
@@ -209,16 +211,18 @@ type Snapshot struct {
 	Tries      int // of a job that does not set the number
 
 	SlotsBusy, Slots int
-	Usable           float64       // slots of hosts that accept new jobs, less what others use there
-	Rate             float64       // slots of hosts that accept jobs, less what others use there
-	Rates            []float64     // the same of the last minutes, oldest first: a sparkline
-	ETA              time.Duration // until the queue is done; 0: not known
-	Spread           time.Duration // the end is within ETA ± Spread in 2 of 3 cases; 0: not known
+	// Slots of hosts that accept new jobs, less what others use there.
+	Usable float64
+	Rate   float64       // slots of hosts that accept jobs, less what others use there
+	Rates  []float64     // the same of the last minutes, oldest first: a sparkline
+	ETA    time.Duration // until the queue is done; 0: not known
+	Spread time.Duration // the end is within ETA ± Spread in 2 of 3 cases; 0: not known
 
 	Paused   bool   // by a person
 	Draining string // why nothing more is launched; "": jobs are launched
 	Problem  string // the journal cannot be written, …; "": all is well
-	Stuck    string // why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may
+	// Why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may.
+	Stuck    string
 	Question *live.Question
 
 	Hosts  []live.Host
@@ -241,7 +245,8 @@ type Run struct {
 	Owner          string // user, machine and process; "": nobody
 	Machine        string // of the dispatcher; "": nobody
 	Standby        string // machines with a standby dispatcher
-	Best           string // what a search looks for, COLUMN:max or COLUMN:min; "": the run is not a search
+	// What a search looks for, COLUMN:max or COLUMN:min; "": the run is not a search.
+	Best string
 }
 
 // Page is a part of the list of jobs.
@@ -321,11 +326,12 @@ type Event struct {
 // Detail holds all details of one job.
 type Detail struct {
 	Row        Row
-	*jobs.Spec               // Options are never nil
-	Estimate   time.Duration // expected run time: the user's estimate, or mean + 2 deviations; 0: not known
-	Why        string        // expected run time: the user's, or mean + 2 deviations; 0: not known
-	Asked      bool          // the dispatcher gave the reason
-	Attempts   []Attempt
+	*jobs.Spec // Options are never nil
+	// Expected run time: the user's estimate, or mean + 2 deviations; 0: not known.
+	Estimate time.Duration
+	Why      string // expected run time: the user's, or mean + 2 deviations; 0: not known
+	Asked    bool   // the dispatcher gave the reason
+	Attempts []Attempt
 }
 
 // Attempt is one execution.

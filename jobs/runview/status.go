@@ -23,7 +23,8 @@ const (
 	StatusFinished                  // all jobs are over
 	StatusStopped                   // jobs are left, and its dispatcher has ended or is ending
 	StatusCrashed                   // jobs are left, and its dispatcher died
-	StatusSilent                    // jobs are left, and its dispatcher on another machine gives no heartbeat
+	// Jobs are left, and its dispatcher on another machine gives no heartbeat.
+	StatusSilent
 )
 
 // Live reports whether somebody dispatches the run and will continue to do so.

@@ -16,13 +16,14 @@ import (
 
 // QueueCount holds counts of the jobs of a queue.
 type QueueCount struct {
-	Name     string         `json:"name"` // "": the queue of jobs that name none
-	Jobs     map[string]int `json:"jobs"` // by state, without zeros
-	Total    int            `json:"total"`
-	Seconds  float64        `json:"run_seconds"` // of all finished attempts, multiplied by their slots
-	Share    int            `json:"share"`
-	Priority int            `json:"priority"`
-	Slots    int            `json:"slots,omitempty"` // maximum that its jobs occupy; 0: no limit
+	Name  string         `json:"name"` // "": the queue of jobs that name none
+	Jobs  map[string]int `json:"jobs"` // by state, without zeros
+	Total int            `json:"total"`
+	// Of all finished attempts, multiplied by their slots.
+	Seconds  float64 `json:"run_seconds"`
+	Share    int     `json:"share"`
+	Priority int     `json:"priority"`
+	Slots    int     `json:"slots,omitempty"` // maximum that its jobs occupy; 0: no limit
 
 	Counts [jobs.Skipped + 1]int `json:"-"` // the same as Jobs
 	Busy   time.Duration         `json:"-"` // the same as Seconds
@@ -118,7 +119,8 @@ type HostCount struct {
 	Running int `json:"running"`     // open attempts
 	Handed  int `json:"handed_over"` // of Running, those that are not known to have started
 	Ended   int `json:"ended"`       // attempts with an outcome
-	Failed  int `json:"failed"`      // of Ended, those that failed; one that was ended on request did not fail
+	// Of Ended, those that failed; one that was ended on request did not fail.
+	Failed int `json:"failed"`
 }
 
 // CountHosts counts the attempts on each host, by its name.

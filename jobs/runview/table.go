@@ -16,13 +16,15 @@ import (
 // except that Filter may name metrics, Sort is ignored, and Reverse reverses By.
 type TableQuery struct {
 	JobsWindow
-	Figures []string // metrics beyond the declared ones, each NAME or NAME=HOW; the last one of a name counts
+	// Metrics beyond the declared ones, each NAME or NAME=HOW; the last one of a name counts.
+	Figures []string
 	By      string   // besides the declared ones: NAME or NAME=HOW; the last of a name counts
 	Best    string   // COLUMN:max or COLUMN:min; "": no row is the best
 	Group   []string // one row for each group of jobs with equal values in these columns
 	MinSize int      // groups with fewer successful jobs are omitted
 	Heat    bool     // a heat map instead of rows
-	Pivot   []string // of the heat map: down, across, metric or metric:measure; nil: two parameters that vary
+	// Of the heat map: down, across, metric or metric:measure; nil: two parameters that vary.
+	Pivot []string
 }
 
 // The limits of a Table, in addition to MaxRows.
@@ -51,9 +53,10 @@ type Table struct {
 	Read, Jobs int // number of finished jobs whose metrics are known, and of all finished jobs
 
 	Columns []TableColumn // available columns, in the order of display
-	Page    Page          // the window of rows; with Group or Heat, only the number of matching jobs
-	Figures [][]string    // the window of rows; with Group or Heat, only the number of jobs
-	Figured bool          // values of each row of Page, in the order of the metrics in Columns
+	// The window of rows; with Group or Heat, only the number of matching jobs.
+	Page    Page
+	Figures [][]string // the window of rows; with Group or Heat, only the number of jobs
+	Figured bool       // values of each row of Page, in the order of the metrics in Columns
 
 	Groups *TableGroups // set for a query with Group
 	Heat   *Heat        // set for a query with Heat
@@ -92,7 +95,8 @@ type Heat struct {
 // while somebody requests a table. A Snapshot waits for it only for firstTable.
 
 const (
-	requestTTL = 3 * time.Second        // a request expires after this time; an open view repeats it more often
+	// A request expires after this time; an open view repeats it more often.
+	requestTTL = 3 * time.Second
 	firstTable = 50 * time.Millisecond  // a request expires; an open view repeats it
 	remakeWait = 500 * time.Millisecond // a Snapshot waits this long for a new request
 	remakePart = 20                     // updates take at most 1/remakePart of the time
@@ -154,7 +158,8 @@ func (t *tables) want(ask *TableQuery) *tableRequest {
 // shows it immediately.
 func (t *tables) await(ctx context.Context, ask *TableQuery) {
 	t.v.mu.Lock()
-	none := t.v.version == 0 || t.plain(ask) // no job has a row yet, or there is nothing to tabulate
+	// No job has a row yet, or there is nothing to tabulate.
+	none := t.v.version == 0 || t.plain(ask)
 	t.v.mu.Unlock()
 	if none {
 		return

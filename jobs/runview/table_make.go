@@ -93,7 +93,8 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	}
 	if read && !noted { // else that was said
 		missing := s.Missing(s.Metrics())
-		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...) // each takes a line of the screen
+		// Each takes a line of the screen.
+		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...)
 	}
 	if len(cut) > 0 {
 		m.note(fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", MaxTableNames, len(cut), cut[0]))

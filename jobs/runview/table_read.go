@@ -147,7 +147,8 @@ type figures struct {
 }
 
 const (
-	outputsPiece = 1000 // outputs that are read before anything else is looked at: those of one directory
+	// Outputs that are read before anything else is looked at: those of one directory.
+	outputsPiece = 1000
 	retryFirst   = 10 * time.Second
 	retryMost    = 10 * time.Minute
 )

@@ -154,7 +154,8 @@ func TestOrders(t *testing.T) {
 		{Sorts, false, "12 3 10 5 8 2 9 4 6 11 7 1"},
 	} {
 		p := lookAt(t, b, Query{Jobs: &JobsWindow{Sort: c.by, Reverse: c.reverse, Rows: 50}})
-		if c.by == SortTime { // 12 and the others of a minute differ by the time that the test takes
+		// 12 and the others of a minute differ by the time that the test takes.
+		if c.by == SortTime {
 			if got := idsOf(p); !strings.HasPrefix(got, "3 ") || !strings.HasSuffix(got, " 2 4 5 6 7 9 10 11") {
 				t.Errorf("%s: %s", c.by, got)
 			}

@@ -79,11 +79,12 @@ type View struct {
 
 	mu sync.Mutex // guards what follows; not held while the disk or a connection is awaited
 	list
-	table   *jobs.Table // changes only while mu is held
-	reader  jobs.RowReader
-	stored  int // number of specifications that are shown, with those that no record accepts yet
-	facts   facts
-	state   *live.State    // of the present dispatcher; nil: nobody dispatches the run, or nothing is known
+	table  *jobs.Table // changes only while mu is held
+	reader jobs.RowReader
+	stored int // number of specifications that are shown, with those that no record accepts yet
+	facts  facts
+	// Of the present dispatcher; nil: nobody dispatches the run, or nothing is known.
+	state   *live.State
 	seenAt  time.Time      // of state, by our clock
 	ahead   time.Duration  // the dispatcher's clock less ours; 0: on this machine
 	past    []live.Host    // while nobody dispatches the run, as of pastAt
@@ -102,9 +103,10 @@ type View struct {
 	began   time.Time     // when the read that is under way began; zero: there is none
 	closed  bool
 	link    link
-	focus   jobs.ID                 // whose detail was asked for last
-	brought map[jobs.AttemptID]bool // of its attempts, those whose files were brought from their hosts
-	traces  map[string]*ask.Trace   // by request
+	focus   jobs.ID // whose detail was asked for last
+	// Of its attempts, those whose files were brought from their hosts.
+	brought map[jobs.AttemptID]bool
+	traces  map[string]*ask.Trace // by request
 }
 
 var _ Source = (*View)(nil)
