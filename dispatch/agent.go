@@ -12,30 +12,30 @@ import (
 	"dcs-tui/jobs"
 )
 
-// agent is the goroutine that owns one host's link. It connects when told to, passes
-// commands on, turns host reports into events, and sends the pings that extend the host's
-// lease. It decides nothing.
+// agent is the goroutine that owns one host's link. On request it connects. It passes commands on,
+// turns host reports into events, and sends the pings that extend the host's lease. It makes no
+// decisions.
 type agent struct {
 	d        *Dispatcher
 	name     string
-	host     atomic.Pointer[hosts.Host] // by which it connects
+	host     atomic.Pointer[hosts.Host] // specification for the next connection
 	commands chan any                   // bounded: the engine never waits for it
-	overflow chan struct{}              // has room for one: a command did not fit
+	overflow chan struct{}              // holds a signal if a command did not fit
 	ctx      context.Context
 	cancel   context.CancelFunc          // ends the agent at once
-	hello    atomic.Pointer[hosts.Hello] // the newest; read by the engine
-	// uptime is the host's clock, in nanoseconds, as of the newest heartbeat that the core has
-	// handled while it considered the host linked. The engine writes it. Leases are counted
-	// from it and from nothing later, so the core knows when they have run out.
+	hello    atomic.Pointer[hosts.Hello] // the newest hello; the engine reads it
+	// uptime is the host's clock, in nanoseconds, at the newest heartbeat that the core has handled
+	// while it considered the host linked. The engine writes it. Leases start at this time and
+	// never later, so the core knows when they have expired.
 	uptime atomic.Int64
-	delay  atomic.Int64 // the newest round trip over the link, ns; 0: not measured
+	delay  atomic.Int64 // newest round trip over the link, in ns; 0: not measured
 
-	disconnects int // Disconnects given to it; owned by the engine goroutine
+	disconnects int // number of Disconnects sent to it; owned by the engine goroutine
 
-	pieces    chan piece    // answers to Wants of the host
+	pieces    chan piece    // answers to the host's Wants
 	fetched   chan *fetch   // fetches that have ended
-	transfer  transfer      // what is being fetched
-	manifests sync.Map      // texts whose beginning was asked for, by attempt
+	transfer  transfer      // the transfer in progress
+	manifests sync.Map      // manifests whose beginning was requested, by attempt
 	reading   chan struct{} // holds a token for each read in flight
 
 	// The fields below are owned by the agent's goroutine.
@@ -44,17 +44,18 @@ type agent struct {
 	reports      <-chan hosts.Message
 	dial         context.CancelFunc // ends the connection attempt in flight; nil: there is none
 	dialed       chan dialed
-	greeted      bool // the core has handled HostUp: withdrawals come before the first ping renews the lease
-	pings        int64
-	alive        chan alive // answer to the link's keepalive; nil: none is in flight
-	reads        map[int64]readRequest
-	readID       int64
-	serving      int // Wants that are being answered
-	version      int // of the files that every job gets, as the helper was last told
-	fetches      map[jobs.AttemptID]*fetch
-	bye          *goodbye // nil until it is time to leave
-	again        bool     // the helper died during the first goodbye, and this is the second
-	clean        bool     // the host has nothing of the run any more, or never had
+	// The core has handled HostUp; before the first ping, because withdrawals must precede it.
+	greeted bool
+	pings   int64
+	alive   chan alive // answer to the link's keepalive; nil: none is in flight
+	reads   map[int64]readRequest
+	readID  int64
+	serving int // number of Wants that are being answered
+	version int // version of the files that every job gets, as last sent to the helper
+	fetches map[jobs.AttemptID]*fetch
+	bye     *goodbye // nil until it is time to leave
+	again   bool     // the helper died during the first goodbye, and this is the second
+	clean   bool     // the host has no data of the run any more, or never had
 }
 
 // dialed is the outcome of a connection attempt.
@@ -70,14 +71,14 @@ type alive struct {
 	took time.Duration
 }
 
-// goodbye tells the agent to leave its host and end. With end, the host ends what jobs left
-// behind. With used, an agent that is not connected connects once more for that.
+// goodbye makes the agent leave its host and end. With end, the host ends processes that jobs left
+// behind. With used, an agent that is not connected connects once more to do so.
 type goodbye struct{ end, used bool }
 
 const (
 	pingInterval      = 3 * time.Second
 	keepAliveInterval = 15 * time.Second
-	maxCommands       = 1024 // that wait for an agent
+	maxCommands       = 1024 // commands that wait for an agent
 )
 
 func newAgent(d *Dispatcher, h *hosts.Host) *agent {
@@ -91,8 +92,8 @@ func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	return a
 }
 
-// enqueue hands a command to the agent without waiting. It returns false if too many wait:
-// the agent then cuts its link, and probing finds out what was lost.
+// enqueue sends a command to the agent without waiting. It returns false if too many commands wait.
+// The agent then cuts its link, and probing finds out what was lost.
 func (a *agent) enqueue(command any) bool {
 	select {
 	case a.commands <- command:
@@ -111,7 +112,8 @@ func (a *agent) run() {
 		keep.Stop()
 		a.hangUp()
 		a.cancel()
-		a.d.inputs <- input{call: func(e *engine) { e.agentEnded(a, a.clean) }} // the engine reads until all agents have ended
+		// The engine reads until all agents have ended.
+		a.d.inputs <- input{call: func(e *engine) { e.agentEnded(a, a.clean) }}
 	}()
 	for {
 		select {
@@ -203,14 +205,14 @@ func (a *agent) handle(command any) {
 	}
 }
 
-// clock returns the host's own clock, as the core knows it.
+// clock returns the host's own clock, as far as the core knows it.
 func (a *agent) clock() time.Duration { return time.Duration(a.uptime.Load()) }
 
 func (a *agent) epoch() int { return a.d.cfg.Open.Epoch }
 
-// sendHost sends a message to the helper. If the link is down, its end arrives on reports,
-// with the reason. A message that cannot be sent over a link that stays up is reported to the
-// user, and the core finds out by probing.
+// sendHost sends a message to the helper. If the link is down, its end arrives on reports, with the
+// reason. If a message cannot be sent although the link stays up, the user is notified, and the
+// core finds out by probing.
 func (a *agent) sendHost(m hosts.Message) {
 	if a.worker == nil {
 		return
@@ -225,14 +227,14 @@ func (a *agent) sendHost(m hosts.Message) {
 func (a *agent) ping() {
 	a.pings++
 	lease := a.clock()
-	if lease > 0 { // else the host's clock is unknown
+	if lease > 0 { // otherwise the host's clock is unknown
 		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault())
 	}
 	a.tellChanges()
 	a.sendHost(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
 }
 
-// keepAlive asks the link itself for an answer. If the link answers and no heartbeats come,
+// keepAlive requests an answer from the link itself. If the link answers but no heartbeats arrive,
 // the helper is stuck. If it does not answer, the host or the link is gone.
 func (a *agent) keepAlive() {
 	if a.worker == nil || a.alive != nil {

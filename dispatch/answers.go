@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// answers are the requests whose answers are durable. Safe for concurrent use.
+// answers holds the requests whose answers are durable. It is safe for concurrent use.
 type answers struct {
 	mu    sync.Mutex
 	names map[string]bool
-	more  chan struct{} // closed and replaced when there are more
+	more  chan struct{} // closed and replaced when further answers are durable
 }
 
 func newAnswers(earlier map[string]bool) *answers {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Asker names the user of this process and its machine, for those who read in the event
-// log who has asked for what.
+// Asker names the user of this process and its machine, to show in the event log who made a
+// request.
 var Asker = sync.OnceValue(func() string {
 	name := fmt.Sprintf("user %d", os.Getuid())
 	if u, err := user.Current(); err == nil {

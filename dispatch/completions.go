@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// completions is the queue of results that wait for the consumer. It is not bounded. Safe for
+// completions is the unbounded queue of results that wait for the consumer. It is safe for
 // concurrent use.
 type completions struct {
 	mu    sync.Mutex
 	queue []*Result
 	over  bool
-	wake  chan struct{} // closed and replaced when something changed
+	wake  chan struct{} // closed and replaced after each change
 }
 
 func newCompletions() *completions { return &completions{wake: make(chan struct{})} }
 
-// put adds results. Some may still come after the run is over.
+// put adds results. It may also be called after end.
 func (c *completions) put(rs []*Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,7 +25,7 @@ func (c *completions) put(rs []*Result) {
 	c.changed()
 }
 
-// end records that the run is over: consumers get what is left, then io.EOF.
+// end records that the run is over. Consumers get the remaining results, and then io.EOF.
 func (c *completions) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func (a *agent) connect() {
 	}()
 }
 
-// openFor fills in the host's part of the first message.
+// openFor completes the first message for the host.
 func openFor(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Version = hosts.ProtocolVersion
 	open.Host, open.WorkDir, open.ShareDir, open.Nice = h.Name, h.WorkDir, h.ShareDir, h.Nice
@@ -38,7 +38,7 @@ func openFor(open hosts.Open, h *hosts.Host) *hosts.Open {
 	return &open
 }
 
-// join puts one setup after the other.
+// join concatenates two setups.
 func join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -70,7 +70,7 @@ func (a *agent) connected(r dialed) {
 	a.keepAlive()
 }
 
-// ended handles that the helper has ended, as asked or by itself.
+// ended handles the end of the helper, on request or by itself.
 func (a *agent) ended(err error) {
 	if a.bye == nil {
 		a.down(err)
@@ -78,7 +78,7 @@ func (a *agent) ended(err error) {
 	}
 	a.clean = a.clean || err == nil
 	a.hangUp()
-	if !a.clean && a.bye.used && !a.again { // it died while it cleaned up: try once more
+	if !a.clean && a.bye.used && !a.again { // it died during cleanup: try once more
 		a.again = true
 		a.connect()
 	}
@@ -92,24 +92,24 @@ func (a *agent) leave(g *goodbye) {
 	case a.worker != nil:
 		a.sendHost(&hosts.Bye{End: g.end})
 	case g.used:
-		a.connect() // unless an attempt is in flight
+		a.connect() // unless a connection attempt is in progress
 	case a.dial != nil:
 		a.hangUp()
 	}
 }
 
-// down handles that the link or the helper is gone.
+// down handles the end of the link or of the helper.
 func (a *agent) down(err error) {
 	a.hangUp()
 	a.sendEvent(sched.HostDown{Host: a.name, Err: err})
 }
 
-// hangUp ends the link, or the attempt to make one, without an event.
+// hangUp ends the link or the connection attempt without an event.
 func (a *agent) hangUp() {
 	if a.dial != nil {
 		a.dial()
 		late := a.dialed
-		go func() { // a connection that succeeds all the same is closed by connect
+		go func() { // if the connection succeeds nevertheless, connect closes it
 			if r := <-late; r.worker != nil {
 				r.worker.Close()
 			}

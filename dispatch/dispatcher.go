@@ -25,17 +25,17 @@ type Dispatcher struct {
 	here     *rundir.FileReader
 	returns  *returns
 	signals  Signals
-	last     liveView // at the end; written by the engine before done is closed
+	last     liveView // the last state; written by the engine before done is closed
 
-	submit    sync.Mutex // one submitter at a time: ids follow each other
-	submitted int        // jobs handed to the core, guarded by submit
+	submit    sync.Mutex // held by one submitter at a time, so that ids have no gaps
+	submitted int        // number of jobs sent to the core, guarded by submit
 
 	closeOnce sync.Once
 	finish    sched.Finish // written by the engine before done is closed
 	finishErr error
 }
 
-// errEnded is returned to callers that come after the dispatcher has ended.
+// errEnded is returned by calls after the dispatcher has ended.
 var errEnded = errors.New("the dispatcher has ended")
 
 // Start starts a dispatcher, which connects to the hosts and asks them about every open attempt
@@ -51,21 +51,21 @@ func Start(cfg Config) (*Dispatcher, error) {
 		here:      rundir.NewFileReader(),
 		returns:   newReturns(),
 		signals:   newSignals(),
-		submitted: len(cfg.Table.Specs), // the core accepts what is stored
+		submitted: len(cfg.Table.Specs), // the core accepts all stored jobs
 	}
 	e := newEngine(d)
 	go e.run()
 	return d, nil
 }
 
-// Submit stores jobs durably and hands them to the core, numbering them after
-// those the run has (it sets Spec.ID). last: no more jobs will come.
+// Submit stores jobs durably and sends them to the core. It sets Spec.ID to the numbers after those
+// of the run. last means that no more jobs will follow.
 func (d *Dispatcher) Submit(specs []*jobs.Spec, last bool) error {
 	return d.SubmitNumbered(specs, last, nil)
 }
 
-// SubmitNumbered is Submit for jobs that name each other. Before they are stored, it calls
-// number with the number that the first of them gets, unless number is nil.
+// SubmitNumbered is like Submit, but before it stores the jobs, it calls number with the number of
+// the first of them, unless number is nil. It is for jobs that refer to each other.
 func (d *Dispatcher) SubmitNumbered(specs []*jobs.Spec, last bool, number func(first jobs.ID)) error {
 	d.submit.Lock()
 	defer d.submit.Unlock()
@@ -92,29 +92,30 @@ func (d *Dispatcher) SubmitNumbered(specs []*jobs.Spec, last bool, number func(f
 // has acknowledged to an earlier dispatcher come first.
 func (d *Dispatcher) Next(ctx context.Context) (*Result, error) { return d.results.next(ctx) }
 
-// Ack records that the consumer has every result up to seq.
+// Ack records that the consumer has received every result up to seq.
 func (d *Dispatcher) Ack(seq int64) { d.send(input{ev: sched.Acked{Seq: seq}}) }
 
 // Epoch returns the epoch of this dispatcher.
 func (d *Dispatcher) Epoch() int { return d.cfg.Open.Epoch }
 
-// Do hands an event to the core: a Request, or what the program itself decides.
+// Do sends an event to the core: a Request, or a decision of the program itself.
 func (d *Dispatcher) Do(ev sched.Event) { d.send(input{ev: ev}) }
 
-// SetHosts sets all hosts that the run is to use from now on; see sched.SetHosts. It blocks
-// until the core has them. The error is that of ctx, or reports that the dispatcher has ended.
-// The hosts must not be changed afterwards.
+// SetHosts sets the complete set of hosts of the run; see sched.SetHosts. It blocks until the core
+// has it. The error is that of ctx, or reports that the dispatcher has ended. The caller must not
+// change the hosts afterwards.
 func (d *Dispatcher) SetHosts(ctx context.Context, list []*hosts.Host) error {
 	return d.call(ctx, func(e *engine) { e.step(sched.SetHosts{Hosts: list}) })
 }
 
-// Snapshot returns the state of the run now, nil after the end.
+// Snapshot returns the current state of the run, or nil after its end.
 func (d *Dispatcher) Snapshot() *Snapshot {
 	s, _ := query(context.Background(), d, (*engine).snapshot)
 	return s
 }
 
-// Finished is closed when the core has finished; results may remain to be taken.
+// Finished returns a channel that is closed when the core has finished. Results may still wait for
+// Next.
 func (d *Dispatcher) Finished() <-chan struct{} { return d.finished }
 
 // Close ends the dispatcher, leaves the hosts, and returns how the run ended. If the run has not
@@ -125,7 +126,7 @@ func (d *Dispatcher) Close() (sched.Finish, error) {
 	return d.finish, d.finishErr
 }
 
-// send hands an input to the engine. It returns false if the engine has ended.
+// send sends an input to the engine. It returns false if the engine has ended.
 func (d *Dispatcher) send(in input) bool {
 	select {
 	case <-d.done:
@@ -140,11 +141,11 @@ func (d *Dispatcher) send(in input) bool {
 	}
 }
 
-// Ended is closed when the dispatcher has ended: nothing can be asked of it any more.
+// Ended returns a channel that is closed when the dispatcher has ended. Calls fail from then on.
 func (d *Dispatcher) Ended() <-chan struct{} { return d.done }
 
 // call runs f in the engine's goroutine and waits for it. It returns errEnded if the engine has
-// ended and f has not run, and the error of ctx if that ends first: f may still run later.
+// ended without running f. It returns the error of ctx if that ends first; f may still run later.
 func (d *Dispatcher) call(ctx context.Context, f func(*engine)) error {
 	ran := make(chan struct{})
 	in := input{call: func(e *engine) { f(e); close(ran) }}
@@ -175,9 +176,9 @@ func (d *Dispatcher) call(ctx context.Context, f func(*engine)) error {
 	}
 }
 
-// query returns the result of f, which runs in the engine's goroutine, changes nothing, and
-// takes no more than about a millisecond. The errors are those of call. A panic of f is raised
-// in the caller: a reader must not end the run.
+// query returns the result of f, which runs in the engine's goroutine. f changes nothing and takes
+// at most about a millisecond. The errors are those of call. A panic of f is raised in the caller,
+// because a reader must not end the run.
 func query[T any](ctx context.Context, d *Dispatcher, f func(*engine) T) (T, error) {
 	var none T
 	answer, fault := make(chan T, 1), make(chan string, 1)

@@ -1,9 +1,9 @@
-// Package dispatch runs the commit loop: one goroutine owns the core (sched.Core) and
-// takes events, steps the core, appends the records to the journal, fsyncs once,
-// and only then releases the commands to the host agents, one goroutine per host.
+// Package dispatch runs the commit loop. One goroutine, the engine, owns the core (sched.Core). It
+// takes events, steps the core, appends the records to the journal, and fsyncs once. Only then does
+// it release the commands to the host agents, which are one goroutine per host.
 //
-// It is a completion service: Submit jobs, take results with Next in the
-// order in which they complete. Producing is decoupled from consuming.
+// A Dispatcher is a completion service: Start it with a Config, Submit jobs, and take their results
+// with Next in the order in which they complete. Submitting does not wait for results.
 //
 //	d, err := dispatch.Start(cfg)
 //	err = d.Submit(specs, true)
@@ -14,6 +14,6 @@
 //	}
 //	finish, err := d.Close()
 //
-// It knows hosts only through the interfaces of package hosts, never ssh; it
-// decides nothing (sched does) and shows nothing (tui and internal/cli do).
+// The package uses hosts only through the interfaces of package hosts, and never ssh. Package sched
+// makes the decisions, and packages tui and internal/cli show the state.
 package dispatch

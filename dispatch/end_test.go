@@ -136,7 +136,8 @@ func TestLeaseFollowsTheCore(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		var a *agent
 		block, entered := make(chan struct{}), make(chan struct{})
-		go r.d.call(t.Context(), func(e *engine) { a = e.agents["a"]; close(entered); <-block }) // a disk that hangs
+		// A disk that hangs.
+		go r.d.call(t.Context(), func(e *engine) { a = e.agents["a"]; close(entered); <-block })
 		<-entered
 		before := a.clock()
 		time.Sleep(time.Minute)

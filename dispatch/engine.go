@@ -11,17 +11,18 @@ import (
 	"dcs-tui/jobs"
 )
 
-// input is one thing for the engine: an event for the core, a notice to record, or a
-// function to call in the engine's goroutine.
+// input is an input of the engine: an event for the core, a notice to record, or a function to call
+// in the engine's goroutine.
 type input struct {
 	ev          sched.Event
-	from        *agent // that sends ev; nil: no agent does
-	disconnects int    // that the agent had carried out
+	from        *agent // sender of ev; nil: no agent
+	disconnects int    // number of Disconnects that the agent had carried out
 	notice      *Notice
 	call        func(*engine)
 }
 
-// engine is the goroutine that owns the core, and all of these fields.
+// engine holds the state of the goroutine that owns the core. Only that goroutine uses these
+// fields.
 type engine struct {
 	d       *Dispatcher
 	cfg     *Config
@@ -29,38 +30,38 @@ type engine struct {
 	loop    *commit.Loop
 	writer  writer
 	agents  map[string]*agent
-	start   time.Time     // Time.Mono counts from here
+	start   time.Time     // origin of Time.Mono
 	looking chan struct{} // holds a token while the shared directory is being read
 	rate    rate
 	history history
-	ahead   map[string]time.Duration // by host: how far its clock was ahead of ours when it came up
+	ahead   map[string]time.Duration // how far a host's clock was ahead of ours when it came up
 
-	reports []sched.Event // of attempts, for the next step of the core
+	reports []sched.Event // reports of attempts for the next step of the core
 
-	shown    []*Result // results whose records are not with the journal yet
+	shown    []*Result // results whose records have not been passed to the journal
 	showing  []*Result // results whose records are being written
-	answers  []string  // requests whose answers are not with the journal yet
+	answers  []string  // requests whose answers have not been passed to the journal
 	answered []string  // requests whose answers are being written
 
 	finish   *sched.Finish
-	more     bool // Submit.Last has not come
+	more     bool // Submit.Last has not been received
 	fencedBy int  // epoch of the dispatcher that has taken the run over; 0: none
-	retries  int  // for snapshot
+	retries  int  // see Snapshot.Retries
 
-	checkingSince time.Time // of the check of run directory and fence in flight; zero: there is none
-	beatAt        time.Time // of the last heartbeat in the owner file
+	checkingSince time.Time // start of the current check of run directory and fence; zero: none
+	beatAt        time.Time // time of the last heartbeat in the owner file
 	ownedAt       time.Time // when the run was last known to be ours
 	missed        int       // consecutive checks that found the run directory deleted
 	deleted       bool      // the run directory is reported as deleted
 
 	leaving  bool
-	deadline time.Time // when leaving: the hosts get no longer than this
-	gone     int       // agents that have ended
-	parting  int       // agents of hosts that have left the run, which have not ended yet
-	unclean  []string  // hosts that could not be left clean
+	deadline time.Time // latest end of leaving the hosts
+	gone     int       // number of agents that have ended
+	parting  int       // number of agents of removed hosts that have not ended yet
+	unclean  []string  // names of hosts that could not be left clean
 }
 
-// maxBatch bounds the events that share one fsync.
+// maxBatch bounds the number of events that share one fsync.
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
@@ -95,8 +96,8 @@ func (e *engine) now() sched.Time {
 	return sched.Time{Mono: t.Sub(e.start), Wall: jobs.StampOf(t)}
 }
 
-// run is the commit loop. It waits for inputs, steps the core with all that have come, has
-// their records made durable with one fsync, and then releases results and commands.
+// run is the commit loop. It waits for inputs, steps the core with all that have arrived, has its
+// records made durable with one fsync, and then releases results and commands.
 func (e *engine) run() {
 	defer func() {
 		e.d.last = e.liveView()
@@ -139,11 +140,11 @@ func (e *engine) run() {
 	e.close()
 }
 
-// housekeepingInterval is how often the engine shows that it is alive. The core takes a longer
-// pause than this between two steps for a stall.
+// housekeepingInterval is the interval at which the engine shows that it is alive. The core
+// considers a longer pause between two steps as a stall.
 const housekeepingInterval = 3 * time.Second
 
-// wait returns how long the engine may sleep if no input comes.
+// wait returns how long the engine may sleep if no input arrives.
 func (e *engine) wait() time.Duration {
 	wait := time.Hour
 	if at, ok := e.loop.Next(); ok {
@@ -165,7 +166,8 @@ func (e *engine) handle(in input) {
 	e.stepReports()
 	switch {
 	case in.from != nil && (e.agents[in.from.name] != in.from || in.disconnects != in.from.disconnects):
-		// It comes from a link that the core has given up. The next link may lead to another machine.
+		// It comes from a link that the core has given up. The next link may lead to another
+		// machine.
 	case in.ev != nil:
 		e.step(in.ev)
 	case in.notice != nil:
@@ -175,13 +177,13 @@ func (e *engine) handle(in input) {
 	}
 }
 
-// stepReports gives the core all waiting reports of attempts in one step, because each step
-// looks at all hosts.
+// stepReports passes all waiting reports of attempts to the core in one step, because each step
+// examines all hosts.
 func (e *engine) stepReports() {
 	if len(e.reports) == 0 {
 		return
 	}
-	if e.fencedBy == 0 { // else nothing that this dispatcher decides counts any more
+	if e.fencedBy == 0 { // otherwise the decisions of this dispatcher do not count any more
 		e.loop.Step(e.now(), e.reports...)
 		signal(e.d.signals.Changed)
 	}
@@ -189,7 +191,7 @@ func (e *engine) stepReports() {
 	e.reports = e.reports[:0]
 }
 
-// step gives one event to the core, and keeps what follows from it.
+// step passes one event to the core, and keeps the resulting records and commands.
 func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.HostUp:
@@ -204,11 +206,12 @@ func (e *engine) step(ev sched.Event) {
 	case sched.Submit:
 		e.more = e.more && !ev.Last
 	case sched.Request:
-		if e.finish != nil || e.leaving || e.fencedBy > 0 { // its file stays for the next dispatcher
+		// Its file stays for the next dispatcher.
+		if e.finish != nil || e.leaving || e.fencedBy > 0 {
 			return
 		}
 		for i, do := range ev.Do {
-			if drain, ok := do.(sched.Drain); ok && e.deleted { // as above
+			if drain, ok := do.(sched.Drain); ok && e.deleted { // for the same reason
 				ev.Do[i] = sched.Stop(drain)
 			}
 		}
@@ -230,7 +233,7 @@ func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.HostUp:
 		if a := e.agents[ev.Host]; a != nil {
-			a.uptime.Store(0) // the heartbeat before may be of another boot
+			a.uptime.Store(0) // the previous heartbeat may be from an earlier boot
 		}
 		e.confirm(ev.Host, ev.Hello.Uptime)
 	case sched.HostBeat:
@@ -239,8 +242,8 @@ func (e *engine) step(ev sched.Event) {
 	}
 }
 
-// reported passes on what attempts of a host have written to DCS_REPORT. An attempt may have ended
-// in the meantime, for example while no dispatcher ran.
+// reported passes on the lines that attempts of a host have written to DCS_REPORT. An attempt may
+// have ended in the meantime, for example while no dispatcher ran.
 func (e *engine) reported(ev sched.HostBeat) {
 	if e.cfg.Reported == nil || !e.core.Linked(ev.Host) {
 		return
@@ -259,9 +262,9 @@ func (e *engine) reported(ev sched.HostBeat) {
 	}
 }
 
-// confirm lets leases of a host be counted from a heartbeat that the core has handled. It does
-// not if the core has given up the link, or if this dispatcher may have lost the run: the next
-// dispatcher relies on leases that run out.
+// confirm makes leases of a host start at a heartbeat that the core has handled. It does nothing if
+// the core has given up the link, or if this dispatcher may have lost the run, because the next
+// dispatcher relies on the expiry of leases.
 func (e *engine) confirm(host string, uptime time.Duration) {
 	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor {
 		a.uptime.Store(int64(uptime))
@@ -279,7 +282,7 @@ func (e *engine) note(n Notice) {
 	e.notify(n)
 }
 
-// commit ends a turn: records go to the journal, and what needs no record is released.
+// commit ends a turn. It passes records to the journal, and releases commands that need no record.
 func (e *engine) commit() {
 	e.stepReports()
 	if e.fencedBy > 0 {
@@ -295,7 +298,7 @@ func (e *engine) commit() {
 	e.release(e.loop.Idle(now))
 }
 
-// written handles the result of writing a batch, and releases what waited for it.
+// written handles the result of writing a batch, and releases the commands that waited for it.
 func (e *engine) written(err error) {
 	e.writer.busy = false
 	if e.fencedBy > 0 {

@@ -99,11 +99,12 @@ type fakeHosts struct {
 	byes     []hosts.Bye
 	killed   []jobs.AttemptID
 	launches int
-	mute     bool                           // reads are not answered
-	reads    []int64                        // ids of the reads that were not answered
-	returned func(*hosts.Read) *hosts.Chunk // answers reads of returned files, unless its result is nil
-	files    int                            // number of files that each job returns
-	let      []jobs.AttemptID               // attempts whose directories may be removed
+	mute     bool    // reads are not answered
+	reads    []int64 // ids of the reads that were not answered
+	// Answers reads of returned files, unless its result is nil.
+	returned func(*hosts.Read) *hosts.Chunk
+	files    int              // number of files that each job returns
+	let      []jobs.AttemptID // attempts whose directories may be removed
 	wg       sync.WaitGroup
 }
 

@@ -12,17 +12,17 @@ const (
 	notUp          = 255
 )
 
-// Host is a host as the core sees it, with what the engine knows of it.
+// Host is the core's view of a host, with the additional data of the engine.
 type Host struct {
 	sched.HostView
-	Linked  bool          // a helper answers
-	Delay   time.Duration // the newest round trip over its link; 0: not measured
-	Files   string        // what is being sent to it or fetched from it, in words
-	Note    string        // the last message about it
-	History []uint8       // as of live.Host
+	Linked  bool          // a helper responds
+	Delay   time.Duration // newest round trip over its link; 0: not measured
+	Files   string        // files that are being sent or fetched, in words
+	Note    string        // last message about it
+	History []uint8       // as in live.Host
 }
 
-// history is the last minutes of each host.
+// history holds samples of the last minutes of each host.
 type history struct {
 	hosts map[string]*hostHistory
 	next  time.Duration // Time.Mono of the next sample
@@ -31,11 +31,11 @@ type history struct {
 type hostHistory struct {
 	history [maxSamples]uint8 // a ring buffer
 	n       int               // samples so far
-	note    string            // the last message
+	note    string            // last message
 }
 
-// sample takes the samples that are due. After a pause of this process, the present value
-// stands for all that were missed.
+// sample takes the samples that are due. After a pause of this process, the current value is used
+// for all missed samples.
 func (p *history) sample(e *engine, now sched.Time) {
 	if now.Mono < p.next {
 		return
@@ -62,7 +62,7 @@ func (p *history) sample(e *engine, now sched.Time) {
 	}
 }
 
-// setNote keeps the last message about a host.
+// setNote stores the last message about a host.
 func (p *history) setNote(host, text string) {
 	if h := p.hosts[host]; h != nil && text != "" {
 		h.note = truncate(text)

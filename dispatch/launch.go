@@ -9,12 +9,12 @@ import (
 // maxLaunchBytes bounds a launch message, well below the limit of a frame.
 const maxLaunchBytes = 1 << 20
 
-// launches returns the messages of a launch, with all that the host must know of the jobs, and
-// with the time in the host's own clock until which it may accept them. The core does not give
-// up a silent host before that.
+// launches returns the messages of a launch, with everything that the host must know about the
+// jobs, and with the latest time at which it may accept them, by the host's own clock. The core
+// does not give up a silent host before that time.
 func (a *agent) launches(o sched.Launch) []*hosts.Launch {
 	expire := a.clock()
-	if expire > 0 { // else the host refuses the launch
+	if expire > 0 { // otherwise the host refuses the launch
 		lostAfter := a.host.Load().LostAfterOrDefault()
 		expire += min(lostAfter, a.d.cfg.Sched.Lease(lostAfter))
 	}
@@ -51,7 +51,7 @@ func (a *agent) launchJob(p sched.LaunchItem) hosts.LaunchJob {
 	return j
 }
 
-// bytesOf returns about how many bytes a job takes in a message.
+// bytesOf returns the approximate size of a job in a message.
 func bytesOf(j *hosts.LaunchJob) int {
 	n := 64 + len(j.Command) + len(j.Cwd) + len(j.Setup)
 	if j.Files != nil {

@@ -9,12 +9,12 @@ import (
 	"dcs-tui/dispatch/sched"
 )
 
-// leaveTimeout is how long hosts have to end what jobs left behind, beyond the grace period of
-// those processes.
+// leaveTimeout is how long hosts have to end processes that jobs left behind, in addition to the
+// grace period of those processes.
 const leaveTimeout = 15 * time.Second
 
-// leave tells all agents to leave their hosts. The loop continues until they have ended, so that
-// the journal names the hosts that could not be left clean.
+// leave makes all agents leave their hosts. The loop continues until they have ended, so that the
+// journal names the hosts that could not be left clean.
 func (e *engine) leave() {
 	if e.leaving {
 		return
@@ -35,7 +35,7 @@ func (e *engine) leave() {
 	}
 }
 
-// used returns the hosts on which something of this run may be left: those that had an attempt,
+// used returns the hosts that may hold data or processes of this run: those that had an attempt,
 // unless the run was over and cleaned up before this dispatcher began.
 func (e *engine) used() map[string]bool {
 	used := map[string]bool{}
@@ -51,7 +51,7 @@ func (e *engine) used() map[string]bool {
 	return used
 }
 
-// dismiss lets an agent leave a host that is not part of the run any more.
+// dismiss makes an agent leave a host that has been removed from the run.
 func (e *engine) dismiss(a *agent) {
 	if a == nil || e.leaving {
 		return
@@ -65,7 +65,7 @@ func (e *engine) dismiss(a *agent) {
 	time.AfterFunc(e.goodbyeTime(), a.cancel)
 }
 
-// goodbyeTime returns how long a host has to end what jobs left behind.
+// goodbyeTime returns how long a host has to end processes that jobs left behind.
 func (e *engine) goodbyeTime() time.Duration {
 	return leaveTimeout + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second))
 }
@@ -103,7 +103,7 @@ func (e *engine) close() {
 	e.writer.end()
 	e.stepReports()
 	slices.Sort(e.unclean)
-	if len(e.unclean) > 0 && e.fencedBy == 0 { // else the next dispatcher reports that
+	if len(e.unclean) > 0 && e.fencedBy == 0 { // otherwise the next dispatcher reports them
 		e.note(Notice{Text: fmt.Sprintf(
 			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})

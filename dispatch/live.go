@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	maxLiveText   = 300  // of each text of a host in live.State, in bytes
-	maxLiveQueues = 1000 // in live.State
+	maxLiveText   = 300  // length of each text of a host in live.State, in bytes
+	maxLiveQueues = 1000 // number of queues in live.State
 )
 
-// Signals report that what Live returns may have changed. Each channel holds at most one
-// signal and is for one receiver.
+// Signals report that the result of Live may have changed. Each channel holds at most one signal
+// and has one receiver.
 type Signals struct {
 	Changed  chan struct{} // something other than host reports
-	Reported chan struct{} // a host report has come
+	Reported chan struct{} // a host report has arrived
 	Durable  chan struct{} // records have become durable
 }
 
@@ -42,9 +42,9 @@ func signal(c chan struct{}) {
 // Signals returns the channels on which the engine reports changes.
 func (d *Dispatcher) Signals() Signals { return d.signals }
 
-// Live returns the state of the run beside the journal. It leaves Token, Durable, and
-// Question empty. After the dispatcher has ended, it returns the last
-// state. The error is that of ctx.
+// Live returns the state of the run that is not in the journal. It leaves Token, Durable, and
+// Question empty. After the dispatcher has ended, it returns the last state. The error is that of
+// ctx.
 func (d *Dispatcher) Live(ctx context.Context) (*live.State, error) {
 	v, err := query(ctx, d, (*engine).liveView)
 	if errors.Is(err, errEnded) {
@@ -100,8 +100,8 @@ func (v *liveView) state() *live.State {
 	return &s
 }
 
-// progress returns the latest reports, at most live.MaxProgress. In a large fleet it
-// returns fewer, to keep live.json below half a megabyte.
+// progress returns the latest reports, at most live.MaxProgress. For a large fleet it returns
+// fewer, to keep live.json below half a megabyte.
 func progress(reports []sched.ProgressView, hosts []live.Host) map[string]string {
 	const maxBytes, hostBytes, minBytes, reportBytes = 480_000, 370, 32_000, 90
 	left := maxBytes
@@ -126,8 +126,8 @@ func progress(reports []sched.ProgressView, hosts []live.Host) map[string]string
 	return list
 }
 
-// liveHost converts a view of a host. Numbers that people cannot tell apart are rounded,
-// which makes the file a quarter smaller.
+// liveHost converts a view of a host. Numbers are rounded to a precision that people can
+// distinguish, which makes the file a quarter smaller.
 func liveHost(h *Host, now time.Duration) live.Host {
 	b := &h.Beat
 	v := live.Host{
@@ -164,7 +164,8 @@ func shorten(s string) string {
 	if len(s) <= maxLiveText {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxLiveText-len("…")], "") + "…" // also of a character that was cut
+	// Also removes a part of a character that was cut.
+	return strings.ToValidUTF8(s[:maxLiveText-len("…")], "") + "…"
 }
 
 // tries returns the number of attempts of a job that sets none itself.

@@ -130,7 +130,8 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 	}
 	e := newEngine(d)
 	step := func(ev sched.Event) {
-		e.start = time.Now().Add(-time.Hour) // freeze the time, or hosts would become suspect on a slow machine
+		// Freeze the time, or hosts would become suspect on a slow machine.
+		e.start = time.Now().Add(-time.Hour)
 		e.step(ev)
 	}
 	e.start = time.Now().Add(-time.Hour)

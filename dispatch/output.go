@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// readRequest asks a host for a piece of an output file.
+// readRequest requests a part of an output file from a host.
 type readRequest struct {
 	msg    hosts.Read
 	answer chan readAnswer // room for one
@@ -21,16 +21,16 @@ type readAnswer struct {
 	err   error
 }
 
-// source is where the output of an attempt is.
+// source tells where the output of an attempt is.
 type source struct {
-	dir    string // as filesDir returns it
-	remote *agent // of the host to read it from; nil: the run directory
+	dir    string // as returned by filesDir
+	remote *agent // agent of the host to read from; nil: read the run directory
 }
 
-// Output reads a piece of an attempt's output file. It reads through the host's link if the
-// attempt runs there, or if the host does not share the run directory. Otherwise, or if that
-// fails, it reads the run directory. A negative offset counts from the end. size is that of the
-// file now. It waits for nothing but this file, and no longer than ctx.
+// Output reads a part of an attempt's output file. It reads through the host's link if the attempt
+// runs there, or if the host does not share the run directory. Otherwise, or if that fails, it
+// reads the run directory. A negative offset counts from the end. size is the current size of the
+// file. Output blocks only for this file, and at most until ctx is done.
 func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64, limit int) (data []byte, size int64, err error) {
 	if limit <= 0 || limit > hosts.MaxChunk {
 		limit = hosts.MaxChunk
@@ -69,7 +69,7 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 	return data, size, err
 }
 
-// Attempt returns a copy of an attempt, nil if there is none. It must not be changed.
+// Attempt returns a copy of an attempt, or nil if there is none. The caller must not change it.
 func (d *Dispatcher) Attempt(ctx context.Context, id jobs.AttemptID) (*jobs.Attempt, error) {
 	return query(ctx, d, func(e *engine) *jobs.Attempt {
 		a := e.core.Table().Attempt(id)
@@ -81,8 +81,8 @@ func (d *Dispatcher) Attempt(ctx context.Context, id jobs.AttemptID) (*jobs.Atte
 	})
 }
 
-// Why explains in a sentence why a job is not running, or what it is doing. It returns "" if
-// the run does not have that job.
+// Why explains in a sentence why a job is not running, or what it is doing. It returns "" if the
+// run does not have the job.
 func (d *Dispatcher) Why(ctx context.Context, id jobs.ID) (string, error) {
 	return query(ctx, d, func(e *engine) string {
 		if e.core.Table().Job(id) == nil {
@@ -106,7 +106,7 @@ func (e *engine) filesDir(host string) string {
 	return cmp.Or(e.cfg.HostDirs[host], e.cfg.RunDir)
 }
 
-// output asks the host for a piece of a file.
+// output requests a part of a file from the host.
 func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error) {
 	req := readRequest{msg: m, answer: make(chan readAnswer, 1)}
 	select {
@@ -117,7 +117,7 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 		return nil, 0, ctx.Err()
 	}
 	select {
-	case a.commands <- req: // reply takes the token back
+	case a.commands <- req: // reply returns the token
 	case <-a.ctx.Done():
 		return nil, 0, errEnded
 	case <-ctx.Done():
@@ -142,17 +142,17 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 	}
 }
 
-// maxHostReads bounds the reads in flight on a host, because its heartbeats and results come over
-// the same link.
+// maxHostReads bounds the number of concurrent reads of a host, because its heartbeats and results
+// use the same link.
 const maxHostReads = 8
 
-// reply answers a read and takes its token back.
+// reply answers a read and returns its token.
 func (a *agent) reply(r readRequest, is readAnswer) {
 	r.answer <- is
 	<-a.reading
 }
 
-// read passes a request on. The helper answers with a chunk of the same id.
+// read passes a request to the helper, which answers with a Chunk of the same id.
 func (a *agent) read(r readRequest) {
 	if a.worker == nil {
 		a.reply(r, readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.name)})

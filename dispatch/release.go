@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// onRecord handles a record right after it was folded, while the job is still as the record
-// left it. It keeps the result for the consumer and notifies people.
+// onRecord handles a record right after it was folded, while the job is in the state that the
+// record gave it. It keeps the result for the consumer and notifies people.
 func (e *engine) onRecord(r *jobs.Record) {
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
 		e.rate.add(e.now().Mono, e.endedAt(r))
@@ -66,7 +66,7 @@ func (e *engine) notify(n Notice) {
 	}
 }
 
-// resultOf returns the result of a job that is over.
+// resultOf returns the result of a finished job.
 func (e *engine) resultOf(j *jobs.Job) *Result {
 	dir := e.cfg.RunDir
 	if a := results.Counted(j); a != nil {
@@ -76,7 +76,7 @@ func (e *engine) resultOf(j *jobs.Job) *Result {
 	return &r
 }
 
-// redeliver hands out the results that no consumer of an earlier dispatcher has acknowledged,
+// redeliver delivers the results that no consumer of an earlier dispatcher has acknowledged,
 // including those of past rounds.
 func (e *engine) redeliver() {
 	t := e.cfg.Table
@@ -96,9 +96,9 @@ func (e *engine) redeliver() {
 	e.d.results.put(rs)
 }
 
-// Redeliver hands out the result of a job once more, if it has one up to number seq.
+// Redeliver delivers the result of a job again, if it has one with a number up to seq.
 func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
-	_ = d.call(context.Background(), func(e *engine) { // after the end there is nobody to tell
+	_ = d.call(context.Background(), func(e *engine) { // after the end there is no consumer
 		if j := e.core.Table().Job(id); j != nil && j.State.Terminal() && j.Seq <= seq {
 			d.results.put([]*Result{e.resultOf(j)})
 		}
@@ -142,9 +142,9 @@ func (e *engine) release(out commit.Out) {
 	}
 }
 
-// look reads attempts of a host through this machine's own mount of the shared directory, in
-// a goroutine, because the mount hangs as long as its server is gone. While one hangs, further
-// commands are dropped: the core repeats them.
+// look reads attempts of a host through this machine's own mount of the shared directory. It does
+// so in a goroutine, because the mount may hang. While a read hangs, further commands are dropped,
+// because the core repeats them.
 func (e *engine) look(o sched.Look) {
 	if e.cfg.Look == nil {
 		return
@@ -164,7 +164,7 @@ func (e *engine) look(o sched.Look) {
 	}()
 }
 
-// end records that the core has nothing left to do.
+// end records that the core has finished.
 func (e *engine) end(f sched.Finish) {
 	if e.finish == nil {
 		if e.core.Outdated(f) {
@@ -177,8 +177,8 @@ func (e *engine) end(f sched.Finish) {
 	signal(e.d.signals.Changed)
 }
 
-// fenced stops this dispatcher, because another one owns the run. It writes, launches, and
-// kills nothing any more.
+// fenced stops this dispatcher, because another one owns the run. From then on it writes, launches,
+// and kills nothing.
 func (e *engine) fenced(by int) {
 	if e.fencedBy > 0 {
 		return
@@ -191,16 +191,16 @@ func (e *engine) fenced(by int) {
 	e.end(sched.Finish{How: sched.Fenced, Why: why, Epoch: by})
 }
 
-// ownerInterval is how often the owner file gets a heartbeat.
+// ownerInterval is the interval between heartbeats in the owner file.
 const ownerInterval = 10 * time.Second
 
-// housekeeping writes the heartbeat of the owner file and checks whether the run is still
-// ours, in a goroutine of its own, because the run directory may hang.
+// housekeeping writes the heartbeat of the owner file and checks whether the run is still ours. It
+// does so in a separate goroutine, because the run directory may hang.
 func (e *engine) housekeeping() {
 	if e.fencedBy > 0 {
 		return
 	}
-	e.step(sched.Tick{}) // the core takes a longer pause for a stall of this process
+	e.step(sched.Tick{}) // otherwise the core would see a stall of this process
 	if !e.checkingSince.IsZero() {
 		if now := e.now(); time.Since(e.checkingSince) >= commit.HungAfter && e.loop.Problem(now) == nil {
 			e.loop.Obstruct(now, errors.New("the run directory has not answered for some seconds"))
@@ -226,7 +226,7 @@ func (e *engine) housekeeping() {
 	}()
 }
 
-// housekept handles what housekeeping found.
+// housekept handles the result of housekeeping.
 func (e *engine) housekept(by int, err, unbeaten error) {
 	began := e.checkingSince
 	e.checkingSince = time.Time{}
@@ -245,13 +245,13 @@ func (e *engine) housekept(by int, err, unbeaten error) {
 	}
 }
 
-// deletedAfter is how many consecutive checks must find the run directory deleted
-// before that is reported: a person may be moving it.
+// deletedAfter is the number of consecutive checks that must find the run directory deleted before
+// that is reported, because a person may be moving it.
 const deletedAfter = 2
 
-// checkedDeleted handles the result of a check for the run directory. The dispatcher does
-// not end by itself: a directory that was moved can be put back, and running jobs are
-// ended only when a person asks.
+// checkedDeleted handles the result of a check of the run directory. The dispatcher does not end by
+// itself: a directory that was moved can be moved back, and running jobs are ended only at a
+// person's request.
 func (e *engine) checkedDeleted(deleted bool) {
 	if e.fencedBy > 0 {
 		return
@@ -272,7 +272,7 @@ func (e *engine) checkedDeleted(deleted bool) {
 	}
 }
 
-// problem returns why nothing is launched, or nil.
+// problem returns the reason why nothing is launched, or nil.
 func (e *engine) problem(now sched.Time) error {
 	if e.deleted {
 		return fmt.Errorf("the run directory %s was deleted or moved", e.cfg.RunDir)

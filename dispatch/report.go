@@ -11,8 +11,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// handleReport turns a host report into an event. Host reports are not trusted: numbers and texts
-// are brought into bounds first.
+// handleReport turns a host report into an event. Host reports are not trusted, so numbers and
+// texts are limited first.
 func (a *agent) handleReport(m hosts.Message) {
 	name := a.name
 	switch m := m.(type) {
@@ -35,7 +35,7 @@ func (a *agent) handleReport(m hosts.Message) {
 		a.sendEvent(sched.AttemptsWithdrawn{Host: name, Msg: m})
 	case *hosts.Refused:
 		m.Why = truncate(m.Why)
-		if m.FencedBy <= a.epoch() { // only a higher epoch fences
+		if m.FencedBy <= a.epoch() { // only a higher epoch counts
 			m.FencedBy = 0
 		}
 		m.GPUs = saneGPUs(m.GPUs)
@@ -82,7 +82,7 @@ func saneProbed(ps []hosts.ProbedJob) {
 	}
 }
 
-// saneFence replaces a fence by an epoch that is not higher than ours.
+// saneFence replaces a FencedError whose epoch is not higher than ours by a Broken error.
 func (a *agent) saneFence(err error) error {
 	var fenced *hosts.FencedError
 	if errors.As(err, &fenced) && fenced.By <= a.epoch() {

@@ -23,8 +23,8 @@ func (e *engine) snapshot() *Snapshot {
 	return s
 }
 
-// rate counts finished jobs per second over the last minute, and per ten seconds over the last
-// ten minutes.
+// rate counts finished jobs per second over the last minute, and per ten seconds over the last ten
+// minutes.
 type rate struct {
 	seconds counts
 	tens    counts
@@ -33,7 +33,7 @@ type rate struct {
 // counts is a ring buffer of numbers, one for each span of time.
 type counts struct {
 	n  [60]int
-	at int64 // the span that the newest number stands for
+	at int64 // time span of the newest number
 }
 
 func (c *counts) forward(now int64) {
@@ -74,10 +74,10 @@ func (r *rate) perSecond(mono time.Duration) float64 {
 	return float64(sum) / max(1, min(60, mono.Seconds()))
 }
 
-// history returns the rate of each whole ten seconds of the last ten minutes, oldest first.
+// history returns the rates of the complete ten-second spans of the last ten minutes, oldest first.
 func (r *rate) history(mono time.Duration) []float64 {
 	r.forward(mono)
-	last := r.tens.at // this one is not over
+	last := r.tens.at // this span is not complete
 	var rates []float64
 	for s := max(0, last-59); s < last; s++ {
 		rates = append(rates, float64(r.tens.n[s%60])/10)
@@ -85,9 +85,9 @@ func (r *rate) history(mono time.Duration) []float64 {
 	return rates
 }
 
-// endedAt returns the Time.Mono at which the attempt of a record ended. It converts the time of
-// the host by the offset that its clock had when the host came up, and limits it to the time
-// between the launch and now. So a result that comes late is not counted as done just now.
+// endedAt returns the Time.Mono at which the attempt of a record ended. It converts the time of the
+// host by the offset of its clock when the host came up, and limits it to the time between the
+// launch and now. A result that arrives late therefore does not count as done just now.
 func (e *engine) endedAt(r *jobs.Record) time.Duration {
 	now := e.now()
 	o := r.Outcome

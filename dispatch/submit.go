@@ -6,8 +6,8 @@ import (
 )
 
 // SubmitRequested submits the jobs of a request and then answers it. Each job is stored with the
-// name of the request, so that a later dispatcher sees that it is there already. The numbers in
-// After count from the first of the jobs. After an error the call may be tried again.
+// name of the request, so that a later dispatcher recognizes it. The numbers in After count from
+// the first of the jobs. After an error the call may be repeated.
 func (d *Dispatcher) SubmitRequested(r sched.Request, specs []*jobs.Spec) error {
 	d.submit.Lock()
 	defer d.submit.Unlock()

@@ -19,19 +19,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Files describes what travels with jobs to hosts and back. The zero value: nothing.
+// Files describes the files that are sent to hosts with jobs, and returned. The zero value sends
+// and returns nothing.
 type Files struct {
-	Source *files.Source // nil: no job gets or returns anything
-	Base   string        // what the paths of jobs are relative to here
-	Notes  string        // directory for notes of what is under way (files.Place)
-	Send   []string      // what every job gets
-	Return []string      // patterns of what every job returns
-	// Any reports whether jobs are known to get or to return something. Then the directory that
-	// others run in need not exist on a host.
+	Source *files.Source // nil: no job sends or returns files
+	Base   string        // directory here to which the paths of jobs are relative
+	Notes  string        // directory for the records of files.Place
+	Send   []string      // files that every job gets
+	Return []string      // patterns of files that every job returns
+	// Any reports whether some jobs send or return files. If so, the directory in which other jobs
+	// run need not exist on a host.
 	Any bool
 }
 
-// launch adds to a launch what the host must know of files.
+// launch adds the information about files to a launch.
 func (f *Files) launch(j *hosts.LaunchJob, s *jobs.Spec) {
 	if f.Source == nil {
 		return
@@ -48,7 +49,8 @@ func (f *Files) launch(j *hosts.LaunchJob, s *jobs.Spec) {
 	}
 }
 
-// maxServing bounds the Wants of a host that are being answered. A helper has fewer.
+// maxServing bounds the number of a host's Wants that are answered concurrently. A helper has
+// fewer.
 const maxServing = 64
 
 // piece is the answer to a Want of a helper.
@@ -57,7 +59,7 @@ type piece struct {
 	msg *hosts.Piece
 }
 
-// serve answers a Want in a goroutine, which may hang with a disk of this machine.
+// serve answers a Want in a goroutine, because a disk of this machine may hang.
 func (a *agent) serve(m *hosts.Want) {
 	if a.serving++; a.serving > maxServing {
 		a.down(&hosts.Error{Host: a.name, Class: hosts.Broken, Err: fmt.Errorf("it asks for more than %d pieces of files at once", maxServing)})
@@ -77,7 +79,7 @@ func (a *agent) serve(m *hosts.Want) {
 	}()
 }
 
-// readWanted reads what a Want asks for.
+// readWanted reads the data that a Want asks for.
 func (a *agent) readWanted(m *hosts.Want) (b []byte, size int64, err error) {
 	limit := min(max(0, m.Limit), hosts.MaxChunk)
 	f := &a.d.cfg.Files
@@ -100,7 +102,7 @@ func (a *agent) readWanted(m *hosts.Want) (b []byte, size int64, err error) {
 	return text[min(m.Offset, size):min(m.Offset+int64(limit), size)], size, nil
 }
 
-// manifest returns the text of a manifest. It is made when its beginning is requested, and kept
+// manifest returns the text of a manifest. It is created when its beginning is requested, and kept
 // until its end has been requested.
 func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
 	if m.Offset > 0 {
@@ -137,7 +139,7 @@ func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
 	return text, nil
 }
 
-// tellChanges has the helper ask again for the files that every job gets when they have changed.
+// tellChanges makes the helper request the files that every job gets again after they have changed.
 func (a *agent) tellChanges() {
 	f := &a.d.cfg.Files
 	items := slices.Concat(f.Send, a.host.Load().Send)
@@ -150,15 +152,16 @@ func (a *agent) tellChanges() {
 	}
 }
 
-// pathSeed is of the hashes in returns.by.
+// pathSeed is the seed of the hashes in returns.by.
 var pathSeed = maphash.MakeSeed()
 
-// returns is the state of the files that attempts return. Safe for concurrent use.
+// returns holds the state of the files that attempts return. It is safe for concurrent use.
 type returns struct {
-	mu      sync.Mutex
-	here    map[jobs.AttemptID]bool   // attempts whose files are here
-	placing map[jobs.ID]chan struct{} // jobs whose files are being moved to their places; closed afterwards
-	by      map[uint64]jobs.ID        // which job returned the file at a path, by a hash of the path
+	mu   sync.Mutex
+	here map[jobs.AttemptID]bool // attempts whose files are here
+	// Jobs whose files are being moved to their places; closed when that is done.
+	placing map[jobs.ID]chan struct{}
+	by      map[uint64]jobs.ID // job that returned the file at a path, by a hash of the path
 }
 
 func newReturns() *returns {
@@ -177,20 +180,20 @@ func (r *returns) setHere(id jobs.AttemptID) {
 	r.here[id] = true
 }
 
-// forget frees what is known of an attempt whose job has its result.
+// forget frees the state of an attempt whose job has its result.
 func (r *returns) forget(id jobs.AttemptID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.here, id)
 }
 
-// waits reports whether an outcome must not count before the files are here.
+// waits reports whether an outcome must not count before its files are here.
 func (r *returns) waits(id jobs.AttemptID, o *jobs.Outcome) bool {
 	return o.OK() && o.Files > 0 && !r.isHere(id)
 }
 
-// notYet removes such outcomes from what was seen of a host that cannot be asked. Until their
-// files are here, all that counts is that the attempts have started.
+// notYet removes such outcomes from the observations of a host that cannot be queried. Until their
+// files are here, they only prove that the attempts have started.
 func (r *returns) notYet(m *hosts.Looked) {
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
 		if !r.waits(j.Attempt, &j.Outcome) {
@@ -201,14 +204,14 @@ func (r *returns) notYet(m *hosts.Looked) {
 	})
 }
 
-// These end the return of files of an attempt that does not count.
+// Errors that end the return of files of an attempt that does not count.
 var (
 	errSurplus = errors.New("the job has its result")
 	errStale   = errors.New("the attempt is of an earlier round, or is not known")
 )
 
-// claim lets an attempt put its files into their places, or returns
-// errSurplus or errStale. release must be called when its outcome is with the engine.
+// claim permits an attempt to move its files to their places. Otherwise it returns errSurplus or
+// errStale. release must be called when the engine has its outcome.
 func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
 	r := d.returns
 	done := make(chan struct{})
@@ -242,7 +245,8 @@ func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func
 			return errStale
 		case j.State.Terminal():
 			return errSurplus
-		case at.Round == j.Round && (at.State.Open() || at.State == jobs.AttemptLost): // a lost one may still count
+		// A lost attempt may still count.
+		case at.Round == j.Round && (at.State.Open() || at.State == jobs.AttemptLost):
 			return nil
 		}
 		return errStale
@@ -257,14 +261,15 @@ func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func
 type fetch struct {
 	job     hosts.ExitedJob
 	cancel  context.CancelFunc
-	killed  bool   // the attempt is to be ended
-	again   bool   // it failed because the link broke: a probe will find the outcome again
+	killed  bool   // the attempt must be ended
+	again   bool   // it failed because the link broke; a probe will find the outcome again
 	release func() // nil: its files are not being moved to their places yet
 }
 
 const (
 	fetchRetryDelay = 2 * time.Second
-	// fetchChunk is the size of a request, in bytes. Heartbeats and exits wait behind one.
+	// fetchChunk is the size of a request, in bytes. Heartbeats and exits wait for at most one
+	// request.
 	fetchChunk = 128 << 10
 )
 
@@ -338,7 +343,7 @@ func (a *agent) fetchDone(b *fetch) {
 		b.again, b.job.Outcome.Stopped = false, true
 	}
 	switch {
-	case b.again && a.worker != nil: // the link is another one already
+	case b.again && a.worker != nil: // the link has been replaced already
 		a.startFetch(b.job)
 	case !b.again:
 		a.sendEvent(sched.AttemptsEnded{Host: a.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{b.job}}})
@@ -346,8 +351,8 @@ func (a *agent) fetchDone(b *fetch) {
 	b.end()
 }
 
-// fetchFiles fetches the files that an attempt returns. It tries again while a disk of this
-// machine fails. Another error makes the attempt a failure. ctx ends when the link breaks.
+// fetchFiles fetches the files that an attempt returns. It retries while a disk of this machine
+// fails. Any other error makes the attempt fail. ctx ends when the link breaks.
 func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
 	id, told := b.job.Attempt, ""
 	for {
@@ -361,7 +366,7 @@ func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
 		case errors.Is(err, errSurplus):
 			return
 		case errors.Is(err, errStale):
-			b.job.Outcome.Stopped = true // without its files it must not count as a success
+			b.job.Outcome.Stopped = true // it must not count as a success without its files
 			return
 		case ctx.Err() != nil:
 			b.again = true
@@ -381,14 +386,13 @@ func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
 	}
 }
 
-// IsDiskFault reports whether an error is the fault of a disk or a file server, and may end by
-// itself.
+// IsDiskFault reports whether an error is caused by a disk or a file server, and may be temporary.
 func IsDiskFault(err error) bool {
 	faults := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EINTR}
 	return slices.ContainsFunc(faults, func(fault error) bool { return errors.Is(err, fault) })
 }
 
-// goneError is the error for a file that the host does not have any more.
+// goneError is the error for a file that the host no longer has.
 type goneError struct{ why string }
 
 func (e *goneError) Error() string { return e.why }
@@ -444,7 +448,7 @@ func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
 	return err
 }
 
-// tellRepeats reports which files another job has returned before.
+// tellRepeats reports the files that another job has returned before.
 func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
 	r := a.d.returns
 	first, by, n := "", jobs.ID(0), 0
@@ -468,7 +472,7 @@ func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
 	}
 }
 
-// transfer counts what is being fetched from a host. Safe for concurrent use.
+// transfer counts the files that are being fetched from a host. It is safe for concurrent use.
 type transfer struct {
 	mu         sync.Mutex
 	jobs       int
@@ -476,7 +480,7 @@ type transfer struct {
 	since      time.Time
 }
 
-// add counts n jobs with its bytes, or takes it out again with negative numbers.
+// add counts n jobs with the given bytes. Negative numbers remove them again.
 func (t *transfer) add(n int, got, total int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -506,7 +510,7 @@ func joinFiles(sent, returned string, linked bool) string {
 	return sent + "; " + returned
 }
 
-// releaseFiles tells hosts that these results and their files are durable here.
+// releaseFiles notifies hosts that these results and their files are durable here.
 func (e *engine) releaseFiles(results []*Result) {
 	var of map[string][]jobs.AttemptID
 	for _, r := range results {

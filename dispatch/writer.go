@@ -21,7 +21,8 @@ func newWriter(d *Dispatcher) writer {
 			if err == nil {
 				err = d.cfg.Journal.Sync()
 			}
-			d.inputs <- input{call: func(e *engine) { e.written(err) }} // the engine reads until this arrives
+			// The engine reads until this arrives.
+			d.inputs <- input{call: func(e *engine) { e.written(err) }}
 		}
 	}()
 	return w

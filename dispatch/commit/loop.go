@@ -117,7 +117,8 @@ func (r *Loop) Note(rec jobs.Record) {
 // Out holds what a turn releases.
 type Out struct {
 	Commands []sched.Command // to carry out now, in this order; valid until the next turn
-	Durable  bool            // the records of all Steps up to the last Flush are durable, so their results may be shown
+	// The records of all Steps up to the last Flush are durable, so their results may be shown.
+	Durable bool
 	// FencedBy is the epoch of another dispatcher that the journal has found, or 0. The last
 	// records may not count, and nothing more is released.
 	FencedBy int

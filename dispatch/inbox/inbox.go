@@ -1,8 +1,8 @@
 // Package inbox receives the requests of people to a dispatcher: request files in the run
-// directory, requests through the socket, and STOP files. It gives each request to the core once,
-// by its name, and removes the file when the answer is durable.
+// directory, requests through the socket, and STOP files. An Inbox passes each request to the core
+// once, by its name, and removes the file when the answer is durable.
 //
-// It decides nothing about jobs; dispatch/sched does.
+// It makes no decisions about jobs, which dispatch/sched does.
 package inbox
 
 import (
@@ -41,38 +41,40 @@ type Options struct {
 	Dispatcher *dispatch.Dispatcher
 	Say        func(text func() string) // shows a message; does not block
 
-	Canceled  func() bool        // a person has canceled the run: no job is added any more
-	Cancel    func()             // called before all jobs are canceled
-	Continued func()             // called before a person ends a pause or a drain
-	DrainText func() string      // what a drain waits for
-	EndsOnly  func() bool        // no jobs are started: those of a submit wait for the next dispatcher
-	EndInput  func()             // called when a person requests end-input
-	Place     func([]*jobs.Spec) // makes the directories of submitted jobs absolute
+	Canceled  func() bool   // a person has canceled the run, so no jobs are added any more
+	Cancel    func()        // called before all jobs are canceled
+	Continued func()        // called before a person ends a pause or a drain
+	DrainText func() string // describes what a drain waits for
+	// No jobs are started, and submitted ones wait for the next dispatcher.
+	EndsOnly func() bool
+	EndInput func()             // called when a person requests end-input
+	Place    func([]*jobs.Spec) // makes the directories of submitted jobs absolute
 
 	Stored map[string]Stored // see FindStored
 
 	// Inventory is the set of hosts of the run. Reload reads its file.
 	Inventory interface {
-		Check(name, options string) error // the error says why a host cannot be added
-		Reload() error                    // the error says why nothing was read
+		Check(name, options string) error // returns why a host cannot be added, or nil
+		Reload() error                    // returns why nothing was read, or nil
 	}
 }
 
-// Inbox receives requests. TakeWaiting and Serve are for one goroutine each. The other methods are
-// safe for concurrent use.
+// Inbox receives requests. Only one goroutine each may call TakeWaiting and Serve. The other
+// methods are safe for concurrent use.
 type Inbox struct {
 	Options
 	first chan struct{} // closed when TakeWaiting has returned
-	wake  chan struct{} // has room for one
+	wake  chan struct{} // holds a signal to poll
 
-	given sync.Map     // names of requests that the core has and whose answers are not durable
-	asked atomic.Int64 // requests of Ask
+	// Names of requests that were passed to the core and whose answers are not durable.
+	given sync.Map
+	asked atomic.Int64 // number of requests of Ask
 
 	mu     sync.Mutex
-	said   string // the problem that was reported last
-	failed bool   // in this poll
+	said   string // last reported problem
+	failed bool   // a request has failed in this poll
 
-	// Owned by the goroutine that polls.
+	// The fields below are owned by the goroutine that polls.
 	whole bool   // all stored jobs are part of the run
 	early string // the request whose jobs were missing when it was first read
 	since time.Time
@@ -117,8 +119,8 @@ func (b *Inbox) Serve(over <-chan struct{}) {
 }
 
 // TakeWaiting handles the requests that were left while nobody dispatched. Call it once, when all
-// stored jobs are part of the run, and before the core learns that no more will come: a run
-// without open jobs would end before it had received a requeue.
+// stored jobs are part of the run, and before the core learns that no more will follow. Otherwise a
+// run without open jobs would end before it received a requeue.
 func (b *Inbox) TakeWaiting() {
 	b.whole = true
 	b.poll()
@@ -131,7 +133,7 @@ func (b *Inbox) TakeWaiting() {
 func (b *Inbox) Wake(ctx context.Context, name string) error {
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is awake already
+	default: // a signal is pending already
 	}
 	return b.await(ctx, name)
 }
@@ -180,7 +182,7 @@ func (b *Inbox) awaitJobs(ctx context.Context, q *rundir.Request) error {
 	}
 }
 
-// total returns how many jobs the run has.
+// total returns the number of jobs of the run.
 func (b *Inbox) total() (jobs.ID, error) {
 	snap := b.Dispatcher.Snapshot()
 	if snap == nil || isClosed(b.Dispatcher.Finished()) {
@@ -201,7 +203,7 @@ func (b *Inbox) await(ctx context.Context, name string) error {
 		}
 		select {
 		case <-more:
-		case <-b.Dispatcher.Finished(): // answers that are durable are known by now
+		case <-b.Dispatcher.Finished(): // Answered knows all durable answers by now
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -218,7 +220,7 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Ask makes a request of this program itself. Its name begins with the source, such as a signal.
-// It does not block. The jobs that it names must be jobs of the run.
+// Ask does not block. The jobs that it names must be jobs of the run.
 func (b *Inbox) Ask(source string, q *rundir.Request) {
 	b.prepare(q)
 	b.ask(source, events[q.Do](q, q.Jobs.Last())...)
@@ -229,11 +231,11 @@ func (b *Inbox) ask(source string, do ...sched.Event) {
 	b.Dispatcher.Do(sched.Request{Name: name, Do: do})
 }
 
-// prepare does the part of a request that is not the core's, and reports what happens next.
+// prepare carries out the part of a request that is outside the core, and reports how to continue.
 func (b *Inbox) prepare(q *rundir.Request) {
 	why := text.Line(reason(q, byPerson))
 	switch {
-	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // it is refused
+	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // the core refuses it
 	case q.Do == rundir.DoContinue:
 		b.stop.end(b.Continued)
 	case q.Do == rundir.DoDrain:
@@ -246,7 +248,7 @@ func (b *Inbox) prepare(q *rundir.Request) {
 	}
 }
 
-// endsInput reports whether no more jobs come because of the request.
+// endsInput reports whether no more jobs will follow because of the request.
 func (b *Inbox) endsInput(q *rundir.Request) bool {
 	return q.Do == rundir.DoEndInput && (q.Epoch == 0 || q.Epoch == b.Dispatcher.Epoch())
 }
@@ -266,10 +268,11 @@ func (b *Inbox) poll() {
 		b.problem(b.Run.SetStrangerAside(name))
 	}
 	for _, name := range names {
-		if answered, _ := b.Dispatcher.Answered(name); answered { // the file could not be removed, or came twice
+		// The file could not be removed, or appeared again.
+		if answered, _ := b.Dispatcher.Answered(name); answered {
 			b.problem(b.Run.RemoveRequest(name))
 		} else if _, given := b.given.Load(name); !given && !b.take(name) {
-			return // later ones wait, to keep the order
+			return // later requests wait, to keep the order
 		}
 	}
 	b.mu.Lock()
@@ -279,7 +282,7 @@ func (b *Inbox) poll() {
 	}
 }
 
-// take gives the request of a file to the core. It returns false if it must be tried again.
+// take passes the request of a file to the core. It returns false if it must be retried.
 func (b *Inbox) take(name string) bool {
 	q, err := b.Run.ReadRequest(name)
 	var refused *rundir.RefusedError
@@ -288,7 +291,7 @@ func (b *Inbox) take(name string) bool {
 		b.refuse(name, nil, refused.Why)
 		return true
 	case errors.Is(err, fs.ErrNotExist):
-		return true // taken back
+		return true // withdrawn
 	case err != nil:
 		b.problem(err)
 		return false
@@ -322,8 +325,8 @@ func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
 	return given
 }
 
-// inventoryRefuses returns why a request about the set of hosts cannot be carried out, "" if it
-// can. It carries out a reload.
+// inventoryRefuses returns the reason why a request about the set of hosts cannot be carried out,
+// or "". It carries out a reload.
 func (b *Inbox) inventoryRefuses(q *rundir.Request) string {
 	var err error
 	switch q.Do {
@@ -371,7 +374,7 @@ func (b *Inbox) clear() {
 	}
 }
 
-// problem reports an error of the inbox, once.
+// problem reports an error of the inbox once.
 func (b *Inbox) problem(err error) {
 	if err == nil {
 		return
@@ -426,8 +429,10 @@ var events = map[string]func(q *rundir.Request, total jobs.ID) []sched.Event{
 	rundir.DoRemoveHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
 		return []sched.Event{sched.ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}}
 	},
-	rundir.DoReloadHosts: func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see inventoryRefuses
-	rundir.DoEndInput:    func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see prepare
+	// See inventoryRefuses.
+	rundir.DoReloadHosts: func(*rundir.Request, jobs.ID) []sched.Event { return nil },
+	// See prepare.
+	rundir.DoEndInput: func(*rundir.Request, jobs.ID) []sched.Event { return nil },
 	rundir.DoDrain: func(q *rundir.Request, _ jobs.ID) []sched.Event {
 		return []sched.Event{sched.Drain{Why: reason(q, byPerson)}}
 	},
@@ -438,7 +443,7 @@ var events = map[string]func(q *rundir.Request, total jobs.ID) []sched.Event{
 
 const byPerson = "asked for by a person"
 
-// reason returns why something is requested.
+// reason returns the reason for a request.
 func reason(q *rundir.Request, otherwise string) string {
 	switch {
 	case q.Why != "":

@@ -207,7 +207,8 @@ func TestFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		put(oldName+".json", `{"v":1,"do":"cancel","all":true}`) // already answered, but its removal was lost
+		// Already answered, but its removal was lost.
+		put(oldName+".json", `{"v":1,"do":"cancel","all":true}`)
 		put(name1+".json", `{"v":1,"do":"cancel","jobs":"2-9"}`)
 		put(name2+".json", `{"v":1,"do":"pause","host":"a"}`)
 		put(name3+".json", `{"v":1,"do":"drain","epoch":1}`)

@@ -1,6 +1,6 @@
-// Package publish publishes what a dispatcher knows besides the journal. It writes live.json in the
-// run directory, for all observers, and pushes the same state and the durable position of the
-// journal to the clients of the dispatcher's socket.
+// Package publish publishes the state that a dispatcher has in addition to the journal. A Publisher
+// writes live.json in the run directory, for all observers. It pushes the same state and the
+// durable position of the journal to the clients of the dispatcher's socket.
 package publish
 
 import (
@@ -16,17 +16,17 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The pace of publication.
+// Intervals between publications.
 const (
 	durableInterval  = 50 * time.Millisecond // minimum between pushes of the durable position
-	changedInterval  = time.Second           // minimum between states, when something has changed
-	reportedInterval = 3 * time.Second       // … when only host reports have come
+	changedInterval  = time.Second           // minimum between states after a change
+	reportedInterval = 3 * time.Second       // minimum between states after mere host reports
 	idleInterval     = 10 * time.Second      // maximum between states
 )
 
 // Dispatcher is the source of states. dispatch.Dispatcher implements it.
 type Dispatcher interface {
-	// Live returns the state, after the end of the dispatcher the last one.
+	// Live returns the state. After the end of the dispatcher it returns the last one.
 	Live(context.Context) (*live.State, error)
 	Signals() dispatch.Signals
 }
@@ -76,7 +76,7 @@ func Start(o Options) *Publisher {
 	return p
 }
 
-// SetQuestion sets the question to the person; nil: there is none.
+// SetQuestion sets the question to the person; nil means that there is none.
 func (p *Publisher) SetQuestion(q *live.Question) {
 	p.question.Store(q)
 	p.signal()
@@ -110,14 +110,14 @@ func (p *Publisher) Close(ctx context.Context) error {
 	}
 }
 
-// run publishes at the pace of the constants above. It leaves a signal that would change nothing
-// in its channel, so that a busy engine does not wake this goroutine each time.
+// run publishes at the intervals above. It leaves a signal that would have no effect in its
+// channel, so that a busy engine does not wake this goroutine each time.
 func (p *Publisher) run(ctx context.Context) {
 	signals := p.o.Dispatcher.Signals()
 	var pushed live.Durable
 	var pushedAt, publishedAt time.Time
 	interval := time.Duration(0) // from the last state to the next one
-	moved := false               // the durable position is to be pushed
+	moved := false               // the durable position must be pushed
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -170,7 +170,7 @@ func drain(c <-chan struct{}) {
 	}
 }
 
-// publish pushes a state and gives it to the writer.
+// publish pushes a state and passes it to the writer.
 func (p *Publisher) publish(ctx context.Context) {
 	s, err := p.o.Dispatcher.Live(ctx)
 	if err != nil {
@@ -184,18 +184,18 @@ func (p *Publisher) publish(ctx context.Context) {
 		p.o.Socket.Publish(&s.Durable, s)
 	}
 	select {
-	case <-p.states: // the writer has not taken it
+	case <-p.states: // the writer has not received it
 	default:
 	}
 	p.states <- s
 }
 
-// write writes states until another dispatcher has taken the run over.
+// write writes states until another dispatcher has taken over the run.
 func (p *Publisher) write() {
 	defer close(p.writer)
 	warned, loads := false, live.NewLoadLog(p.o.Run)
 	for s := range p.states {
-		if s.Deleted { // the path may be that of another run by now
+		if s.Deleted { // the path may belong to another run now
 			continue
 		}
 		var fenced error
@@ -211,7 +211,8 @@ func (p *Publisher) write() {
 			}
 			return
 		}
-		if err != nil && !warned && s.Problem == "" && p.o.Warn != nil { // else the problem has been reported
+		// Otherwise the problem has been reported.
+		if err != nil && !warned && s.Problem == "" && p.o.Warn != nil {
 			p.o.Warn(err)
 		}
 		if warned = err != nil; !warned {

@@ -17,13 +17,13 @@ import (
 	"dcs-tui/jobs/journal"
 )
 
-// A run with a screen is two processes. The one that a person has started becomes the screen.
+// A run with a screen has two processes. The process that a person started becomes the screen.
 // Before that it starts the same program, with the same arguments, in a session of its own, and
 // that process dispatches. Until it does, its output and exit code are those of the first process.
 
-// BackgroundEnv tells a process to dispatch in the background. Its value is the number of a
+// BackgroundEnv makes a process dispatch in the background. Its value is the number of a
 // descriptor, which is one end of a socket pair, and a token that can be read there first. The
-// process removes it from the environment at once. A value without such a socket has no effect.
+// process removes it from the environment immediately. A value without such a socket has no effect.
 const BackgroundEnv = "DCS_TUI_BACKGROUND"
 
 // ProgramName is argv[0] of the processes that this program starts.
@@ -35,15 +35,15 @@ const maxReady = 64 << 10
 // Background is a dispatcher that this process has started in the background.
 type Background struct {
 	Process *os.Process
-	Ended   chan struct{}  // closed when it has ended; Code and Signal are set then
+	Ended   chan struct{}  // closed when it has ended and Code and Signal are set
 	Code    int            // exit code; -1 if a signal has ended it
-	Signal  syscall.Signal // that has ended it
+	Signal  syscall.Signal // signal that has ended it
 
 	line *os.File // our end of the pair
 }
 
-// StartBackground starts this program with the arguments in the background. What it prints
-// before it is ready goes to errs.
+// StartBackground starts this program with the arguments in the background. Output that the process
+// prints before it is ready goes to errs.
 func StartBackground(args []string, stdin *os.File, errs io.Writer) (*Background, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -51,14 +51,14 @@ func StartBackground(args []string, stdin *os.File, errs io.Writer) (*Background
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "their end")
 	defer theirs.Close()
-	_ = unix.SetNonblock(fds[0], true) // so that a read can be given up
+	_ = unix.SetNonblock(fds[0], true) // so that a read can be canceled
 	line := os.NewFile(uintptr(fds[0]), "our end")
 	token := rand.Text()
 	if _, err := line.WriteString(token); err != nil {
 		line.Close()
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
 	}
-	// The file that runs, even if its name was removed or replaced.
+	// Run the same executable, even if its name was removed or replaced.
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Args[0] = ProgramName
 	cmd.Env = append(os.Environ(), BackgroundEnv+"=3:"+token)
@@ -82,7 +82,7 @@ func StartBackground(args []string, stdin *os.File, errs io.Writer) (*Background
 	return p, nil
 }
 
-// Is reports whether the owner of a run is this process.
+// Is reports whether this process is the owner of a run.
 func (p *Background) Is(o *journal.Owner) bool {
 	host, err := os.Hostname()
 	return err == nil && o.Host == host && o.PID == p.Process.Pid
@@ -109,7 +109,7 @@ func (p *Background) Ready(ctx context.Context) (dir string, err error) {
 // Starter is the process that waits for this process, a background dispatcher, to begin.
 type Starter struct{ line *os.File }
 
-// FindStarter returns nil if this process was not started by StartBackground.
+// FindStarter returns the Starter, or nil if this process was not started by StartBackground.
 func FindStarter() *Starter {
 	text := os.Getenv(BackgroundEnv)
 	os.Unsetenv(BackgroundEnv)
@@ -122,7 +122,7 @@ func FindStarter() *Starter {
 		return nil
 	}
 	b := make([]byte, len(token)+1)
-	// The socket may belong to another program, so nothing is taken out of it yet.
+	// The socket may belong to another program, so nothing is read from it yet.
 	n, _, err := unix.Recvfrom(fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	if err != nil || string(b[:max(0, n)]) != token {
 		return nil
@@ -132,10 +132,10 @@ func FindStarter() *Starter {
 	return &Starter{os.NewFile(uintptr(fd), "starter")}
 }
 
-// Ready tells the starter that the run in dir is dispatched.
+// Ready notifies the starter that the run in dir is dispatched.
 func (s *Starter) Ready(dir string) error {
 	_, err := s.line.WriteString(dir)
-	if errors.Is(err, syscall.EPIPE) { // it was ended meanwhile
+	if errors.Is(err, syscall.EPIPE) { // the starter has ended
 		err = nil
 	}
 	return errors.Join(err, s.line.Close())

@@ -18,19 +18,20 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// State is how a run has ended.
+// State is the state in which a run has ended.
 type State string
 
 const (
-	Succeeded State = "succeeded" // every job did
+	Succeeded State = "succeeded" // all jobs succeeded
 	Failed    State = "failed"    // all jobs have ended, and some did not succeed
 	NoHosts   State = "no_hosts"  // no host could be used
 	Canceled  State = "canceled"  // a person canceled it
-	Stopped   State = "stopped"   // jobs are left, or another dispatcher has the run
+	Stopped   State = "stopped"   // jobs are left, or another dispatcher owns the run
 )
 
-// StateOf returns the state of a run. counts is the result of jobs.Table.Judged. canceled: a person
-// canceled the whole run. unread: not all jobs of its input were read and submitted.
+// StateOf returns the state of a run. counts is the result of jobs.Table.Judged. canceled means
+// that a person canceled the whole run, and unread that not all jobs of its input were read and
+// submitted.
 func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread bool) State {
 	open := counts[jobs.Queued] + counts[jobs.Running]
 	total := 0
@@ -52,29 +53,28 @@ func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread 
 	return Failed
 }
 
-// Outcome is how a run has ended.
+// Outcome describes how a run has ended.
 type Outcome struct {
 	State State
 	Run   *rundir.Run
-	// Table is the final state of all jobs. Jobs that were not submitted are in it as
-	// queued.
+	// Table is the final state of all jobs. It contains jobs that were not submitted as queued.
 	Table    *jobs.Table
 	Finish   sched.Finish
 	Input    rundir.Input
-	InputErr error // what was wrong with the input; State is then that of the jobs before it
-	Refused  int   // lines of the input that were refused
+	InputErr error // error in the input; State is then that of the jobs before it
+	Refused  int   // number of refused lines of the input
 	Canceled bool
 	Deleted  bool // the run directory was deleted
-	// Copied: the hosts know a later dispatcher than the run directory does. The directory is a
-	// copy, or was restored from an earlier state.
+	// Copied reports that the hosts know a later dispatcher than the run directory does. The
+	// directory is a copy, or was restored from an earlier state.
 	Copied   bool
-	Hosts    []sched.HostView // the last state
-	Keeping  int              // hosts that keep the outputs of their jobs themselves
-	Warnings []string         // about what could not be stored
+	Hosts    []sched.HostView // last state of the hosts
+	Keeping  int              // number of hosts that keep the outputs of their jobs themselves
+	Warnings []string         // about data that could not be stored
 
-	Began     time.Time     // when this dispatcher did
-	SlotTime  time.Duration // that was available to it
-	MostSlots int           // that were available at once
+	Began     time.Time     // start of this dispatcher
+	SlotTime  time.Duration // slot time that was available to this dispatcher
+	MostSlots int           // maximum number of slots that were available at once
 }
 
 // BusyTime returns the slot time that jobs have used since Began.
@@ -95,16 +95,16 @@ func (o *Outcome) BusyTime() (busy time.Duration) {
 // ErrOver is returned after the run has ended.
 var ErrOver = errors.New("the run has ended")
 
-// errHung reports that something did not answer when the run was closed.
+// errHung reports that something did not respond when the run was closed.
 var errHung = fmt.Errorf("the run directory or a host did not answer for %s; leaving nevertheless, `resume` continues the run",
 	results.HumanDuration(CloseTimeout))
 
-// Close ends the run. If it is not over, Close stops it: running jobs continue, and a later
-// dispatcher adopts them. Close returns an error, and no outcome, only if the run directory or a
-// host hangs after a person has asked to stop.
+// Close ends the run. If the run is not over, Close stops it: running jobs continue, and a later
+// dispatcher adopts them. Close returns an error and no outcome only if the run directory or a host
+// hangs after a person has requested a stop.
 func (r *Run) Close() (*Outcome, error) {
 	r.end()
-	r.signals.withTimeout(keepFiguresTimeout, nil, r.keepFigures) // while the hosts are there
+	r.signals.withTimeout(keepFiguresTimeout, nil, r.keepFigures) // while the hosts are connected
 	r.lastLook()
 	var finish sched.Finish
 	var err error
@@ -180,7 +180,7 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 	o.SlotTime, o.MostSlots = r.slots.total()
 	o.State = StateOf(finish.How, r.table.Judged(), o.Canceled, r.unread)
 	if o.Deleted && finish.How != sched.Fenced {
-		o.State = Stopped // nothing is left that shows what happened to the jobs
+		o.State = Stopped // no data is left that shows what happened to the jobs
 	}
 	return o
 }
@@ -194,23 +194,23 @@ func (r *Run) addUnsubmitted() {
 	r.table.AcceptStored()
 }
 
-// Deleted reports whether the run directory was deleted, as far as it is known.
+// Deleted reports whether the run directory is known to have been deleted.
 func (r *Run) Deleted() bool {
 	last := r.last.Load()
 	return r.deleted.Load() || last != nil && last.Deleted
 }
 
-// slotTime adds up how many slots were available, for the efficiency in the summary. Each
-// sample counts for the time since the one before. Safe for concurrent use.
+// slotTime integrates the number of available slots, for the efficiency in the summary. Each sample
+// counts for the time since the previous one. It is safe for concurrent use.
 type slotTime struct {
 	mu    sync.Mutex
 	last  time.Time
-	slots int // at the last sample
-	most  int // ever
+	slots int // number of slots at the last sample
+	most  int // maximum number of slots
 	sum   time.Duration
 }
 
-// add takes a sample. limit is --max-slots, 0 for none.
+// add adds a sample. limit is --max-slots, or 0 for none.
 func (u *slotTime) add(at time.Time, s *dispatch.Snapshot, limit int) {
 	slots := 0
 	for _, h := range s.Hosts {
@@ -236,9 +236,8 @@ func (u *slotTime) total() (sum time.Duration, most int) {
 	return u.sum, u.most
 }
 
-// RunHook runs the user's --on-done command with the outcome of the run in its
-// environment. Its output goes to w. Its exit status does not change that of the run,
-// which is code.
+// RunHook runs the user's --on-done command with the outcome of the run in its environment. Its
+// output goes to w. Its exit status does not change code, which is that of the run.
 func (o *Outcome) RunHook(command string, code int, w io.Writer) error {
 	cmd := exec.Command("/bin/sh", "-c", command)
 	cmd.Stdout, cmd.Stderr = w, w

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Create makes the directory of a new run: dir, or rundir.Base/name if dir is "". If a run in
-// use is in the way, the error names its dispatcher.
+// Create creates the directory of a new run: dir, or rundir.Base/name if dir is "". If a run in use
+// has that directory, the error names its dispatcher.
 func Create(dir, name string, asked rundir.Asked) (r *rundir.Run, err error) {
 	if dir != "" {
 		r, err = rundir.CreateAt(dir, name, asked)
@@ -28,7 +28,8 @@ func Create(dir, name string, asked rundir.Asked) (r *rundir.Run, err error) {
 				old.Name(), dir, owner, text.ShellWord(old.Ref()))
 		}
 	}
-	if message, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok { // the message says that already
+	// The message contains that already.
+	if message, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok {
 		return nil, text.Errorf("%s", message)
 	}
 	return nil, text.Errorf("%w", err)

@@ -1,6 +1,7 @@
-// Package run owns a run from its start to its end: it takes the run over, feeds it jobs,
-// handles signals, stop files, requests and attached screens, hands out results, keeps the
-// job log and the logs of hosts, and closes everything.
+// Package run owns a run from its start to its end. It takes over the run, feeds it jobs, handles
+// signals, stop files, requests, and attached screens, delivers results, keeps the job log and the
+// logs of hosts, and closes everything. Create makes the directory of a run, Take takes ownership of
+// it as an Owned, and Start begins to dispatch it as a Run.
 //
 //	r, err := run.Start(ctx, owned, run.Options{…})
 //	r.Submit(ctx, specs...)
@@ -11,6 +12,6 @@
 //	}
 //	outcome, err := r.Close()
 //
-// It parses no command line and prints nothing: a Printer shows messages to a person.
-// Which job runs where is decided by dispatch/sched.
+// The package parses no command line and prints nothing: a Printer shows messages to people.
+// Package dispatch/sched decides which job runs where.
 package run

@@ -15,8 +15,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// ParseEnv reads the values of --env. The last one of a name wins, as in a shell. lookup
-// returns the present value of a variable.
+// ParseEnv parses the values of --env. The last value of a name counts, as in a shell. lookup
+// returns the current value of a variable.
 func ParseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvRef, []jobs.EnvVar, error) {
 	settings := map[string]rundir.EnvRef{}
 	for _, f := range flags {

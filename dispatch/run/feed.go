@@ -15,8 +15,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// submitBlock is how many jobs are submitted at once. It is small enough that the first jobs start
-// while a million others are still to be submitted.
+// submitBlock is the number of jobs that are submitted at once. It is small enough that the first
+// jobs start while a million others are still being submitted.
 const submitBlock = 10_000
 
 // feed submits the jobs of the run until the run is over or its input has ended.
@@ -43,12 +43,12 @@ func (r *Run) feed(ctx context.Context) {
 	}
 }
 
-// submitStored submits the stored jobs and has the waiting requests carried out. It
-// returns false when the run is over before that.
+// submitStored submits the stored jobs and has the waiting requests carried out. It returns false
+// if the run is over before that.
 func (r *Run) submitStored(ctx context.Context) bool {
 	if names, _, _ := r.dir.RequestNames(); len(names) > 0 && !r.opts.EndOnly {
-		// A requeue that an earlier dispatcher had carried out in part is carried out again. None
-		// of its jobs may run before that, or it would run twice.
+		// A requeue that an earlier dispatcher has carried out in part is carried out again. None
+		// of its jobs may run before that. Otherwise it would run twice.
 		r.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
 		defer r.d.Do(sched.Hold{By: sched.HoldRequests})
 	}
@@ -60,15 +60,15 @@ func (r *Run) submitStored(ctx context.Context) bool {
 	return true
 }
 
-// submitLast records that no more jobs will come.
+// submitLast records that no more jobs will follow.
 func (r *Run) submitLast(ctx context.Context) {
 	r.awaitFigures(ctx)
 	r.unread = !r.submit(ctx, nil, true, nil)
 }
 
-// Submit adds jobs to a run that was started with AcceptJobs, numbers them, and returns
-// when they are durable. It blocks until a full disk has room for them, and returns an
-// error if the run or ctx ends before that. Safe for concurrent use.
+// Submit adds jobs to a run that was started with AcceptJobs. It numbers them, and returns when
+// they are durable. While the disk is full, it blocks until there is space. It returns an error if
+// the run or ctx ends before that. It is safe for concurrent use.
 func (r *Run) Submit(ctx context.Context, specs ...*jobs.Spec) error {
 	select {
 	case <-r.storedDone:
@@ -107,7 +107,7 @@ func (r *Run) CloseInput() {
 	r.closeInput.Do(func() { close(r.inputClosed) })
 }
 
-// awaitCloseInput waits until CloseInput is called or no input is wanted any more.
+// awaitCloseInput waits until CloseInput is called or no more input is needed.
 func (r *Run) awaitCloseInput(ctx context.Context) {
 	select {
 	case <-r.inputClosed:
@@ -120,9 +120,9 @@ func (r *Run) awaitCloseInput(ctx context.Context) {
 	}
 }
 
-// submit submits jobs in blocks. If they cannot be stored because a disk is full, it tries
-// again until they can, and says so once. It returns false when ctx or the run ends first.
-// number is that of dispatch.SubmitNumbered, for at most a block.
+// submit submits jobs in blocks. If they cannot be stored because a disk is full, it retries until
+// they can be, and reports that once. It returns false if ctx or the run ends first. number is that
+// of dispatch.SubmitNumbered, for at most one block.
 func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool, number func(first jobs.ID)) bool {
 	for said := false; ; {
 		n := min(len(specs), submitBlock)
@@ -159,16 +159,16 @@ func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool, number 
 	}
 }
 
-// maxQueued is how many jobs may be queued before no more are generated, so that they do not fill
-// memory and the run directory weeks before their turn.
+// maxQueued is the number of queued jobs above which no more jobs are generated, so that they do
+// not fill memory and the run directory weeks before their turn.
 const maxQueued = 200_000
 
-// demandInterval is how often the length of the queue is checked. A thousand slots do not use up
-// maxQueued jobs in that time.
+// demandInterval is the interval between checks of the queue's length. A thousand slots do not use
+// up maxQueued jobs in that time.
 const demandInterval = time.Second
 
-// awaitDemand waits until more jobs are to be made or the input is not wanted any more. It
-// returns false when the run is over before that.
+// awaitDemand waits until more jobs must be generated or the input is not needed any more. It
+// returns false if the run is over before that.
 func awaitDemand(ctx, input context.Context, numQueued func() int) bool {
 	for numQueued() >= maxQueued && input.Err() == nil {
 		select {
@@ -189,8 +189,8 @@ func (r *Run) numQueued() int {
 	return 0
 }
 
-// markInput stores how far the input was read. It retries until the run is over. A mark that was
-// not stored means that less was read, never more.
+// markInput stores how far the input was read. It retries until the run is over. If it cannot store
+// the mark, the stored one means that less was read, never more.
 func (r *Run) markInput(ctx context.Context, i rundir.Input) {
 	r.input = i
 	for said := false; ; said = true {
@@ -210,16 +210,16 @@ func (r *Run) markInput(ctx context.Context, i rundir.Input) {
 	}
 }
 
-// Reply answers a line of the input that is no job; docs/protocol.md describes it.
+// Reply answers a line of the input that is not a job; docs/protocol.md describes it.
 type Reply struct {
 	V     int    `json:"v"`
 	Line  int    `json:"line"`
-	ID    string `json:"id,omitempty"`    // as the line has it
-	Do    string `json:"do,omitempty"`    // what was carried out
-	Error string `json:"error,omitempty"` // why the line was not taken
+	ID    string `json:"id,omitempty"`    // id of the line
+	Do    string `json:"do,omitempty"`    // action that was carried out
+	Error string `json:"error,omitempty"` // why the line was refused
 }
 
-// JobLines returns Options.Lines for a function that returns jobs.
+// JobLines turns a function that returns jobs into Options.Lines.
 func JobLines(next func() (*jobs.Spec, error)) func() (jobs.Line, error) {
 	return func() (jobs.Line, error) {
 		spec, err := next()
@@ -228,9 +228,9 @@ func JobLines(next func() (*jobs.Spec, error)) func() (jobs.Line, error) {
 }
 
 // stream reads lines from next and submits their jobs without waiting for more, so that a job
-// starts while the next one is still being generated. It returns what is wrong with the input.
+// starts while the next one is still being generated. It returns the error in the input, or nil.
 //
-// The goroutine that calls next may be left blocked in it when ctx ends. It ends with the process.
+// When ctx ends, the goroutine that calls next may stay blocked in it until the process ends.
 func (r *Run) stream(ctx context.Context, next func() (jobs.Line, error)) error {
 	read := make(chan inputLine, submitBlock)
 	go readLines(ctx, next, read)
@@ -253,7 +253,7 @@ func (r *Run) stream(ctx context.Context, next func() (jobs.Line, error)) error 
 		case l := <-read:
 			add(l)
 		case <-r.inputCtx.Done():
-			end = io.EOF // a canceled run lacks nothing
+			end = io.EOF // a canceled run misses no jobs
 		case <-ctx.Done():
 			return nil
 		}
@@ -265,10 +265,11 @@ func (r *Run) stream(ctx context.Context, next func() (jobs.Line, error)) error 
 				more = false
 			}
 		}
-		read := errors.Is(end, io.EOF) || errors.Is(end, syscall.EIO) // EIO: the terminal it was typed on is gone
+		// EIO: the terminal on which the input was typed is gone.
+		read := errors.Is(end, io.EOF) || errors.Is(end, syscall.EIO)
 		open := read && r.opts.AcceptJobs
 		var number func(jobs.ID)
-		if !r.input.Again { // else no job names another
+		if !r.input.Again { // otherwise no job names another one
 			number = numbers.number(batch)
 		}
 		if (len(batch) > 0 || end != nil) && !r.submit(ctx, batch, end != nil && !open, number) {
@@ -292,10 +293,10 @@ func (r *Run) stream(ctx context.Context, next func() (jobs.Line, error)) error 
 	}
 }
 
-// answer carries out a line that is no job. When it returns, the answer is durable.
+// answer carries out a line that is not a job. When it returns, the answer is durable.
 func (r *Run) answer(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNumbers) {
 	if ask.Repeats != 0 {
-		r.d.Redeliver(numbers.of(ask.Repeats), r.earlier) // later ones come from Next
+		r.d.Redeliver(numbers.of(ask.Repeats), r.earlier) // Next returns later ones
 		return
 	}
 	reply, err := &Reply{V: 1, Line: ask.Line, ID: ask.ID}, ask.Err
@@ -312,7 +313,7 @@ func (r *Run) answer(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNu
 	r.opts.Reply(reply)
 }
 
-// request makes a request of a line, as if a person had made it.
+// request makes a request from a line, like the request of a person.
 func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNumbers) error {
 	q := &rundir.Request{Do: ask.Do, All: ask.All, Jobs: ask.Jobs, By: dispatch.Asker(), At: time.Now()}
 	if ask.Do == jobs.AskCancel {
@@ -322,7 +323,7 @@ func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *streamN
 		id := numbers.of(n)
 		q.Jobs = append(q.Jobs, jobs.Range{First: id, Last: id})
 	}
-	q.Jobs, _ = jobs.ParseRanges(q.Jobs.String()) // in order
+	q.Jobs, _ = jobs.ParseRanges(q.Jobs.String()) // sort the jobs
 	body, err := q.Encode()
 	if err != nil {
 		return err
@@ -333,7 +334,7 @@ func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *streamN
 // streamNumbers maps the numbers that a jobs.Scanner assigns to the jobs of an input to their
 // numbers in the run. They differ if other jobs are submitted in the meantime.
 type streamNumbers struct {
-	base jobs.ID // up to here they are the same
+	base jobs.ID // up to this number, both are equal
 	ids  []jobs.ID
 }
 

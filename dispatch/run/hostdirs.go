@@ -10,17 +10,19 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// hostDirs stores where the hosts that do not share the run directory keep their attempts.
-// Safe for concurrent use.
+// hostDirs stores the directories in which hosts that do not share the run directory keep their
+// attempts. It is safe for concurrent use.
 type hostDirs struct {
 	run *rundir.Run
 
-	mu     sync.Mutex
-	stored map[string]bool // hosts that do not share the run directory: whether their directory is stored
+	mu sync.Mutex
+	// Whether the directory of a host is stored, for each host that does not share the run
+	// directory.
+	stored map[string]bool
 }
 
-// storingConnector stores the directory of each host that it connects to, before anything is
-// started there, so that it is known if the dispatcher dies right afterwards.
+// storingConnector stores the directory of each host that it connects to, before any job starts
+// there. The directory is thus known even if the dispatcher dies right afterwards.
 type storingConnector struct {
 	hosts.Connector
 	dirs *hostDirs
@@ -34,7 +36,7 @@ func (c storingConnector) Connect(ctx context.Context, h *hosts.Host, open *host
 	return w, err
 }
 
-// retry stores what could not be stored before.
+// retry stores directories that could not be stored before.
 func (d *hostDirs) retry(views []sched.HostView) {
 	for _, h := range views {
 		d.store(h.Name, h.Hello)
@@ -45,16 +47,16 @@ func (d *hostDirs) store(host string, h *hosts.Hello) {
 	if h == nil || h.Shared || h.Error != "" || h.Dir == "" || d.isStored(host) {
 		return
 	}
-	// mu is not held, because the run directory may hang. Two callers may write the same text. An
-	// error only makes paths that are shown later lack the host.
+	// mu is not held, because the run directory may hang. Two callers may write the same text.
+	// After an error, paths that are shown later only lack the host.
 	err := d.run.WriteHostDir(host, h.Dir)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stored[host] = d.stored[host] || err == nil
 }
 
-// isStored records that a host keeps its attempts itself, and reports whether its directory
-// is stored.
+// isStored records that a host keeps its attempts itself, and reports whether its directory is
+// stored.
 func (d *hostDirs) isStored(host string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// inventoryInterval is how often the inventory file is looked at.
+	// inventoryInterval is the interval between checks of the inventory file.
 	inventoryInterval = 2 * time.Second
-	// settleTime is how long after its modification time a file may still change without
-	// another time or size.
+	// settleTime is the time after a change during which a file may change again without a
+	// different time or size.
 	settleTime = 5 * time.Second
 )
 
@@ -37,15 +37,15 @@ type Inventory struct {
 	run     *rundir.Run
 	file    string // absolute path; "": the run has no inventory file
 	say     func(string)
-	wake    chan struct{}       // has room for one
-	prepare func([]*hosts.Host) // nil: nothing is to be done to hosts
+	wake    chan struct{}       // holds a signal to check the file
+	prepare func([]*hosts.Host) // nil: hosts are not changed
 
 	mu       sync.Mutex
 	inv      *hosts.Inventory
 	asked    map[string]jobs.HostRequest
 	provided []*hosts.Host
-	read     []byte // content of the file that was handled last, valid or not
-	next     []byte // content that was seen once: an editor may still be writing
+	read     []byte // last handled content of the file, valid or not
+	next     []byte // content seen once, which an editor may not have completed
 	info     fs.FileInfo
 	problem  string
 
@@ -58,14 +58,15 @@ func newInventory(run *rundir.Run, o *Options, t *jobs.Table, say func(string)) 
 	if in.asked == nil {
 		in.asked = map[string]jobs.HostRequest{}
 	}
-	if info, err := os.Stat(in.file); !filepath.IsAbs(in.file) || err == nil && !info.Mode().IsRegular() { // a pipe cannot be read twice
+	// A pipe cannot be read twice.
+	if info, err := os.Stat(in.file); !filepath.IsAbs(in.file) || err == nil && !info.Mode().IsRegular() {
 		in.file = ""
 	}
 	return in
 }
 
 // Hosts returns the set: the hosts of the file that nobody has removed, then those that people
-// added, then those of providers.
+// added, and then those of providers.
 func (in *Inventory) Hosts() []*hosts.Host {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -91,7 +92,7 @@ func (in *Inventory) Provide(list []*hosts.Host) {
 	wake(in.wake)
 }
 
-// Asked handles that a person added or removed a host. It does not block.
+// Asked handles the request of a person to add or remove a host. It does not block.
 func (in *Inventory) Asked(name string, q jobs.HostRequest) {
 	in.mu.Lock()
 	in.asked[name] = q
@@ -99,7 +100,7 @@ func (in *Inventory) Asked(name string, q jobs.HostRequest) {
 	wake(in.wake)
 }
 
-// Check returns why a host cannot be added, nil if it can.
+// Check returns the reason why a host cannot be added, or nil.
 func (in *Inventory) Check(name, options string) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -107,14 +108,14 @@ func (in *Inventory) Check(name, options string) error {
 	return err
 }
 
-// Problem returns what is wrong with the inventory file; "": nothing.
+// Problem returns the problem of the inventory file, or "".
 func (in *Inventory) Problem() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.problem
 }
 
-// Reload reads the file now. The error says why it changes nothing.
+// Reload reads the file now. It returns the reason if it changes nothing.
 func (in *Inventory) Reload() error {
 	if in.file == "" {
 		return errors.New("the run was started without an inventory file that can be read again; hosts add and hosts remove change its hosts")
@@ -169,7 +170,7 @@ func (in *Inventory) keep() {
 	}
 	in.mu.Unlock()
 	if _, _, err := hosts.Parse([]byte(all), in.file); err != nil {
-		return // host = [{…}]: none can be appended
+		return // host = [{…}]: nothing can be appended
 	}
 	if had, _, err := in.run.Inventory(); err == nil && had == all {
 		return
@@ -180,7 +181,7 @@ func (in *Inventory) keep() {
 }
 
 // look reads the file if it may have changed, and reports whether the set of hosts may have
-// changed. Content counts when it was seen twice in a row, or at once with now.
+// changed. New content counts when it was read twice in a row, or immediately if now is set.
 func (in *Inventory) look(now bool) bool {
 	info, err := os.Stat(in.file)
 	in.mu.Lock()
@@ -192,7 +193,7 @@ func (in *Inventory) look(now bool) bool {
 	var inv *hosts.Inventory
 	var warnings []string
 	if err == nil {
-		in.mu.Unlock() // the file system may hang
+		in.mu.Unlock() // not held while reading, because the file system may hang
 		inv, warnings, err = hosts.Load(in.file)
 		in.mu.Lock()
 	}
@@ -206,7 +207,7 @@ func (in *Inventory) look(now bool) bool {
 		return false
 	}
 	in.info = info
-	var content []byte // an invalid file stands for its errors
+	var content []byte // the content of an invalid file is the text of its errors
 	if err == nil {
 		content = []byte(inv.Text)
 	} else {
@@ -214,7 +215,7 @@ func (in *Inventory) look(now bool) bool {
 	}
 	if bytes.Equal(content, in.read) {
 		in.next = nil
-		if err == nil && in.problem != "" { // the file is back as it was
+		if err == nil && in.problem != "" { // the file has its previous content again
 			in.setProblem("")
 		}
 		return false
@@ -255,7 +256,7 @@ func (in *Inventory) look(now bool) bool {
 	return true
 }
 
-// setProblem stores what is wrong with the file; "": nothing. It reports a change.
+// setProblem stores the problem of the file, or "", and reports a change.
 func (in *Inventory) setProblem(why string) {
 	switch {
 	case why == in.problem:
@@ -268,23 +269,23 @@ func (in *Inventory) setProblem(why string) {
 	in.problem = why
 }
 
-// maxCommands bounds the commands of providers that run at a time.
+// maxCommands bounds the number of concurrent commands of providers.
 const maxCommands = 16
 
-// instances carries out the core's commands about instances of providers, each in a goroutine of
-// its own, which ends with the context of the run. The answer is an event.
+// instances carries out the core's commands about instances of providers. Each runs in a goroutine,
+// which ends with the context of the run. The answer is an event.
 type instances struct {
 	r         *Run
 	prefix    string
 	providers map[string]*hosts.Provider
 	connector hosts.Connector // for outputs that only an instance has
 	started   chan struct{}   // closed when the dispatcher runs
-	tokens    chan struct{}   // one for each command that runs
+	tokens    chan struct{}   // holds a token for each running command
 	running   sync.WaitGroup
 
 	mu    sync.Mutex
-	found map[string][]*hosts.Host // of each instance, as they were listed last
-	used  []string                 // instances that are to be hosts of the run
+	found map[string][]*hosts.Host // hosts of each instance, according to the last list
+	used  []string                 // instances that must be hosts of the run
 }
 
 func newInstances(r *Run) *instances {
@@ -303,7 +304,7 @@ func (m *instances) addProviders(list []*hosts.Provider) {
 	}
 }
 
-// setProviders replaces the providers that the inventory file has.
+// setProviders replaces the providers of the inventory file.
 func (m *instances) setProviders(list []*hosts.Provider) {
 	m.addProviders(list)
 	m.r.d.Do(sched.SetProviders{Providers: list})
@@ -337,7 +338,7 @@ func (m *instances) carryOut(o sched.Command) {
 	})
 }
 
-// answer carries out a command and returns its answer, nil if there is none.
+// answer carries out a command and returns its answer, or nil if there is none.
 func (m *instances) answer(ctx context.Context, o sched.Command) sched.Event {
 	switch o := o.(type) {
 	case sched.CreateInstance:
@@ -377,7 +378,7 @@ func (m *instances) list(ctx context.Context, name string) sched.Event {
 	return ev
 }
 
-// hosts returns the hosts of the instances that are to be hosts of the run.
+// hosts returns the hosts of the instances that must be hosts of the run.
 func (m *instances) hosts() (list []*hosts.Host) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

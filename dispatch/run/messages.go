@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Printer shows the progress of a run. One goroutine of the run calls its methods, which may block:
-// nothing else waits for them.
+// Printer shows the progress of a run. One goroutine of the run calls its methods, which may block
+// without delaying anything else.
 type Printer interface {
 	Line(text string)              // a message; it may contain text of other programs
 	Notice(n dispatch.Notice)      // an event of a host or a job
@@ -21,23 +21,22 @@ type Printer interface {
 	Interval() time.Duration       // between two calls of Progress
 }
 
-// maxMessages bounds the messages that wait to be printed, because a terminal may be stopped with
-// Ctrl-S.
+// maxMessages bounds the number of messages that wait to be printed, because a terminal may be
+// stopped with Ctrl-S.
 const maxMessages = 4096
 
-// message is a notice, or a text that is made when it is printed.
+// message is a notice, or a text that is computed when it is printed.
 type message struct {
 	notice dispatch.Notice
-	text   func() string // nil: the notice
+	text   func() string // nil: print the notice
 }
 
-// messages is the queue of what is to be printed. Adding does not block. Safe for
-// concurrent use.
+// messages is the queue of messages to print. Adding does not block. It is safe for concurrent use.
 type messages struct {
 	mu      sync.Mutex
 	list    []message
 	dropped int
-	added   chan struct{} // has room for one
+	added   chan struct{} // holds a signal after an addition
 }
 
 func newMessages() *messages { return &messages{added: make(chan struct{}, 1)} }
@@ -53,7 +52,7 @@ func (q *messages) add(m message) {
 	wake(q.added)
 }
 
-// wake sends to a channel that has room for one signal, unless it holds one already.
+// wake sends to a channel that holds one signal, unless it holds one already.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -82,7 +81,7 @@ func (r *Run) say(text func() string) { r.messages.add(message{text: text}) }
 // sayText queues a text.
 func (r *Run) sayText(text string) { r.say(func() string { return text }) }
 
-// flushMessages prints what is queued.
+// flushMessages prints the queued messages.
 func (r *Run) flushMessages() {
 	for _, m := range r.messages.take() {
 		if m.text != nil {
@@ -119,7 +118,7 @@ func (r *Run) report() {
 	}
 }
 
-// sample takes a snapshot and keeps it. It returns nil after the end of the run.
+// sample takes and stores a snapshot. It returns nil after the end of the run.
 func (r *Run) sample() *dispatch.Snapshot {
 	snap := r.d.Snapshot()
 	if snap != nil {
@@ -138,7 +137,7 @@ func (noPrinter) Progress(*dispatch.Snapshot) {}
 func (noPrinter) Interval() time.Duration     { return 2 * time.Second }
 
 // hostLogs writes the files hosts/<host>.log: the output of each host's helper and the notices
-// about the host. A goroutine writes them, because the run directory may hang. Safe for
+// about the host. A goroutine writes them, because the run directory may hang. It is safe for
 // concurrent use.
 type hostLogs struct {
 	run *rundir.Run
@@ -155,8 +154,8 @@ type hostText struct {
 	host, text string
 }
 
-// maxHostTexts bounds the texts that wait to be written. Further texts are dropped: the
-// journal has the notices.
+// maxHostTexts bounds the number of texts that wait to be written. Further texts are dropped,
+// because the journal contains the notices.
 const maxHostTexts = 4096
 
 func newHostLogs(run *rundir.Run) *hostLogs { return &hostLogs{run: run} }
@@ -197,7 +196,7 @@ func (l *hostLogs) write() {
 		at := t.at.Format("2006-01-02 15:04:05  ")
 		for line := range strings.Lines(t.text) {
 			if _, err := io.WriteString(f, at+strings.TrimRight(line, "\n")+"\n"); err != nil {
-				f.Close() // a stale handle does not recover; the next line opens it anew
+				f.Close() // a stale handle does not recover; the next line opens the file again
 				delete(out, t.host)
 				break
 			}
@@ -208,7 +207,7 @@ func (l *hostLogs) write() {
 	}
 }
 
-// Close writes what waits and ends the logs. If the run directory hangs, it returns after
+// Close writes the waiting texts and ends the logs. If the run directory hangs, it returns after
 // WriteTimeout.
 func (l *hostLogs) Close() {
 	l.mu.Lock()

@@ -15,19 +15,19 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Owned is a run that this process may write to. Start takes it over; until then the
-// caller must Release it.
+// Owned is a run that this process may write to. Start takes ownership of it. Until then the caller
+// must Release it.
 type Owned struct {
 	Run      *rundir.Run
 	Table    *jobs.Table // the folded journal
-	Warnings []string    // about the journal
+	Warnings []string    // from replaying the journal
 
 	journal *journal.Journal
 	stored  []*jobs.Spec // stored, but not part of the run yet
 }
 
-// Take takes a run over. If another dispatcher owns it, the error is a *journal.OwnedError.
-// Take calls notify with what it waits for. notify may be nil.
+// Take takes over a run. If another dispatcher owns it, the error is a *journal.OwnedError. Before
+// it waits, Take calls notify with the reason. notify may be nil.
 func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text string)) (*Owned, error) {
 	if notify == nil {
 		notify = func(string) {}
@@ -51,20 +51,20 @@ func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned
 	return o, nil
 }
 
-// Release gives the run back without dispatching it.
+// Release gives up the run without dispatching it.
 func (o *Owned) Release() error { return o.journal.Close() }
 
-// Specs returns the jobs that the run has, in the order of their numbers.
+// Specs returns the jobs of the run in the order of their numbers.
 func (o *Owned) Specs() []*jobs.Spec { return slices.Concat(o.Table.Specs, o.stored) }
 
-// numSpecs returns the number of jobs that the run has.
+// numSpecs returns the number of jobs of the run.
 func (o *Owned) numSpecs() int { return len(o.Table.Specs) + len(o.stored) }
 
-// NumStored returns the number of jobs that are stored and not part of the run yet.
+// NumStored returns the number of jobs that are stored but not part of the run yet.
 func (o *Owned) NumStored() int { return len(o.Table.Specs) - len(o.Table.Jobs) + len(o.stored) }
 
-// Store makes the jobs of a new run durable before the first of them starts, so that a
-// run that is killed while it submits them loses none. It numbers them.
+// Store makes the jobs of a new run durable before the first of them starts. A run that is killed
+// while it submits them thus loses none. Store numbers the jobs.
 func (o *Owned) Store(specs []*jobs.Spec) error {
 	for i, spec := range specs {
 		spec.ID = jobs.ID(i + 1)
@@ -76,8 +76,8 @@ func (o *Owned) Store(specs []*jobs.Spec) error {
 	return nil
 }
 
-// CheckComplete returns an error if not all jobs of the run are stored, because it was cut off
-// before anything was started. Only the jobs file has the missing ones.
+// CheckComplete returns an error if not all jobs of the run are stored, because its creation was
+// interrupted before any job was started. Only the jobs file has the missing ones.
 func (o *Owned) CheckComplete() error {
 	want, ok := o.Run.Asked.Options[rundir.OptionJobs].(int64)
 	have := o.numSpecs()
@@ -123,22 +123,23 @@ func (o *Owned) storeSpecs() func([]*jobs.Spec) error {
 	}
 }
 
-// look reads what the run directory, as this machine sees it, shows of the attempts of a
-// host that cannot be asked.
+// look reads the attempts of a host that cannot be queried from the run directory, as this machine
+// sees it.
 func (o *Owned) look(host string, ids []jobs.AttemptID) *hosts.Looked {
 	return hosts.LookOnDisk(o.Run.Disk, o.Run.Dir, o.Run.UID(), host, ids)
 }
 
 // found reads the claims and sentinels of unfinished jobs in the run directory. It returns the
-// attempts that have no record; there are some only if records are missing. After damage to the
-// journal it returns all attempts whose end no record has.
+// attempts that have no record. There are some only if records are missing. After damage to the
+// journal it returns all attempts whose end has no record.
 func (o *Owned) found() (all []sched.Found, err error) {
 	if o.Table.Epoch < 2 {
 		return nil, nil
 	}
 	alive := time.Now()
 	err = attempts.Each(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.Unfinished(o.Table), func(f attempts.Fate) error {
-		// There may be a million. Other dispatchers must not take this one for dead in the meantime.
+		// There may be a million attempts. Send heartbeats meanwhile, so that other dispatchers do
+		// not consider this one dead.
 		if time.Since(alive) >= journal.BeatEvery {
 			alive = time.Now()
 			if err := o.journal.Beat(); errors.Is(err, journal.ErrFenced) {

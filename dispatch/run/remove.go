@@ -17,11 +17,12 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// ErrJobsLeft is the error of Removable for a run with jobs that are not over.
+// ErrJobsLeft is the error of Removable for a run with unfinished jobs.
 var ErrJobsLeft = errors.New("jobs are left")
 
-// Removable returns the jobs of a run that may be removed, or an error that says why the run
-// must stay (then the jobs may be nil). unfinished allows runs with jobs left, which may still run.
+// Removable returns the jobs of a run that may be removed, or an error with the reason why the run
+// must stay. With an error, the jobs may be nil. unfinished permits runs with unfinished jobs,
+// which may still run.
 func Removable(run *rundir.Run, unfinished bool) (*jobs.Table, error) {
 	owner, err := journal.ReadOwner(run)
 	switch {
@@ -74,13 +75,13 @@ func LastRecorded(run *rundir.Run) (time.Time, error) {
 	return last, nil
 }
 
-// prunedPrefix begins the name of a run directory that is being removed. What is left of it
-// when this process is killed is not a run any more.
+// prunedPrefix begins the name of a run directory that is being removed. If this process is killed,
+// the rest of it is not a run any more.
 const prunedPrefix = ".pruned."
 
-// Remove removes a run, and what it has on this machine in the work_dir of its hosts. It
-// renames the directory and checks the owner again before it removes files, so that nobody
-// dispatches half a run.
+// Remove removes a run and its files on this machine in the work_dir of its hosts. It renames the
+// directory and checks the owner again before it removes files, so that nobody dispatches a run
+// that is partly removed.
 func Remove(run *rundir.Run, inventory []*hosts.Host) error {
 	if info, err := os.Lstat(run.Dir); err != nil {
 		return err
@@ -102,7 +103,7 @@ func Remove(run *rundir.Run, inventory []*hosts.Host) error {
 	return removeWork(run, inventory)
 }
 
-// RemovePruned removes what interrupted removals have left in rundir.Base.
+// RemovePruned removes the remains of interrupted removals in rundir.Base.
 func RemovePruned() error {
 	names, _ := rundir.OS.Names(rundir.Base)
 	var errs []error
@@ -119,7 +120,7 @@ func RemovePruned() error {
 func workDirs(run *rundir.Run, inventory []*hosts.Host) []string {
 	uid := run.UID()
 	if uid == "" || strings.Trim(uid, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
-		return nil // not made by dcs-tui: it could be any path
+		return nil // not created by dcs-tui: it could be any path
 	}
 	dirs := []string{"~/.dcs-tui/" + uid}
 	for _, h := range inventory {
@@ -151,8 +152,8 @@ func removeWork(run *rundir.Run, inventory []*hosts.Host) error {
 	return errors.Join(errs...)
 }
 
-// usedByHost reports whether a directory is ours and a host has used it for a run: the
-// path comes from run.toml and could be any.
+// usedByHost reports whether a directory is ours and a host has used it for a run. The path comes
+// from run.toml and could be any.
 func usedByHost(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {

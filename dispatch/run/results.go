@@ -43,8 +43,8 @@ func (r *Run) Next(ctx context.Context) (*results.Result, error) {
 // IsRepeated reports whether an earlier dispatcher has returned this result.
 func (r *Run) IsRepeated(result *results.Result) bool { return result.Seq <= r.earlier }
 
-// Consume calls handle for each result until the run is over. It reports whether all
-// results were handled: a handle that blocks does not delay shutdown.
+// Consume calls handle for each result until the run is over. It reports whether all results were
+// handled. A handle that blocks does not delay shutdown.
 func (r *Run) Consume(handle func(*results.Result)) (all bool, err error) {
 	var failed error
 	all = r.signals.withTimeout(WriteTimeout, r.d.Finished(), func() {
@@ -66,19 +66,19 @@ func (r *Run) Consume(handle func(*results.Result)) (all bool, err error) {
 	return true, failed
 }
 
-// Ack records that the consumer has all results up to the one with this Seq. A later
+// Ack records that the consumer has received all results up to the one with this Seq. A later
 // dispatcher does not return them again.
 func (r *Run) Ack(seq int64) { r.acks.add(seq) }
 
-// Output reads up to limit bytes of the output of an attempt, from offset on. It returns
-// the size of the whole output, too.
+// Output reads up to limit bytes of the output of an attempt, starting at offset. It also returns
+// the size of the whole output.
 func (r *Run) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64, limit int) ([]byte, int64, error) {
 	return r.d.Output(ctx, id, f, offset, limit)
 }
 
-// acks passes acknowledgements to the dispatcher, some results at a time, because each
-// costs a record in the journal. A result that was printed and not acknowledged before a
-// crash comes again, which "at least once" allows.
+// acks passes acknowledgments to the dispatcher for several results at once, because each costs a
+// record in the journal. A result that was printed but not acknowledged before a crash is returned
+// again, which "at least once" allows.
 type acks struct {
 	mu   sync.Mutex
 	d    *dispatch.Dispatcher
@@ -87,7 +87,7 @@ type acks struct {
 	at   time.Time
 }
 
-// ackInterval bounds how long results stay unacknowledged while more come.
+// ackInterval bounds how long results stay unacknowledged while more arrive.
 const ackInterval = 50 * time.Millisecond
 
 func (a *acks) add(seq int64) {
@@ -113,11 +113,11 @@ func (a *acks) send() {
 	}
 }
 
-// keepFiguresTimeout is for all declared metrics that are not stored yet at the end.
+// keepFiguresTimeout bounds the wait at the end for declared metrics that are not stored yet.
 const keepFiguresTimeout = 15 * time.Second
 
 // newKeeper returns a keeper, which stores the declared metrics of outputs that only their host
-// has, because nobody asks that host after the run. It returns nil if none are declared.
+// has, because nobody queries that host after the run. It returns nil if no metrics are declared.
 func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
 	columns, _ := metrics.Declared(run.Asked) // `results` reports a wrong declaration
 	if len(columns) == 0 {
@@ -135,7 +135,7 @@ func fetching(d *dispatch.Dispatcher) func(context.Context, *results.Result, int
 	})
 }
 
-// onHosts returns the results whose outputs only these hosts have, as far as the run directory
+// onHosts returns the results whose outputs are only on these hosts, as far as the run directory
 // shows. An earlier dispatcher may have died before it stored their metrics.
 func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
 	at, known := metrics.Locations(o.Run), map[string]bool{}
@@ -151,11 +151,11 @@ func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
 	return list
 }
 
-// awaitFiguresTimeout bounds how long a run without further jobs waits for hosts that have metrics
-// which an earlier dispatcher has not stored.
+// awaitFiguresTimeout bounds how long a run without further jobs waits for hosts with metrics that
+// an earlier dispatcher has not stored.
 const awaitFiguresTimeout = 30 * time.Second
 
-// awaitFigures waits until the hosts that have such outputs are up and were asked.
+// awaitFigures waits until the hosts that have such outputs are up and have been queried.
 func (r *Run) awaitFigures(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, awaitFiguresTimeout)
 	defer cancel()
@@ -177,8 +177,8 @@ func (r *Run) awaitFigures(ctx context.Context) {
 	}
 }
 
-// canBeAsked reports whether all of these hosts have come up. Before the dispatcher has handled
-// that, it answers that there is no link.
+// canBeAsked reports whether all of these hosts have come up. Until the dispatcher has handled
+// that, reads fail because there is no link.
 func canBeAsked(views []sched.HostView, names []string) bool {
 	up := 0
 	for _, v := range views {
@@ -190,30 +190,31 @@ func canBeAsked(views []sched.HostView, names []string) bool {
 }
 
 // jobLog writes a job log in the format of GNU parallel. Each dispatcher writes it again from the
-// journal, because a killed dispatcher may have left lines out. Lines that the disk refuses wait
-// in memory until it accepts them, so a job log never ends a run. Safe for concurrent use. Only
-// callers that add lines wait for the disk.
+// journal, because a killed dispatcher may have omitted lines. Lines that cannot be written wait in
+// memory, so a job log never ends a run. It is safe for concurrent use. Only callers that add lines
+// wait for the disk.
 type jobLog struct {
-	path   string
-	report func(err error) // called with the first of several failures, and with nil when they have ended
+	path string
+	// Called with the first of several failures, and with nil when writing works again.
+	report func(err error)
 
 	mu      sync.Mutex
-	f       *os.File // nil after a failure: to be opened again
-	begun   bool     // the file has been emptied
-	buf     []byte   // lines, or the rest of one, that are not written yet
-	failure error    // of the last write
+	f       *os.File // nil after a failure: must be opened again
+	begun   bool     // the file has been truncated
+	buf     []byte   // lines, or a part of one, that are not written yet
+	failure error    // error of the last write
 	lost    bool     // lines were dropped because too many waited
 	closed  bool
 }
 
-// maxJobLogBuffer bounds the bytes that wait for the disk.
+// maxJobLogBuffer bounds the number of bytes that wait for the disk.
 const maxJobLogBuffer = 16 << 20
 
-// retryInterval is how often something that a disk refused is tried again.
+// retryInterval is the time between attempts to write to a disk that fails.
 const retryInterval = time.Second
 
-// openJobLog opens a log and writes the earlier results. The log is usable even if it returns an
-// error, which means that the path is wrong.
+// openJobLog opens a log and writes the earlier results. If it returns an error, the path is wrong,
+// but the log can be used.
 func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error)) (*jobLog, error) {
 	l := &jobLog{path: path, report: report, buf: []byte(results.JobLogHeader)}
 	for _, r := range endedJobs(run, t) {
@@ -241,7 +242,7 @@ func (l *jobLog) Add(r *dispatch.Result) {
 	}
 }
 
-// retry writes again what the disk refused.
+// retry writes again after a failure.
 func (l *jobLog) retry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -250,7 +251,7 @@ func (l *jobLog) retry() {
 	}
 }
 
-// flush writes what waits, and plans a retry if that fails. mu is held.
+// flush writes the buffer, and schedules a retry if that fails. mu is held.
 func (l *jobLog) flush() {
 	had := l.failure
 	l.write()
@@ -266,7 +267,8 @@ func (l *jobLog) flush() {
 // because a stale handle does not recover.
 func (l *jobLog) write() {
 	if l.f == nil {
-		flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK // a pipe may have lost its reader
+		// A pipe may have lost its reader.
+		flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
 		if !l.begun {
 			flags = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 		}
@@ -286,7 +288,7 @@ func (l *jobLog) write() {
 	}
 }
 
-// Close tries a last time, and returns an error if the log lacks lines.
+// Close tries a last time to write, and returns an error if the log is incomplete.
 func (l *jobLog) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -331,7 +333,7 @@ func (r *Run) openJobLogs() error {
 	return nil
 }
 
-// endedJobs returns the results of all jobs that have ended, in that order.
+// endedJobs returns the results of all jobs that have ended, in the order of their ends.
 func endedJobs(run *rundir.Run, t *jobs.Table) []results.Result {
 	var list []results.Result
 	at := metrics.Locations(run)

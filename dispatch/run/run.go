@@ -27,40 +27,44 @@ import (
 type Options struct {
 	Hosts     []*hosts.Host
 	Providers []*hosts.Provider // of hosts on demand
-	Inventory *hosts.Inventory  // that Hosts come from; nil: made of Hosts
-	// PrepareHosts changes the hosts of an inventory file that was read again, as the caller has
-	// changed Hosts. May be nil.
-	PrepareHosts  func([]*hosts.Host)
-	InventoryFile string // absolute path of the inventory file, which is read again when it changes; "": there is none
-	// Connector makes the connector to the hosts. log takes the output of their helpers.
-	Connector    func(log func(host, line string)) (hosts.Connector, error)
-	Policy       sched.Config // Start sets Found and, if it is 0, Seed, and adds the tokens of the inventory
-	Env          []jobs.EnvVar
-	Standby      []*hosts.Host // hosts on one of which a standby dispatcher is kept; none: there is no standby
-	WarnSignal   int           // is sent to jobs Policy.Warn before their time limit; 0: none
-	KeepChildren bool          // leave processes alive that jobs left behind
+	Inventory *hosts.Inventory  // source of Hosts; nil: made of Hosts
+	// PrepareHosts changes the hosts of an inventory file that was read again, in the same way as
+	// the caller has changed Hosts. It may be nil.
+	PrepareHosts func([]*hosts.Host)
+	// Absolute path of the inventory file, which is read again when it changes; "": there is none.
+	InventoryFile string
+	// Connector makes the connector to the hosts. log receives the output of their helpers.
+	Connector func(log func(host, line string)) (hosts.Connector, error)
+	// Start sets Found and, if it is 0, Seed, and adds the tokens of the inventory.
+	Policy sched.Config
+	Env    []jobs.EnvVar
+	// Hosts on one of which a standby dispatcher is kept; empty: no standby.
+	Standby []*hosts.Host
+	// Signal that is sent to jobs Policy.Warn before their time limit; 0: none.
+	WarnSignal   int
+	KeepChildren bool // leave processes alive that jobs left behind
 
-	// Lines returns the next line of the input, and io.EOF after the last one. Any other error
-	// ends the input there. One goroutine calls it, which may be left blocked in it when the run
-	// ends. nil: the run has no input.
+	// Lines returns the next line of the input, or io.EOF after the last one. Any other error ends
+	// the input. One goroutine calls it, which may stay blocked in it when the run ends. nil: the
+	// run has no input.
 	Lines func() (jobs.Line, error)
-	Reply func(*Reply) // answers a line that is no job; it must not block
+	Reply func(*Reply) // answers a line that is not a job; must not block
 	Input rundir.Input // how far an earlier dispatcher has read the input
-	// AcceptJobs lets Submit add jobs until CloseInput. Without it and without Lines, the run
-	// ends with the jobs that are stored.
+	// AcceptJobs lets Submit add jobs until CloseInput. Without AcceptJobs and Lines, the run ends
+	// with the stored jobs.
 	AcceptJobs bool
 	Search     *Search // nil: no job depends on the results of others
 
 	EndOnly bool // start no jobs, such as for a cancel
-	// StopWhen is called after the stored jobs were submitted. The run stops when it returns,
-	// for the reason that it returns. nil: the run ends with its last job.
+	// StopWhen is called after the stored jobs were submitted. The run stops when it returns, with
+	// the returned reason. nil: the run ends with its last job.
 	StopWhen func(ctx context.Context) (why string)
 
 	Printer Printer // nil: messages are discarded
 	JobLog  string  // path of another job log; "": only the one in the run directory
 
-	// Signals returns the signals of the process. Start calls it when it begins to dispatch.
-	// nil: signals are left alone.
+	// Signals returns the signals of the process. Start calls it when it begins to dispatch. nil:
+	// signals are not handled.
 	Signals          func() <-chan os.Signal
 	InterruptCancels bool                     // the first Ctrl-C cancels instead of draining
 	Interactive      bool                     // a person types on the terminal of this process
@@ -68,9 +72,9 @@ type Options struct {
 	LastWords        func(r *Run, why string) // reports an exit at the third Ctrl-C
 	Exit             func()                   // exits at the third Ctrl-C
 
-	Questions  *Questions // asks attached screens; nil: they are asked nothing
+	Questions  *Questions // asks people on attached screens; nil: nobody is asked
 	SocketBase string     // directory of the socket directories; "": the default
-	NeedSocket bool       // fail if nobody could attach
+	NeedSocket bool       // fail if the socket cannot be created
 	Program    string     // version of this program
 
 	// Started is called when the run is dispatched, before the first message is printed.
@@ -80,28 +84,28 @@ type Options struct {
 // Run is a run that this process dispatches. Its methods are safe for concurrent use,
 // except Close, which is called once.
 //
-// These goroutines share it. The signal handler never blocks. obeyRequests carries out what
-// signals request. The feeder submits jobs. The inbox receives requests. storeStatus writes to
+// Several goroutines use it. The signal handler never blocks. obeyRequests carries out the
+// requests of signals. The feeder submits jobs. The inbox receives requests. storeStatus writes to
 // the run directory. The reporter prints, and only it waits for readers of that output.
 type Run struct {
 	opts    Options
 	dir     *rundir.Run
 	d       *dispatch.Dispatcher
-	table   *jobs.Table // the dispatcher's until Close
+	table   *jobs.Table // owned by the dispatcher until Close
 	journal *journal.Journal
 	printer Printer
 	began   time.Time
-	earlier int64   // results up to this number are of earlier dispatchers
-	base    jobs.ID // jobs that earlier dispatchers stored
+	earlier int64   // highest result number of earlier dispatchers
+	base    jobs.ID // number of jobs that earlier dispatchers stored
 
 	signals   *signalHandler
 	inbox     *inbox.Inbox
-	socket    *socket.Server // nil: no command can ask the dispatcher
+	socket    *socket.Server // nil: commands cannot query the dispatcher
 	publisher *publish.Publisher
 	messages  *messages
 	hostLogs  *hostLogs
 	jobLogs   []*jobLog
-	figures   *metrics.Keeper // metrics of outputs that only their host has
+	figures   *metrics.Keeper // stores metrics of outputs that only their host has
 	hostDirs  hostDirs
 	inventory *Inventory
 	instances *instances
@@ -109,36 +113,37 @@ type Run struct {
 	searcher  *searcher // nil: there is no search
 	acks      acks
 	location  *rundir.Location
-	last      atomic.Pointer[dispatch.Snapshot] // the newest
+	last      atomic.Pointer[dispatch.Snapshot] // newest snapshot
 	slots     slotTime
 
-	ctx      context.Context // ends when the run is over, or is being closed
+	ctx      context.Context // ends when the run is over or is being closed
 	end      context.CancelFunc
 	over     chan struct{} // closed when the dispatcher and the journal are closed
 	feeder   sync.WaitGroup
 	reporter sync.WaitGroup
 
-	stored      []*jobs.Spec  // to be submitted first
-	storedDone  chan struct{} // closed when they are
+	stored      []*jobs.Spec  // jobs that are submitted first
+	storedDone  chan struct{} // closed when they have been submitted
 	submitting  sync.Mutex
 	closeInput  sync.Once
 	inputClosed chan struct{}
-	inputCtx    context.Context // ends when no more input is wanted
+	inputCtx    context.Context // ends when no more input is needed
 	endInput    context.CancelFunc
 
-	// Written by the feeder, then read by Close.
+	// The fields below are written by the feeder and then read by Close.
 	input    rundir.Input
 	inputErr error
 	unread   bool // not all jobs were read and submitted
-	refused  int  // lines of the input that were refused
+	refused  int  // number of refused lines of the input
 
 	canceled atomic.Bool // a person canceled the run
 	deleted  atomic.Bool // the run directory was found deleted at the end
 	copied   bool        // the hosts know a later dispatcher than the run directory does
 }
 
-// Start begins to dispatch a run. If it returns no error, it owns o; else the caller must release
-// o. The end of ctx ends the input and the waiting of the run, not its jobs. To leave, call Close.
+// Start begins to dispatch a run. If it returns no error, it owns o. Otherwise the caller must
+// release o. The end of ctx ends the input and the waiting of the run, but not its jobs. To leave
+// the run, call Close.
 func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r := &Run{
 		opts: opts, dir: o.Run, table: o.Table, stored: o.stored, printer: opts.Printer, location: o.Run.Locate(),
@@ -165,7 +170,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	r.journal = o.journal
 	stored := inbox.FindStored(o.Table, o.stored)
-	_ = o.Run.MakeRequestsDir() // an error does no harm: clients create it, too
+	_ = o.Run.MakeRequestsDir() // an error has no effect: clients create it, too
 	if err := r.openJobLogs(); err != nil {
 		return nil, err
 	}
@@ -213,7 +218,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	// Without this, a million jobs would grow the slices by doubling and copying.
+	// Without this, the slices would grow by doubling and copying up to a million jobs.
 	o.Table.Jobs = slices.Grow(o.Table.Jobs, len(o.stored))
 	o.Table.Specs = slices.Grow(o.Table.Specs, len(o.stored))
 	policy := opts.Policy
@@ -264,8 +269,8 @@ func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 		},
 		EndsOnly: func() bool { return r.opts.EndOnly },
 		EndInput: func() {
-			if r.CloseInput(); r.opts.Lines == nil { // else there may be more to read
-				_ = r.dir.WriteInput(rundir.Input{State: rundir.InputDone}) // the feeder tries again
+			if r.CloseInput(); r.opts.Lines == nil { // otherwise there may be more to read
+				_ = r.dir.WriteInput(rundir.Input{State: rundir.InputDone}) // the feeder retries
 			}
 		},
 		Place: func(specs []*jobs.Spec) {
@@ -290,7 +295,7 @@ func (r *Run) begin() {
 		r.d.Do(sched.SetTokens{Tokens: inv.TokensWith(r.opts.Policy.Tokens)})
 		r.instances.setProviders(inv.Providers)
 	})
-	// The run may end before all jobs are submitted. Then the feeder must end, too.
+	// The run may end before all jobs are submitted. In that case the feeder must end, too.
 	go func() {
 		select {
 		case <-r.d.Finished():
@@ -307,11 +312,11 @@ func (r *Run) begin() {
 	r.reporter.Go(r.report)
 }
 
-// WithTimeout runs f, which may hang, and reports whether it has returned. It waits
-// forever until a person asks to stop, and then for at most WriteTimeout.
+// WithTimeout runs f, which may hang, and reports whether it has returned. Until a person requests
+// a stop, it waits forever. After that, it waits at most WriteTimeout.
 func (r *Run) WithTimeout(f func()) bool { return r.signals.withTimeout(WriteTimeout, nil, f) }
 
-// Stopping is closed when a person has asked to stop.
+// Stopping returns a channel that is closed when a person has requested a stop.
 func (r *Run) Stopping() <-chan struct{} { return r.signals.stopping }
 
 // Dir returns the run directory.
@@ -321,7 +326,7 @@ func (r *Run) Dir() *rundir.Run { return r.dir }
 func (r *Run) Do(source string, q *rundir.Request) { r.inbox.Ask(source, q) }
 
 // DrainEnded removes the causes of a drain that a person has ended: it removes the file STOP, and
-// the next Ctrl-C drains again.
+// makes the next Ctrl-C drain again.
 func (r *Run) DrainEnded() {
 	r.signals.drainEnded.Store(true)
 	if err := r.dir.Disk.Remove(r.dir.Path(rundir.StopFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -373,7 +378,7 @@ func (r *Run) drainText() string {
 		running += h.Running
 	}
 	if running = min(running, snap.Counts[jobs.Running]); running == 0 {
-		running = snap.Counts[jobs.Running] // submitted to a host: it may have started by now
+		running = snap.Counts[jobs.Running] // jobs sent to a host may have started by now
 	}
 	switch {
 	case running == 0:
@@ -387,12 +392,12 @@ func (r *Run) drainText() string {
 	}
 }
 
-// statusInterval is how often storeStatus looks for changes.
+// statusInterval is the interval at which storeStatus checks for changes.
 const statusInterval = time.Second
 
-// storeStatus stores in the run directory what the journal does not hold: in the file owner, why
-// the dispatcher launches nothing or what is wrong with the inventory file; and the directories of
-// hosts. Only this goroutine waits for these files.
+// storeStatus stores data in the run directory that the journal does not contain. This is the
+// reason why the dispatcher launches nothing, or the problem of the inventory file, in the owner
+// file; and the directories of hosts. Only this goroutine waits for these files.
 func (r *Run) storeStatus() {
 	every := time.NewTicker(statusInterval)
 	defer every.Stop()

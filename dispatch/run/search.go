@@ -19,9 +19,10 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Search proposes the jobs of a run from earlier results, or ends jobs that do badly, or both.
+// Search proposes the jobs of a run based on earlier results, or ends jobs with poor values, or
+// both.
 type Search struct {
-	Proposer    search.Proposer // nil: the run has another source of jobs
+	Proposer    search.Proposer // nil: the jobs have another source
 	Trials      int
 	Best        results.Order
 	Trial       func(at []float64) *jobs.Spec // makes a job
@@ -30,29 +31,30 @@ type Search struct {
 }
 
 // searcher is the search of a run. Its trials are the jobs that it has submitted itself, in order.
-// It stores nothing: the jobs and their results are the state.
+// It stores nothing, because its state follows from the jobs and their results.
 type searcher struct {
 	*Search
 	r      *Run
 	reader *metrics.Reader
-	names  []string            // of the metrics
-	cwd    string              // of the jobs
-	poor   map[jobs.ID]float64 // jobs to end, with the step that decided it; used only by the caller of Reported
+	names  []string // names of the metrics
+	cwd    string   // working directory of the jobs
+	// Jobs to end, with the step that decided this; used only by the caller of Reported.
+	poor map[jobs.ID]float64
 
-	// Of the feeder alone.
+	// The fields below are owned by the feeder.
 	trials []search.Trial
-	index  map[jobs.ID]int // of trials
+	index  map[jobs.ID]int // index into trials, by job
 
 	mu    sync.Mutex
-	ended []results.Result // that learn has not handled
-	wake  chan struct{}    // holds a signal when there are some
+	ended []results.Result // results that learn has not handled
+	wake  chan struct{}    // holds a signal if there are such results
 }
 
 // reportedForm is the event of a job that has reached a rung: its value and step.
 const reportedForm = "reported %v at step %v"
 
-// newSearcher returns the search of a run, with the trials that an earlier dispatcher has
-// left. The table is not the dispatcher's yet.
+// newSearcher returns the search of a run, with the trials of earlier dispatchers. The table does
+// not belong to the dispatcher yet.
 func newSearcher(r *Run, o *Owned, s *Search) *searcher {
 	w := &searcher{Search: s, r: r, index: map[jobs.ID]int{}, poor: map[jobs.ID]float64{}, wake: make(chan struct{}, 1)}
 	if s.Rungs != nil && len(o.Table.Jobs) > 0 {
@@ -76,7 +78,7 @@ func newSearcher(r *Run, o *Owned, s *Search) *searcher {
 // add appends a trial.
 func (s *searcher) add(spec *jobs.Spec) {
 	t := search.Trial{State: search.Failed}
-	if spec == nil { // lost
+	if spec == nil { // lost by damage
 		s.trials = append(s.trials, t)
 		return
 	}
@@ -125,9 +127,8 @@ func (s *searcher) refill(o *Owned) {
 	}
 }
 
-// Reported handles the last lines of a job's report and returns what to keep of them as events.
-// It ends the job if it does badly and is not over. It is called by one goroutine and does not
-// block.
+// Reported handles the last lines of a job's report and returns those to keep as events. It ends an
+// unfinished job with poor values. One goroutine calls it, and it does not block.
 func (s *searcher) Reported(job jobs.ID, over bool, report string) (keep []string) {
 	if s.Rungs == nil {
 		return nil
@@ -150,7 +151,7 @@ func (s *searcher) Reported(job jobs.ID, over bool, report string) (keep []strin
 	return keep
 }
 
-// learn handles results: each gives its trial a value, or ends it without one.
+// learn handles results: each gives a trial its value, or ends it without one.
 func (s *searcher) learn(ctx context.Context) {
 	s.mu.Lock()
 	list := s.ended
@@ -204,7 +205,7 @@ func (s *searcher) feed(ctx context.Context) {
 		s.learn(ctx)
 		var specs []*jobs.Spec
 		if specs, end = s.propose(asking); r.inputCtx.Err() != nil {
-			end = io.EOF // a canceled run lacks nothing
+			end = io.EOF // a canceled run misses no jobs
 		}
 		if ctx.Err() != nil || len(specs) > 0 && !r.submit(ctx, specs, false, nil) {
 			return
@@ -215,7 +216,7 @@ func (s *searcher) feed(ctx context.Context) {
 		if end == nil {
 			select {
 			case <-s.wake:
-			case <-every.C: // there may be more slots
+			case <-every.C: // the number of slots may have grown
 			case <-asking.Done():
 			}
 		}
@@ -239,7 +240,8 @@ func (s *searcher) feed(ctx context.Context) {
 	s.learn(last)
 }
 
-// propose makes the trials for which there are slots, and appends them. io.EOF: there are no more.
+// propose creates the trials for which there are slots, and appends them. It returns io.EOF if
+// there are no more.
 func (s *searcher) propose(ctx context.Context) (specs []*jobs.Spec, err error) {
 	paths := jobs.AbsoluteCwd{Base: s.r.dir.Asked.Cwd}
 	room := 1 - s.numOpen()
@@ -260,7 +262,7 @@ func (s *searcher) propose(ctx context.Context) (specs []*jobs.Spec, err error) 
 		}
 		spec := s.Trial(at)
 		paths.Resolve(spec)
-		at, _ = s.Coordinates(spec.Params) // as the next dispatcher finds it
+		at, _ = s.Coordinates(spec.Params) // as the next dispatcher computes it
 		s.trials = append(s.trials, search.Trial{At: at})
 		specs = append(specs, spec)
 	}

@@ -13,11 +13,11 @@ type action int
 
 const (
 	actNothing action = iota
-	actDrain          // finish running jobs, start nothing more
+	actDrain          // finish running jobs and start no more
 	actStop           // stop dispatching; running jobs continue
-	actCancel         // end everything that runs
+	actCancel         // end all running jobs
 	actDetach         // the terminal is gone: continue without it
-	actExit           // requested a third time: exit at once
+	actExit           // requested a third time: exit immediately
 )
 
 // interrupts counts the requests to end the run, because each further Ctrl-C requests more.
@@ -26,8 +26,8 @@ type interrupts struct {
 	asked  int
 }
 
-// action returns what one signal requests. Nothing but a confirmed cancel ends a running
-// job, so SIGTERM only stops dispatching.
+// action returns the action that a signal requests. Only a confirmed cancel ends running jobs, so
+// SIGTERM only stops dispatching.
 func (i *interrupts) action(s os.Signal) action {
 	switch s {
 	case syscall.SIGHUP:
@@ -52,7 +52,7 @@ func (i *interrupts) action(s os.Signal) action {
 	return actNothing // SIGPIPE: the failed write returns an error
 }
 
-// SignalName names a signal as the person who sent it would.
+// SignalName returns the name that people use for a signal.
 func SignalName(s os.Signal) string {
 	switch s {
 	case syscall.SIGINT:
@@ -71,12 +71,13 @@ type request struct {
 	why    string
 }
 
-// signalHandler receives the signals of a run. It waits only for the next signal, so a third
-// Ctrl-C or a second SIGTERM exits at once even if a terminal, a reader, a file server, or the
+// signalHandler receives the signals of a run. It waits only for the next signal. A third Ctrl-C or
+// a second SIGTERM thus exits immediately even if a terminal, a reader, a file server, or the
 // dispatcher itself hangs.
 type signalHandler struct {
-	requests chan request  // for others to carry out; requests that do not fit are dropped
-	stopping chan struct{} // closed when a person has asked to stop; no wait is unbounded after that
+	requests chan request // for others to carry out; requests that do not fit are dropped
+	// Closed when a person has requested a stop; no wait is unbounded after that.
+	stopping chan struct{}
 	once     sync.Once
 
 	drainEnded atomic.Bool // the next Ctrl-C drains again
@@ -117,7 +118,7 @@ func (h *signalHandler) listen(signals <-chan os.Signal, asked interrupts) {
 	}
 }
 
-// exitNow ends the program. It waits only a moment for the last words.
+// exitNow exits the program. It waits only lastWordsTimeout for the last words.
 func (h *signalHandler) exitNow(why string) {
 	if h.lastWords != nil {
 		returnsWithin(lastWordsTimeout, func() { h.lastWords(why) })
@@ -142,16 +143,16 @@ func returnsWithin(timeout time.Duration, f func()) bool {
 	}
 }
 
-// Timeouts of what may hang. They count from when a person has asked to stop.
+// Timeouts of operations that may hang. They start when a person has requested a stop.
 const (
 	WriteTimeout     = 3 * time.Second        // readers of the output
 	CloseTimeout     = 30 * time.Second       // the hosts and the journal
-	lastWordsTimeout = 300 * time.Millisecond // a terminal, when a person has asked for the third time
+	lastWordsTimeout = 300 * time.Millisecond // a terminal, after the third request
 )
 
-// withTimeout runs f, which may hang, and reports whether it has returned. It waits
-// forever until a person asks to stop. Then it waits for begun (nil: for nothing),
-// and from then on for at most timeout.
+// withTimeout runs f, which may hang, and reports whether it has returned. It waits forever until a
+// person requests a stop. Then it waits for begun, unless that is nil, and after that for at most
+// timeout.
 func (h *signalHandler) withTimeout(timeout time.Duration, begun <-chan struct{}, f func()) bool {
 	done := make(chan struct{})
 	go func() {

@@ -32,7 +32,7 @@ func (r *Run) listen() error {
 	return nil
 }
 
-// announce writes the address of the socket into the file owner.
+// announce writes the address of the socket to the owner file.
 func (r *Run) announce() {
 	if r.socket == nil {
 		return
@@ -55,7 +55,7 @@ func (r *Run) publish() {
 	}
 }
 
-// lastStateTimeout bounds how long the end of a run waits for the last live.json.
+// lastStateTimeout bounds how long the end of a run waits for writing the last live.json.
 const lastStateTimeout = 5 * time.Second
 
 // closePublisher publishes the last state. The dispatcher has ended.
@@ -67,8 +67,8 @@ func (r *Run) closePublisher() {
 	}
 }
 
-// lastLookDelay is how long hosts stay connected at the end, so that screens that follow an output
-// which only its host has can read the end of it.
+// lastLookDelay is how long hosts stay connected at the end. Screens that follow an output which
+// only its host has can thus read its end.
 const lastLookDelay = 2 * time.Second
 
 // lastLook waits for lastLookDelay if there may be such screens.
@@ -86,7 +86,8 @@ func (r *Run) closeSocket() {
 	if r.socket == nil {
 		return
 	}
-	returnsWithin(WriteTimeout, r.socket.Close) // a call that hangs in the run directory ends with this process
+	// A call that hangs in the run directory ends with this process.
+	returnsWithin(WriteTimeout, r.socket.Close)
 }
 
 // calls implements socket.Handler.
@@ -115,8 +116,7 @@ func (c calls) Reply(question int64, text string) error {
 
 // Read returns at most hosts.MaxChunk bytes.
 func (c calls) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) {
-	// The state is taken before the output is read: if the attempt is over by then, the
-	// output is complete.
+	// The state is read before the output: if the attempt is over by then, the output is complete.
 	a, err := c.d.Attempt(ctx, r.Attempt)
 	if err != nil {
 		return nil, c.ended(err)
@@ -127,7 +127,7 @@ func (c calls) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) {
 	return p, c.ended(err)
 }
 
-// ended returns socket.ErrGone for an error of a dispatcher that has ended.
+// ended returns socket.ErrGone for the error of a dispatcher that has ended.
 func (c calls) ended(err error) error {
 	if err != nil {
 		select {
@@ -139,16 +139,16 @@ func (c calls) ended(err error) error {
 	return err
 }
 
-// Questions asks people on attached screens for secrets. A question stays until somebody answers
-// it. Answers are kept in memory only. Safe for concurrent use.
+// Questions asks people on attached screens for secrets. A question stays open until somebody
+// answers it. Answers are kept only in memory. It is safe for concurrent use.
 type Questions struct {
-	turn sync.Mutex // one question at a time
+	turn sync.Mutex // held while a question is asked
 
 	mu     sync.Mutex
 	last   int64
 	open   *live.Question
 	answer chan string
-	shown  questionSetter // the publisher; nil: there is none yet
+	shown  questionSetter // publisher; nil: there is none yet
 }
 
 type questionSetter interface{ SetQuestion(*live.Question) }
@@ -180,7 +180,7 @@ func (q *Questions) set(open *live.Question) {
 	}
 }
 
-// publish shows questions in live.json and at the socket from now on.
+// publish starts to show questions in live.json and at the socket.
 func (q *Questions) publish(p questionSetter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -190,8 +190,8 @@ func (q *Questions) publish(p questionSetter) {
 	}
 }
 
-// Answer answers a question; "" declines to answer. The error is a *socket.RefusedError
-// when the question is not asked any more.
+// Answer answers a question. "" declines to answer. The error is a *socket.RefusedError if the
+// question is no longer open.
 func (q *Questions) Answer(id int64, text string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,14 +18,14 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// A standby dispatcher watches the dispatcher of a run through the run directory, and takes the run
-// over when that dispatcher dies. Until then it writes only a file of its own, by which the
-// dispatcher knows that it watches.
+// A standby dispatcher watches the dispatcher of a run through the run directory, and takes over
+// the run when that dispatcher dies. Until then it writes only one file, which shows the dispatcher
+// that it watches.
 
 const (
-	watchInterval        = time.Second      // between two looks of a standby at the owner
-	standbysInterval     = 5 * time.Second  // between two looks of a dispatcher at its standbys
-	takeOverRetryDelay   = 10 * time.Second // after a takeover that failed
+	watchInterval        = time.Second      // between two checks of the owner by a standby
+	standbysInterval     = 5 * time.Second  // between two checks of its standbys by a dispatcher
+	takeOverRetryDelay   = 10 * time.Second // after a failed takeover
 	startStandbyInterval = time.Minute      // between two starts of a standby
 )
 
@@ -38,10 +38,10 @@ const maxStandby = 4 << 10
 // standbyFile is the content of that file.
 type standbyFile struct {
 	V     int       `json:"v"`
-	Host  string    `json:"host"` // machine
+	Host  string    `json:"host"` // name of the machine
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
-	Beat  int64     `json:"beat"` // counts up; the clocks of two machines are never compared
+	Beat  int64     `json:"beat"` // counter; the clocks of two machines are never compared
 }
 
 // StandbyOptions configures StandBy.
@@ -62,10 +62,10 @@ type standby struct {
 	beatAt time.Time
 }
 
-// StandBy watches the dispatcher of a run. It takes the run over when that dispatcher is dead, or has
-// given no heartbeat for journal.StaleAfter: a hung dispatcher is fenced like a dead one. It returns
-// ErrOver when the dispatcher has ended the run or was stopped by a person, or when the run
-// directory was deleted. It blocks until then, or until ctx ends.
+// StandBy watches the dispatcher of a run. It takes over the run when that dispatcher is dead, or
+// has sent no heartbeat for journal.StaleAfter: a hung dispatcher is fenced like a dead one. It
+// returns ErrOver if the dispatcher has ended the run or was stopped by a person, or if the run
+// directory was deleted. It blocks until then, or until ctx is done.
 func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, error) {
 	machine, err := os.Hostname()
 	if err != nil {
@@ -89,7 +89,7 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 	if err := s.beat(); err != nil {
 		return nil, fmt.Errorf("show in the run directory that a standby watches: %w", err)
 	}
-	defer dir.Disk.Remove(dir.Path(s.name)) // the dispatcher removes it otherwise
+	defer dir.Disk.Remove(dir.Path(s.name)) // otherwise the dispatcher removes it
 	o.Watching()
 	o.Notify("standing by for " + s.reader.Owner.String())
 	return s.watch(ctx)
@@ -104,14 +104,15 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 	var retryAt time.Time
 	for {
 		err := s.reader.Watch(false)
-		// Only a look that succeeds may lead to a takeover.
+		// Only a successful check may lead to a takeover.
 		if err == nil && time.Now().After(retryAt) && (s.reader.Life == journal.Dead || s.reader.Hung()) {
 			var o *Owned
 			if o, err = s.takeOver(ctx); o != nil || errors.Is(err, ErrOver) {
 				return o, err
 			}
 			var taken *journal.OwnedError
-			if errors.As(err, &taken) || errors.Is(err, journal.ErrFenced) { // another standby was quicker, or the owner lives
+			// Another standby was faster, or the owner is alive.
+			if errors.As(err, &taken) || errors.Is(err, journal.ErrFenced) {
 				err = nil
 			}
 			retryAt = time.Now().Add(takeOverRetryDelay)
@@ -126,7 +127,7 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 			s.Notify("warning: " + said)
 		}
 		if time.Since(s.beatAt) >= journal.BeatEvery {
-			_ = s.beat() // without it the dispatcher starts another standby
+			_ = s.beat() // without a heartbeat the dispatcher starts another standby
 		}
 		select {
 		case <-ctx.Done():
@@ -136,7 +137,7 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 	}
 }
 
-// takeOver takes the run over from an owner that is dead, has left, or hangs. It returns ErrOver if
+// takeOver takes over the run from an owner that is dead, has left, or hangs. It returns ErrOver if
 // that owner has ended the run, or was stopped by a person.
 func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	owner := s.reader.Owner
@@ -173,22 +174,22 @@ func (s *standby) beat() error {
 	return rundir.ReplaceVolatile(s.run.Disk, s.run.Path(s.name), s.run.Path("."+s.name), append(b, '\n'), nil)
 }
 
-// standbys keeps one standby dispatcher for this run. Its methods are for one goroutine.
+// standbys keeps one standby dispatcher running for this run. It is not safe for concurrent use.
 type standbys struct {
 	run     *Run
 	seen    map[string]standbySign // by name of the file
-	on      string                 // machines where one watches, joined
-	startAt time.Time              // the next start of one
+	on      string                 // machines where a standby watches, joined
+	startAt time.Time              // time of the next start of a standby
 	said    map[string]bool        // warnings that were shown
 }
 
 // standbySign is the newest heartbeat of a standby.
 type standbySign struct {
 	file standbyFile
-	at   time.Time // this process's clock
+	at   time.Time // by this process's clock
 }
 
-// serve starts a standby whenever none watches, until the run is over.
+// serve starts a standby whenever there is none, until the run is over.
 func (s *standbys) serve() {
 	every := time.NewTicker(standbysInterval)
 	defer every.Stop()
@@ -250,7 +251,7 @@ func (s *standbys) look(now time.Time) {
 func (s *standbys) start() {
 	r := s.run
 	s.startAt = time.Now().Add(startStandbyInterval)
-	var env []jobs.EnvVar // variables whose values run.toml does not have
+	var env []jobs.EnvVar // variables whose values are not in run.toml
 	for _, ref := range r.dir.Asked.EnvNames {
 		i := slices.IndexFunc(r.opts.Env, func(v jobs.EnvVar) bool { return v.Name == ref.Name })
 		if !ref.Stored && i >= 0 {

@@ -11,7 +11,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// travel returns which files travel with jobs. It removes the partial files of a killed dispatcher.
+// travel returns which files are sent with jobs and returned. It removes the partial files of a
+// killed dispatcher.
 func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 	asked := r.dir.Asked
 	f := dispatch.Files{

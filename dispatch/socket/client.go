@@ -30,16 +30,16 @@ type Client struct {
 	done  chan struct{} // closed when the connection has ended
 
 	mu      sync.Mutex
-	last    int64                   // id of a call
-	calls   map[int64]chan<- *reply // without an answer; nil: the connection has ended
-	err     error                   // why it ends
+	last    int64                   // id of the last call
+	calls   map[int64]chan<- *reply // calls without an answer; nil: the connection has ended
+	err     error                   // why the connection has ended
 	durable func(live.Durable)
 	state   func(*live.State)
 }
 
-// Dial connects to the socket of a dispatcher on this machine, which journal.Owner names. run is the
-// uid of the run that it must dispatch. The error is ErrGone if nobody listens there, or the
-// dispatcher of another run.
+// Dial connects to the socket of a dispatcher on this machine, whose address is in journal.Owner.
+// run is the uid of the run that it must dispatch. The error is ErrGone if nobody listens there, or
+// if the dispatcher has another run.
 func Dial(ctx context.Context, address, run string) (*Client, error) {
 	dir := filepath.Dir(address)
 	info, err := os.Lstat(dir)
@@ -48,7 +48,7 @@ func Dial(ctx context.Context, address, run string) (*Client, error) {
 	}
 	uid := os.Geteuid()
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && uid == 0 {
-		uid = int(owner.Uid) // root may look at the runs of others
+		uid = int(owner.Uid) // root may observe runs of others
 	}
 	if err := checkDir(dir, uid); err != nil {
 		return nil, err
@@ -110,17 +110,17 @@ func gone(err error) error { return fmt.Errorf("%w: %w", ErrGone, err) }
 // Hello returns the first line of the dispatcher.
 func (c *Client) Hello() Hello { return c.hello }
 
-// Done is closed when the connection has ended. Err says why.
+// Done returns a channel that is closed when the connection has ended. Err returns the reason.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection has ended; nil before that.
+// Err returns why the connection has ended, or nil before that.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close ends the connection. It waits for the functions of Follow, which must not call it.
+// Close ends the connection. It waits for the functions passed to Follow, which must not call it.
 func (c *Client) Close() {
 	c.end(gone(net.ErrClosed))
 	<-c.done
@@ -188,7 +188,7 @@ func (c *Client) call(ctx context.Context, q request) (*reply, error) {
 	if !open {
 		return nil, fmt.Errorf("%w: %w", c.Err(), ErrNotTaken)
 	}
-	if err := c.lines.send(ctx, &q); err != nil { // the server ignores a line that is not whole
+	if err := c.lines.send(ctx, &q); err != nil { // the server ignores an incomplete line
 		select {
 		case <-c.done: // the server has closed the connection, perhaps with a goodbye
 		case <-ctx.Done():
@@ -212,8 +212,9 @@ func (c *Client) call(ctx context.Context, q request) (*reply, error) {
 	}
 }
 
-// Wake lets the dispatcher poll its inbox now. It returns when the request of this name, which is in
-// the run directory, is recorded. After an error the dispatcher finds it at its next poll.
+// Wake makes the dispatcher poll its inbox now. It returns when the request of this name, which is
+// in the run directory, is recorded. After an error the dispatcher finds the request at its next
+// poll.
 func (c *Client) Wake(ctx context.Context, name string) error {
 	_, err := c.call(ctx, request{Do: "wake", Name: name})
 	return err
@@ -241,8 +242,7 @@ func (c *Client) Why(ctx context.Context, job jobs.ID) (string, error) {
 	return r.Text, nil
 }
 
-// Read returns a piece of an output file. The error is fs.ErrNotExist when the file is
-// missing.
+// Read returns a part of an output file. The error is fs.ErrNotExist if the file is missing.
 func (c *Client) Read(ctx context.Context, q Read) (*Piece, error) {
 	r, err := c.call(ctx, request{Do: "read", Read: q})
 	switch {
@@ -260,9 +260,9 @@ func (c *Client) Reply(ctx context.Context, question int64, text string) error {
 	return err
 }
 
-// Follow calls durable and state with what the dispatcher publishes, beginning with the newest,
-// until the connection ends. They are called one at a time and delay answers while they run.
-// Either may be nil.
+// Follow calls durable and state with what the dispatcher publishes, beginning with the newest
+// values, until the connection ends. The calls are sequential and delay answers while they run.
+// Either function may be nil.
 func (c *Client) Follow(ctx context.Context, durable func(live.Durable), state func(*live.State)) error {
 	c.mu.Lock()
 	c.durable, c.state = durable, state

@@ -82,7 +82,8 @@ func TestAnotherUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	program := filepath.Join(s.opt.Base, "connect") // others may not read the directory of the test binary
+	// Others may not read the directory of the test binary.
+	program := filepath.Join(s.opt.Base, "connect")
 	b, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)

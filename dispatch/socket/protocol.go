@@ -1,14 +1,15 @@
-// Package socket is the Unix socket of a dispatcher, for screens and commands of the same user on
-// the same machine. It does what a file cannot do: wake the inbox, accept a request while the disk
-// is full or hangs, push the durable position of the journal and the content of live.json, explain
-// why a job waits, and read output that only a host has. Everything else is in the run directory.
+// Package socket implements the Unix socket of a dispatcher, for screens and commands of the same
+// user on the same machine. It does what files cannot: wake the inbox, accept a request while the
+// disk is full or hangs, push the durable position of the journal and the content of live.json,
+// explain why a job waits, and read output that only a host has. Everything else is in the run
+// directory. Listen starts a Server, and Dial returns a Client.
 //
-// Both sides send lines of JSON of bounded length, which docs/run-directory.md documents. The server
-// sends a Hello first. A client that sends too much or reads too little is disconnected and delays
-// nobody else. The last line of a server that ends is its goodbye: calls that have no answer by then
-// had no effect.
+// Both sides send lines of JSON of bounded length, which docs/run-directory.md documents. The
+// server sends a Hello first. A client that sends too much or reads too slowly is disconnected and
+// delays nobody else. The last line of a server that ends is its goodbye: calls without an answer
+// by then had no effect.
 //
-// The package knows nothing about runs and terminals. A Handler carries the calls out.
+// The package knows nothing about runs and terminals. A Handler carries out the calls.
 package socket
 
 import (
@@ -32,8 +33,8 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-// Version is the version of the protocol. Raise it when one side would misunderstand the
-// other. New fields and new calls do not need that: a server refuses unknown calls.
+// Version is the version of the protocol. Increase it if one side would misunderstand the other.
+// New fields and new calls do not require that, because a server refuses unknown calls.
 const Version = 2
 
 const (
@@ -44,9 +45,9 @@ const (
 	MaxPiece = 1 << 20
 )
 
-// Handler carries out the calls of clients. Its methods are called concurrently. ctx ends
-// when the client has gone or has abandoned the call, and at Server.Close. A *RefusedError
-// is the caller's fault. ErrNotTaken means that the call had no effect and never will.
+// Handler carries out the calls of clients. Its methods are called concurrently. ctx ends when the
+// client has disconnected or abandoned the call, and at Server.Close. A *RefusedError means that
+// the caller is at fault. ErrNotTaken means that the call had no effect and never will.
 type Handler interface {
 	// Wake polls the inbox now and returns when the request of this name is recorded.
 	Wake(ctx context.Context, name string) error
@@ -55,14 +56,13 @@ type Handler interface {
 	Request(ctx context.Context, name string, body json.RawMessage) error
 	// Why explains in a sentence why a job waits or what it is doing.
 	Why(ctx context.Context, job jobs.ID) (string, error)
-	// Read returns a piece of an output file. The error is fs.ErrNotExist when the file is
-	// missing.
+	// Read returns a part of an output file. The error is fs.ErrNotExist if the file is missing.
 	Read(ctx context.Context, r Read) (*Piece, error)
 	// Reply answers live.State.Question. An empty text declines to answer.
 	Reply(question int64, text string) error
 }
 
-// Read asks for a piece of an attempt's output file.
+// Read asks for a part of an attempt's output file.
 type Read struct {
 	Attempt jobs.AttemptID `json:"attempt,omitzero"`
 	File    jobs.File      `json:"file,omitempty"`   // jobs.FileOut or jobs.FileErr
@@ -74,12 +74,13 @@ type Read struct {
 type Piece struct {
 	Offset int64  `json:"offset"`
 	Data   []byte `json:"data"`
-	Size   int64  `json:"size"`           // of the file now
-	Over   bool   `json:"over,omitempty"` // the attempt is over: the file grows no more
+	Size   int64  `json:"size"` // current size of the file
+	// The attempt has ended, so the file does not grow any more.
+	Over bool `json:"over,omitempty"`
 }
 
-// ReadPiece calls read, which reads a piece of an output file and returns the size of the file, and
-// makes the answer. a is the attempt as it was before the read; nil: there is no such attempt.
+// ReadPiece calls read, which reads a part of an output file and returns the size of the file, and
+// makes the answer. a is the attempt before the read; nil: there is no such attempt.
 func ReadPiece(r Read, a *jobs.Attempt, read func() (data []byte, size int64, err error)) (*Piece, error) {
 	switch {
 	case r.File != jobs.FileOut && r.File != jobs.FileErr:
@@ -93,7 +94,7 @@ func ReadPiece(r Read, a *jobs.Attempt, read func() (data []byte, size int64, er
 	}
 	data, size, err := read()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !over: // it has not started yet
+	case errors.Is(err, fs.ErrNotExist) && !over: // the attempt has not started yet
 		return &Piece{}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("the output of %s, which ran on %s, does not exist any more: %w", r.Attempt, a.Host, err)
@@ -119,8 +120,8 @@ type Hello struct {
 	Error   string `json:"error,omitempty"`   // why the server closes the connection now
 }
 
-// request is a line from a client. Do is wake, request, why, read, reply, follow, or
-// abandon, which takes back the call of the same id and has no answer of its own.
+// request is a line from a client. Do is wake, request, why, read, reply, follow, or abandon.
+// abandon withdraws the call of the same id and has no answer of its own.
 type request struct {
 	ID      int64           `json:"id"`
 	Do      string          `json:"do"`
@@ -135,8 +136,8 @@ type request struct {
 // reply is a line from a server after its Hello: an answer, a push, or the goodbye.
 type reply struct {
 	ID      int64         `json:"id,omitempty"`
-	Text    string        `json:"text,omitempty"`  // of why
-	Piece   *Piece        `json:"piece,omitempty"` // of read
+	Text    string        `json:"text,omitempty"`  // result of why
+	Piece   *Piece        `json:"piece,omitempty"` // result of read
 	Error   string        `json:"error,omitempty"`
 	Code    string        `json:"code,omitempty"` // the kind of Error; see errorCodes
 	Durable *live.Durable `json:"durable,omitempty"`
@@ -146,13 +147,13 @@ type reply struct {
 
 var (
 	// ErrGone is the error of calls on a connection that has ended. Unless the error is
-	// ErrNotTaken too, the call may have been carried out.
+	// ErrNotTaken, too, the call may have been carried out.
 	ErrGone = errors.New("the connection to the dispatcher has ended")
-	// ErrNotTaken marks an error of a call that had no effect and never will: it was not
-	// sent, or the dispatcher ended before it took it.
+	// ErrNotTaken marks an error of a call that had no effect and never will: it was not sent, or
+	// the dispatcher ended before accepting it.
 	ErrNotTaken = errors.New("the dispatcher did not take the request")
-	// ErrUnresponsive is the error when a dispatcher does not answer in time. It may hang or
-	// be stopped.
+	// ErrUnresponsive is the error if a dispatcher does not answer in time. It may hang or be
+	// stopped.
 	ErrUnresponsive = errors.New("the dispatcher does not respond")
 )
 
@@ -167,7 +168,7 @@ func (e *RefusedError) Refused() bool { return true }
 // Refusef returns a *RefusedError.
 func Refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-// errorCodes are the errors that the client gets as the same error that the server returned.
+// errorCodes lists the errors that the client receives unchanged.
 var errorCodes = map[string]error{"gone": ErrGone, "not_taken": ErrNotTaken, "not_exist": fs.ErrNotExist}
 
 // remoteError is an error that the server returned.
@@ -207,7 +208,7 @@ func (r *reply) err() error {
 // lines sends and receives the lines of a connection. One goroutine may receive.
 type lines struct {
 	net.Conn
-	rest    io.LimitedReader // of the line that is being received
+	rest    io.LimitedReader // limits the line that is being received
 	decoder *json.Decoder
 	sending chan struct{} // holds a value while a line is sent
 	encoder *json.Encoder
@@ -230,10 +231,10 @@ func (l *lines) receive(v any, limit int64) error {
 	return err
 }
 
-// send sends a line. When ctx ends, the other side has byeTimeout to read the rest. After an error,
-// part of the line may have been sent, so the connection must be closed.
+// send sends a line. When ctx ends, the other side has byeTimeout to read the rest. After an error
+// a part of the line may have been sent, so the connection must be closed.
 func (l *lines) send(ctx context.Context, v any) error {
-	l.sending <- struct{}{} // the ctx of the present sender bounds this
+	l.sending <- struct{}{} // bounded by the ctx of the current sender
 	defer func() { <-l.sending }()
 	l.SetWriteDeadline(time.Time{})
 	expired := make(chan struct{})
@@ -249,12 +250,12 @@ func (l *lines) send(ctx context.Context, v any) error {
 }
 
 const (
-	// defaultBase holds the directories of sockets. XDG_RUNTIME_DIR replaces it when it is full,
-	// or when another user has created our directory there.
+	// defaultBase holds the directories of sockets. XDG_RUNTIME_DIR replaces it if it is full, or
+	// if another user has created our directory there.
 	defaultBase  = "/tmp"
 	dirPrefix    = "dcs-"
 	socketSuffix = ".sock"
-	maxPath      = 107         // of sockaddr_un, without its final zero
+	maxPath      = 107         // limit of sockaddr_un, without the final zero
 	staleAge     = time.Minute // a younger socket may not be listening yet
 )
 
@@ -279,7 +280,7 @@ func checkDir(dir string, uid int) error {
 	return nil
 }
 
-// listen creates a socket in base, or in the first default base where it can.
+// listen creates a socket in base, or in the first default base where that is possible.
 func listen(base string) (*net.UnixListener, error) {
 	if base != "" {
 		return listenIn(base)
@@ -293,7 +294,7 @@ func listen(base string) (*net.UnixListener, error) {
 	return l, err
 }
 
-// listenIn creates a socket with a random name in our directory, and creates or checks that
+// listenIn creates a socket with a random name in our directory. It creates or checks that
 // directory.
 func listenIn(base string) (*net.UnixListener, error) {
 	dir := dirOf(base, os.Geteuid())
@@ -312,7 +313,7 @@ func listenIn(base string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Until here only the mode of the directory protects the socket.
+	// Until here the socket is protected only by the mode of the directory.
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
 		return nil, err
@@ -320,7 +321,7 @@ func listenIn(base string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// sweep removes the sockets of killed dispatchers, as far as it can.
+// sweep removes the sockets of killed dispatchers, as far as possible.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

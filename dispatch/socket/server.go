@@ -18,17 +18,20 @@ import (
 
 // Limits of a server.
 const (
-	maxConns     = 64
-	maxCalls     = 32                   // in flight per connection
-	callInterval = 5 * time.Millisecond // minimum between calls of a connection: a client in a loop must not keep the engine busy
-	writeTimeout = 20 * time.Second     // of one line
-	byeTimeout   = time.Second          // for all clients to take the goodbye at Close
-	maxFaults    = 20                   // panics that are reported
+	maxConns = 64
+	maxCalls = 32 // concurrent calls per connection
+	// The minimum time between calls of a connection, so that a client in a loop does not keep the
+	// engine busy.
+	callInterval = 5 * time.Millisecond
+	writeTimeout = 20 * time.Second // for sending one line
+	byeTimeout   = time.Second      // for all clients to receive the goodbye at Close
+	maxFaults    = 20               // number of panics that are reported
 )
 
 // Options configures a server.
 type Options struct {
-	Base    string // directory that holds the directory of sockets; "": /tmp, or else XDG_RUNTIME_DIR
+	// Directory that holds the directory of sockets; "": /tmp, or else XDG_RUNTIME_DIR.
+	Base    string
 	Run     string // uid of the run
 	Epoch   int
 	Token   string // of the owner file
@@ -46,7 +49,7 @@ type Server struct {
 
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
-	writing   context.Context // ends a little later
+	writing   context.Context // ends a little later than ctx
 	cutOff    context.CancelFunc
 	all       sync.WaitGroup
 	connected atomic.Int64
@@ -54,8 +57,8 @@ type Server struct {
 	faults    atomic.Int64
 
 	mu        sync.Mutex
-	durable   live.Durable  // the newest
-	state     *live.State   // the newest; never changed
+	durable   live.Durable  // newest durable position
+	state     *live.State   // newest state; never changed
 	published chan struct{} // closed at the next Publish
 }
 
@@ -74,7 +77,7 @@ func Listen(opt Options) (*Server, error) {
 func newServer(opt Options) *Server {
 	s := &Server{opt: opt, published: make(chan struct{}),
 		hello: Hello{V: Version, Run: opt.Run, Epoch: opt.Epoch, Token: opt.Token, PID: os.Getpid(), Release: opt.Release}}
-	s.hello.Program, _ = os.Executable() // for people; not needed
+	s.hello.Program, _ = os.Executable() // only shown to people
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.writing, s.cutOff = context.WithCancel(context.Background())
 	return s
@@ -104,8 +107,8 @@ func (s *Server) Publish(durable *live.Durable, state *live.State) {
 	s.published = make(chan struct{})
 }
 
-// Close removes the socket and ends all connections with a goodbye. It ends the contexts of the
-// calls in flight and waits for them.
+// Close removes the socket and ends all connections with a goodbye. It cancels the contexts of
+// running calls and waits for them.
 func (s *Server) Close() {
 	s.cancel()
 	if s.l != nil {
@@ -126,7 +129,7 @@ func (s *Server) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			time.Sleep(50 * time.Millisecond) // such as: no file descriptors are left
+			time.Sleep(50 * time.Millisecond) // for example, no file descriptors are left
 		}
 	}
 }
@@ -151,18 +154,18 @@ func (s *Server) serve(nc net.Conn, refused error) {
 	})
 }
 
-// conn is a connection. One goroutine reads calls, each call in flight has a goroutine, and another
+// conn is a connection. One goroutine reads calls, each running call has a goroutine, and another
 // one pushes if the client follows.
 type conn struct {
 	*lines
 	s       *Server
 	hello   Hello
-	ctx     context.Context // ends with the connection, and at Server.Close
+	ctx     context.Context // ends with the connection, or at Server.Close
 	all     sync.WaitGroup
 	follows sync.Once
 
-	calls    sync.Map     // of the CancelFuncs of calls, by id
-	numCalls atomic.Int64 // in flight
+	calls    sync.Map     // CancelFuncs of calls, by id
+	numCalls atomic.Int64 // number of running calls
 }
 
 func (c *conn) serve() {
@@ -225,7 +228,7 @@ func (c *conn) answer(q *request, answer *reply, err error) {
 	c.numCalls.Add(-1)
 }
 
-// call carries out a call. A panic costs that call only.
+// call carries out a call. A panic ends only that call.
 func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -283,7 +286,7 @@ func (c *conn) push() {
 		select {
 		case <-published:
 		case <-c.ctx.Done():
-			ended = true // after the newest was sent
+			ended = true // after the newest values were sent
 		}
 	}
 }

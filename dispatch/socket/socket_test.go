@@ -254,7 +254,8 @@ func TestProtocol(t *testing.T) {
 			fmt.Fprintln(c, call.send)
 		}
 		got := c.line(t)
-		if call.send == `{"id":3,"do":"follow"}` && strings.HasPrefix(got, `{"durable"`) { // they may come in either order
+		// They may come in either order.
+		if call.send == `{"id":3,"do":"follow"}` && strings.HasPrefix(got, `{"durable"`) {
 			got, call.want = got+c.line(t), `{"durable":{"epoch":3,"bytes":77}}`+"\n"+call.want
 			if got != call.want+"\n" {
 				t.Errorf("got %s, want %s", got, call.want)
