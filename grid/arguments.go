@@ -13,7 +13,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Arguments is a command with the values for its placeholders, as GNU parallel writes them:
+// Arguments is a command with the values for its placeholders, as GNU parallel writes them, such as
 // gzip -{1} {2} ::: 1 9 ::: a.log b.log.
 type Arguments struct {
 	command string
@@ -21,18 +21,18 @@ type Arguments struct {
 	sources []inputSource
 }
 
-// inputSource is the values that follow one separator.
+// inputSource holds the values that follow one separator.
 type inputSource struct {
 	values []string
-	linked bool // each value belongs to that of the same position in the source before
+	linked bool // each value is paired with the one at the same position in the previous source
 }
 
-// The separators before values, and before names of files with one value per line. One with +
-// is linked to the source before it.
+// The separators before values, and before names of files with one value per line. A separator with
+// + links its source to the previous one.
 var separators = []string{":::", ":::+", "::::", "::::+"}
 
-// CutArguments cuts the words of a command line before the first separator. rest is nil if
-// there is none.
+// CutArguments cuts the words of a command line before the first separator. rest is nil if there is
+// none.
 func CutArguments(words []string) (before, rest []string) {
 	if i := slices.IndexFunc(words, func(w string) bool { return slices.Contains(separators, w) }); i >= 0 {
 		return words[:i], words[i:]
@@ -40,9 +40,9 @@ func CutArguments(words []string) (before, rest []string) {
 	return words, nil
 }
 
-// ParseArguments returns the Arguments of a command and the words that follow it, the first
-// of which is a separator. It reads the files that are named there, "-" from stdin. Without
-// a command the values are the commands.
+// ParseArguments returns the Arguments of a command and of the words that follow it, the first of
+// which is a separator. It reads the files that the words name; "-" is stdin. Without a command the
+// values are the commands.
 func ParseArguments(command string, words []string, stdin io.Reader) (*Arguments, error) {
 	a := &Arguments{command: command, raw: strings.TrimSpace(command) == ""}
 	for len(words) > 0 {
@@ -108,7 +108,7 @@ func readValueLines(file string, stdin io.Reader) ([]string, error) {
 // placeholder matches {}, {.}, {/}, {//}, {/.}, {#}, and {2}, {2.}, {2/} and so on.
 var placeholder = regexp.MustCompile(`\{(?:(\d*)(\.|/|//|/\.)?|(#))\}`)
 
-// check refuses a placeholder of a source that is not there.
+// check returns an error for a placeholder of a source that does not exist.
 func (a *Arguments) check() error {
 	for _, m := range placeholder.FindAllStringSubmatch(a.command, -1) {
 		if m[1] == "" {
@@ -121,8 +121,8 @@ func (a *Arguments) check() error {
 	return nil
 }
 
-// Jobs returns a job for each combination of values, those of the last source changing
-// fastest. Linked sources go together, as far as the shortest of them. More than limit
+// Jobs returns a job for each combination of values. Values of the last source change fastest.
+// Linked sources are combined by position, up to the length of the shortest. More than limit
 // combinations are an error.
 func (a *Arguments) Jobs(limit int) ([]*jobs.Spec, error) {
 	var groups [][]inputSource
@@ -189,7 +189,7 @@ func (a *Arguments) job(n int, values []string) *jobs.Spec {
 	return spec
 }
 
-// dirname is dirname(1). Unlike path.Dir it keeps ".." and repeated slashes in what is left.
+// dirname is dirname(1). Unlike path.Dir it keeps ".." and repeated slashes in the result.
 func dirname(v string) string {
 	trimmed := strings.TrimRight(v, "/")
 	dir := strings.TrimRight(trimmed[:strings.LastIndexByte(trimmed, '/')+1], "/")
@@ -202,10 +202,10 @@ func dirname(v string) string {
 	return "."
 }
 
-// extension is what {.} removes.
+// extension returns the part of a value that {.} removes.
 var extension = regexp.MustCompile(`\.[^/.]+$`)
 
-// pathPart returns the part of a value that a placeholder's letters stand for.
+// pathPart returns the part of a value that the letters of a placeholder select.
 func pathPart(v, letters string) string {
 	switch letters {
 	case ".":

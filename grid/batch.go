@@ -25,7 +25,7 @@ type Batch struct {
 // stdinFile stands for standard input among files.
 const stdinFile = "-"
 
-// parameterLine matches a line with the values of a parameter. It tells a template from
+// parameterLine matches a line with the values of a parameter, which distinguishes a template from
 // a list of commands.
 var parameterLine = regexp.MustCompile(`(?m)^[ \t]*\[[A-Za-z0-9_]+\][ \t]+[^ \t\r\n]`)
 
@@ -53,14 +53,14 @@ func IsTemplate(file string) bool {
 func IsParameterLine(line string) bool { return parameterLine.MatchString(line) }
 
 // HasParameterLine reports whether the beginning of a text has a line with the values of a
-// parameter: it is a template, not a list of commands.
+// parameter. If so, it is a template and not a list of commands.
 func HasParameterLine(text io.Reader) bool {
 	return parameterLine.MatchReader(bufio.NewReaderSize(io.LimitReader(text, MaxPeek), 64<<10))
 }
 
-// ReadBatch reads files of jobs and templates. read returns the jobs of a file, numbered from
-// 1, and its @result lines. If named is set, the jobs of each file without a queue of their own
-// are in a queue that is named after the file.
+// ReadBatch reads files of jobs and templates. read returns the jobs of a file, numbered from 1,
+// and its @result lines. If named is set, the jobs of each file that do not name a queue are put in
+// one that is named after the file.
 func ReadBatch(files []string, named bool, read func(file string) ([]*jobs.Spec, []string, error)) (*Batch, error) {
 	b := &Batch{}
 	names := queueNames(files)
@@ -96,8 +96,8 @@ func ReadBatch(files []string, named bool, read func(file string) ([]*jobs.Spec,
 	return b, nil
 }
 
-// addColumns adds the @result lines of a template. It refuses two different ones of the
-// same name.
+// addColumns adds the @result lines of a template. Two different ones of the same name are an
+// error.
 func (b *Batch) addColumns(file string, columns []string) error {
 	for _, c := range columns {
 		if slices.Contains(b.Columns, c) {
@@ -114,8 +114,8 @@ func (b *Batch) addColumns(file string, columns []string) error {
 	return nil
 }
 
-// queueNames returns the names of queues for files: the base name without its extension,
-// or the path where two names would be the same. Standard input has no name.
+// queueNames returns the names of queues for files: the base name without its extension, or the
+// path if two names would be the same. Standard input has no name.
 func queueNames(files []string) []string {
 	names := make([]string, len(files))
 	count := map[string]int{}

@@ -8,11 +8,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// commands parses the command lines and their options. Package jobs does this, as for a jobs
-// file: it gets the template with all other lines blank.
+// commands parses the command lines and their options. Package jobs parses them like a jobs file:
+// it gets the template with all other lines blank.
 func (p *parser) commands() {
 	if len(p.calls) == 0 {
-		first := min(len(p.all), 1) // 0: of an empty file
+		first := min(len(p.all), 1) // 0: the file is empty
 		p.wrong.add(first, first, "there is no command in this template: write one such as svm -C [C], and a line [C] 0.1, 1, 10")
 		return
 	}
@@ -52,7 +52,7 @@ func (p *parser) commands() {
 	label(p.t.commands)
 }
 
-// onlyJobs returns the text of the template without the lines that a jobs file does not have.
+// onlyJobs returns the text of the template without the lines that a jobs file cannot have.
 func (p *parser) onlyJobs() string {
 	var b strings.Builder
 	call := 0
@@ -191,7 +191,8 @@ func (p *parser) check(l *line, used []bool) {
 func (p *parser) unknownReference(l *line, r reference, names bool) {
 	written := l.text[r.from:r.to]
 	switch {
-	case r.from == 0 && len(l.text) > r.to && strings.IndexByte(":=", l.text[r.to]) >= 0: // isParam has told it
+	// isParam has reported it.
+	case r.from == 0 && len(l.text) > r.to && strings.IndexByte(":=", l.text[r.to]) >= 0:
 	case p.refused(r, names):
 		hint := ""
 		if no, _ := l.place(r.from); no > l.no && strings.TrimLeft(l.raw[no-l.no], blanks)[0] == '[' {
@@ -206,9 +207,9 @@ func (p *parser) unknownReference(l *line, r reference, names bool) {
 	}
 }
 
-// refused reports whether a reference to an unknown parameter is an error. An index, a[1], is
-// not. In a command that names no parameter, it is an error only if it begins the command, is
-// similar to the name of a parameter, or no command names any.
+// refused reports whether a reference to an unknown parameter is an error. An index, such as a[1],
+// is not. In a command that names no parameter, a reference is an error only if it begins the
+// command, if it is similar to the name of a parameter, or if no command names any.
 func (p *parser) refused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false

@@ -95,7 +95,7 @@ func (p *parser) zip(l *line, from int) {
 	p.zips = append(p.zips, group)
 }
 
-// result parses `@result acc` and `@result acc json:accuracy`; = may stand between.
+// result parses `@result acc` and `@result acc json:accuracy`. There may be an = between the two.
 func (p *parser) result(l *line, from int) {
 	rest := strings.TrimLeft(l.text[from:], blanks)
 	at := len(l.text) - len(rest)
@@ -129,7 +129,7 @@ func (p *parser) result(l *line, from int) {
 	p.t.Results = append(p.t.Results, r)
 }
 
-// checkResult checks the kind of a result only.
+// checkResult checks only the kind of a result.
 func checkResult(name, from string) error {
 	kind, arg, _ := strings.Cut(from, ":")
 	if from != "" && (arg == "" || !slices.Contains([]string{"json", "re", "key", "file"}, kind)) {
@@ -171,8 +171,8 @@ func (p *parser) resultFileNames(l *line, path string, offset int) {
 	}
 }
 
-// sharedFiles adds a warning for a result file that is the same for all jobs: each would have
-// the metric of the job that wrote it last.
+// sharedFiles adds a warning for a result file that is the same for all jobs, because each job
+// would have the metric of the job that wrote it last.
 func (p *parser) sharedFiles() {
 	if p.t.points*len(p.t.commands) < 2 {
 		return

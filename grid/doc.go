@@ -1,7 +1,9 @@
-// Package grid parses the templates of `dcs-tui grid`: commands with parameters in brackets,
-// and a line of values for each parameter. It makes the jobs of the product of these values
-// lazily.
+// Package grid parses the templates of `dcs-tui grid`: commands with parameters in brackets, and a
+// line of values for each parameter. Parse returns a Template. Template.Jobs yields the jobs of the
+// product of the values lazily. ParseArguments does the same for the command lines of GNU parallel,
+// and ReadBatch for several files.
 //
-// It runs only the commands from which a template takes values, and stores nothing. Package
-// jobs parses the options of jobs. docs/grid.md describes the language.
+// The package runs only the commands from which a template takes values, and stores nothing.
+// Package jobs parses the options of jobs, and package grid/search chooses the points of a search.
+// docs/grid.md describes the language.
 package grid

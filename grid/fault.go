@@ -56,7 +56,7 @@ func (f *faults) sorted() []*Fault {
 	return f.list
 }
 
-// err returns an error with a line for each of the first maxFaults faults, nil if there are
+// err returns an error with a line for each of the first maxFaults faults, or nil if there are
 // none.
 func (f *faults) err() error {
 	if len(f.list) == 0 {

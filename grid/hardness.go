@@ -11,12 +11,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// tuples computes the hardness of jobs from their parameters. Jobs of a command that are
-// equally hard share their options. It is for one goroutine.
+// tuples computes the hardness of jobs from their parameters. Jobs of a command that are equally
+// hard share their options. It is not safe for concurrent use.
 type tuples struct {
 	t      *Template
 	params []int  // the parameters that determine the hardness
-	name   string // of the order; the last component
+	name   string // name of the order; the last component
 	shared map[tupleKey]*jobs.Options
 }
 
@@ -147,7 +147,8 @@ func (p *parser) components(l *line, words []word) {
 	}
 }
 
-// hardParam returns the index of a parameter that must not be in seen, and adds it there.
+// hardParam returns the index of a parameter. The parameter must not be in seen, and is added to
+// it.
 func (p *parser) hardParam(l *line, name string, offset int, seen map[int]bool) (int, bool) {
 	i, ok := p.paramAt(l, name, offset)
 	if ok && seen[i] {
@@ -181,7 +182,7 @@ func (p *parser) compared(l *line, words []word, command source) {
 	p.t.comparison = c
 }
 
-// cutCommand cuts `command: …` off the end of a line; head is what stands before it.
+// cutCommand cuts `command: …` off the end of a line. head is the text before it.
 func cutCommand(text string, from int) (head string, command source, ok bool) {
 	for at := from; at < len(text); at++ {
 		if at > 0 && strings.IndexByte(blanks+",", text[at-1]) < 0 {

@@ -12,8 +12,8 @@ import (
 type command struct {
 	line    int
 	text    []piece
-	name    []piece // of name=; nil: made of the parameters
-	label   string  // before them, where there are several command lines
+	name    []piece // pieces of name=; nil: the name is made of the parameters
+	label   string  // prefix of the name if there are several command lines
 	options *jobs.Options
 }
 
@@ -84,7 +84,7 @@ func (c *command) title(params []jobs.Param) string {
 	return jobs.Clean(string(b), maxTitle)
 }
 
-// label sets the labels that tell the titles of several command lines apart: the programs that
+// label sets the labels that distinguish the titles of several command lines: the programs that
 // they call, or else their numbers.
 func label(commands []*command) {
 	if len(commands) < 2 {

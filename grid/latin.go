@@ -2,12 +2,12 @@ package grid
 
 import "errors"
 
-// errNoHypercube reports that a Latin hypercube could not be made without repeats.
+// errNoHypercube is the error if no Latin hypercube without repeated points was found.
 var errNoHypercube = errors.New("no Latin hypercube of so many points without repeats was found: take fewer points, or leave out latin")
 
-// hypercube returns a Latin hypercube of n points: for each axis the indexes of the points.
-// An axis is cut into n equal strata, each of which has exactly one point. So each of m values
-// occurs n/m times, rounded up or down. The product must have at least n points.
+// hypercube returns a Latin hypercube of n points. The result holds the indexes of the points on
+// each axis. An axis is cut into n equal strata, each of which has exactly one point. Each of m
+// values thus occurs n/m times, rounded up or down. The product must have at least n points.
 func hypercube(axes []int, n int, seed uint64) ([][]int, error) {
 	r := random(seed)
 	table := make([][]int, len(axes))
@@ -32,11 +32,11 @@ func hypercube(axes []int, n int, seed uint64) ([][]int, error) {
 // float returns a number in [0, 1).
 func (r *random) float() float64 { return float64(r.next()>>11) / (1 << 53) }
 
-// The bounds of the search for a table without repeated points.
+// The limits of the search for a table without repeated points.
 const (
 	triesPerPoint     = 20
 	maxExchanges      = 1_000_000
-	exchangesPerPoint = 100 // more for each point
+	exchangesPerPoint = 100 // additional exchanges per point
 )
 
 // spread separates equal points by exchanging the indexes of two points on one axis, which

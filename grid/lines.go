@@ -9,14 +9,14 @@ import (
 // line is a line of a template with its continuation lines.
 type line struct {
 	no     int      // number of its first line
-	raw    []string // its lines as they stand, without their ends
-	text   string   // joined, without blanks before it
-	skip   int      // the number of these blanks, in bytes
+	raw    []string // its physical lines, without their ends
+	text   string   // joined, without leading blanks
+	skip   int      // number of leading blanks, in bytes
 	starts []int    // offset of each of raw in the joined text
 	open   bool     // the file ends after a \ that continues the line
 }
 
-// blanks may stand before a command, and make an empty line; as in jobs files.
+// blanks may precede a command, and make up an empty line, as in jobs files.
 const blanks = " \t\r\v\f"
 
 // place returns the line and the column of an offset in text.
@@ -64,7 +64,7 @@ func splitLines(text string) []*line {
 func writeLine(b *strings.Builder, raw string) {
 	b.WriteString(raw)
 	if strings.HasSuffix(raw, "\r") {
-		b.WriteByte('\r') // the last is part of the line's end
+		b.WriteByte('\r') // the last \r belongs to the end of the line
 	}
 	b.WriteByte('\n')
 }

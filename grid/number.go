@@ -46,7 +46,7 @@ func cutAny(s, chars string) (before, after string, found bool) {
 // isNumber reports whether a text is a number: 3, -0.5, .5, 1e-3.
 func isNumber(s string) bool {
 	if s == "" || s[0] > '9' {
-		return false // most texts
+		return false // the usual case
 	}
 	_, _, _, ok := cutNumber(s)
 	return ok

@@ -20,34 +20,36 @@ type optimizer struct {
 	dir    string
 
 	cmd  *exec.Cmd // nil: not started
-	kill func()    // ends it
+	kill func()    // ends the program
 	in   io.WriteCloser
 	out  *bufio.Scanner
 	errs tail
-	told []search.State // what the program knows of each trial
+	told []search.State // state of each trial as last sent to the program
 }
 
-// untold is the state of a trial that the program does not know.
+// untold is the state of a trial that was not sent to the program.
 const untold search.State = 255
 
 // maxProposal is the maximum size of a line that the program writes, in bytes.
 const maxProposal = 1 << 20
 
-// optimizerTimeout is how long the program has to end after it was told to.
+// optimizerTimeout is how long the program has to end after a stop.
 const optimizerTimeout = 5 * time.Second
 
 // optimizerLine is a line that the program reads.
 type optimizerLine struct {
-	Do       string         `json:"do"` // start, tell, ask, stop
-	Trial    int            `json:"trial,omitempty"`
-	Params   map[string]any `json:"params,omitempty"` // tell: a number or a text for each
-	State    string         `json:"state,omitempty"`  // tell: open, done, failed
+	Do    string `json:"do"` // start, tell, ask, or stop
+	Trial int    `json:"trial,omitempty"`
+	// Of tell: a number or a text for each parameter.
+	Params   map[string]any `json:"params,omitempty"`
+	State    string         `json:"state,omitempty"` // of tell: open, done, or failed
 	Value    *float64       `json:"value,omitempty"`
-	Space    []spaceParam   `json:"space,omitempty"` // start
+	Space    []spaceParam   `json:"space,omitempty"` // of start
 	Trials   int            `json:"trials,omitempty"`
 	Minimize *bool          `json:"minimize,omitempty"`
 	Seed     uint64         `json:"seed,omitempty"`
-	Known    int            `json:"known,omitempty"` // trials of an earlier dispatcher, which follow
+	// Number of following trials of an earlier dispatcher.
+	Known int `json:"known,omitempty"`
 }
 
 type spaceParam struct {
@@ -61,7 +63,7 @@ type spaceParam struct {
 // proposal is a line that the program writes.
 type proposal struct {
 	Params map[string]any `json:"params"`
-	Stop   bool           `json:"stop"` // it proposes no more
+	Stop   bool           `json:"stop"` // the program proposes no more trials
 }
 
 // Propose implements search.Proposer.
@@ -92,7 +94,7 @@ func (o *optimizer) Propose(ctx context.Context, past []search.Trial) ([]float64
 	return at, err
 }
 
-// tell tells the program what it does not know.
+// tell sends the program the changes since the last tell.
 func (o *optimizer) tell(past []search.Trial) error {
 	for i, t := range past {
 		if i == len(o.told) {
@@ -162,7 +164,7 @@ func (o *optimizer) write(line optimizerLine) error {
 	return err
 }
 
-// failed returns an error that says what the program printed. The program is ended.
+// failed ends the program and returns an error that contains its output.
 func (o *optimizer) failed(err error) error {
 	if o.cmd != nil {
 		o.kill()
@@ -172,7 +174,7 @@ func (o *optimizer) failed(err error) error {
 	return fmt.Errorf("the optimizer %s ended or cannot be spoken to (%w)%s", quoteText(o.search.Command), err, o.errs.said())
 }
 
-// Close implements search.Proposer. It tells the program what came of the last trials.
+// Close implements search.Proposer. It sends the results of the last trials to the program.
 func (o *optimizer) Close(past []search.Trial) {
 	if o.cmd == nil {
 		return

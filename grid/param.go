@@ -15,13 +15,13 @@ type Param struct {
 	Line, Column int
 
 	values  values
-	axis    int    // zipped parameters share one
+	axis    int    // number of its axis, which zipped parameters share
 	example string // a value that is not a number
 	kind    valueKind
-	known   []query.Value // the values, if a filter uses the parameter and they are not too many
+	known   []query.Value // the values, if a filter uses the parameter and there are not too many
 }
 
-// valueKind reports which values of a parameter are numbers.
+// valueKind tells which values of a parameter are numbers.
 type valueKind byte
 
 const (
@@ -112,11 +112,11 @@ func (p *Param) value(k int) query.Value {
 }
 
 func toFloat(s string) float64 {
-	f, _ := strconv.ParseFloat(s, 64) // of a text that isNumber; beyond the range it is infinite
+	f, _ := strconv.ParseFloat(s, 64) // s is a number; it is infinite beyond the range
 	return f
 }
 
-// isParam reports whether a line holds the values of a parameter: [name] and then a blank. It
+// isParam reports whether a line holds the values of a parameter: [name] followed by a blank. It
 // adds an error for a line that was probably meant to.
 func (p *parser) isParam(l *line) bool {
 	if l.text[0] != '[' || strings.HasPrefix(l.text, "[[") {
@@ -127,7 +127,7 @@ func (p *parser) isParam(l *line) bool {
 		first = first[:end]
 	}
 	if first == "[" {
-		return false // test
+		return false // the command test
 	}
 	end := strings.IndexByte(first, ']')
 	name := first[1:max(end, 1)]
@@ -189,10 +189,10 @@ func (p *parser) param(l *line) {
 	}
 }
 
-// maxParams bounds the parameters of a template.
+// maxParams bounds the number of parameters of a template.
 const maxParams = 1000
 
-// maxValue keeps NAME=value under what Linux hands to a program, 128 KiB.
+// maxValue keeps NAME=value below the limit of Linux for an argument, 128 KiB.
 const maxValue = 127 << 10
 
 // values checks the values of a parameter.
@@ -230,8 +230,8 @@ func (p *parser) fetch(ctx context.Context) {
 	}
 }
 
-// resolvedText returns the text of the template in which the values from files and commands
-// replace their sources, so that parsing it again gives the same jobs.
+// resolvedText returns the text of the template in which the values from files and commands replace
+// their sources. Parsing it again gives the same jobs.
 func (p *parser) resolvedText() string {
 	from := map[*line]int{}
 	for i, s := range p.sources {

@@ -11,19 +11,21 @@ import (
 
 // Config holds the settings of the parser. The zero value is usable.
 type Config struct {
-	Dir        string        // directory of the files and commands that give values; "": the working directory
-	Limit      int           // maximum number of jobs without a filter; 0: DefaultLimit
-	Timeout    time.Duration // for each command that gives values; 0: 30 s
-	OtherShell bool          // the jobs' shell does not quote like sh, so quotes of commands are not checked
+	// Directory of the files and commands that give values; "": the working directory.
+	Dir     string
+	Limit   int           // maximum number of jobs without a filter; 0: DefaultLimit
+	Timeout time.Duration // for each command that gives values; 0: 30 s
+	// The jobs' shell does not quote like sh, so quotes of commands are not checked.
+	OtherShell bool
 
-	// Again reports that the template was accepted before, perhaps by an older program. What is
-	// only probably a mistake is accepted.
+	// Again reports that the template was accepted before, perhaps by an older program. Probable
+	// mistakes are accepted.
 	Again bool
 
-	// Search is a further @search line; "": there is none.
+	// Search is an additional @search line, or "".
 	Search string
 
-	// CheckResult returns what is wrong with an @result line; nil: only its kind is checked.
+	// CheckResult returns the error of an @result line. nil: only its kind is checked.
 	CheckResult func(name, from string) error
 
 	// Tests replace these; nil: source.read and runCommand.
@@ -41,8 +43,8 @@ const (
 	maxPoints   = 1 << 60  // points of the product
 )
 
-// Parse parses a template, and reads the files and runs the commands that give values. ctx ends
-// such a command. The error has a line for each of up to ten faults, with file, line, and
+// Parse parses a template, reads the files, and runs the commands that give values. The end of ctx
+// kills such a command. The error has a line for each of up to ten faults, with file, line, and
 // column.
 func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template, error) {
 	if c.Limit <= 0 {
@@ -102,20 +104,20 @@ type parser struct {
 	doubt faults
 
 	all     []*line
-	params  []*line // of t.Params
+	params  []*line // lines of t.Params
 	sources []*source
-	calls   []*line // the commands
-	at      []*line // that begin with @
+	calls   []*line // command lines
+	at      []*line // lines that begin with @
 	known   map[string]int
 	names   []string
 	zips    [][]int // groups of zipped parameters
 	zipped  map[int]*line
 	filters []filter
 	sampled *line
-	hard    *line // @hardness
+	hard    *line // the @hardness line
 	unnamed bool  // no command names a parameter
 
-	searched   *line // @search
+	searched   *line // the @search line
 	continuous bool  // there is an @search line, so ranges need no steps
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// product assigns the parameters to axes and checks what depends on their values.
+// product assigns the parameters to axes and makes the checks that depend on their values.
 func (p *parser) product() {
 	t := p.t
 	if p.nested(); t.Search != nil {
@@ -50,7 +50,8 @@ func (p *parser) product() {
 	}
 }
 
-// tooLarge adds an error about the product, at the position of the longest list of values.
+// tooLarge adds an error about the size of the product, at the position of the longest list of
+// values.
 func (p *parser) tooLarge(format string, args ...any) {
 	var longest Param
 	for _, param := range p.t.Params {
@@ -61,7 +62,8 @@ func (p *parser) tooLarge(format string, args ...any) {
 	p.wrong.add(longest.Line, longest.Column, format, args...)
 }
 
-// nested adds a warning for values that refer to parameters: they are not replaced.
+// nested adds a warning for values that refer to parameters, because such references are not
+// replaced.
 func (p *parser) nested() {
 	for i, param := range p.t.Params {
 		for _, part := range param.values.parts {
@@ -133,7 +135,7 @@ func (p *parser) draw() {
 	case s.n > s.points:
 		p.doubt.at(p.sampled, 0, "@sample %d: there are only %d points; all are taken", s.n, s.points)
 		s.n = s.points
-	case s.latin && s.n <= p.Limit: // more are refused
+	case s.latin && s.n <= p.Limit: // larger ones are refused
 		var err error
 		if s.table, err = hypercube(p.t.axes[:s.axes], s.n, s.seed); err != nil {
 			p.wrong.at(p.sampled, 0, "%v", err)
@@ -141,7 +143,7 @@ func (p *parser) draw() {
 	}
 }
 
-// checkLatinFilter refuses a filter by a parameter of a Latin hypercube.
+// checkLatinFilter adds an error for a filter by a parameter of a Latin hypercube.
 func (p *parser) checkLatinFilter(f filter, param *Param) {
 	if s := p.t.sample; s != nil && s.latin && param.axis < s.axes {
 		p.wrong.at(p.sampled, 0, "a Latin hypercube cannot be combined with a filter of its parameters, which would leave strata empty: leave out latin, or the @where in line %d", f.line.no)

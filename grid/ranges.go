@@ -22,7 +22,7 @@ func (t texts) at(k int) string { return t[k] }
 
 // steps is from, from + step, … in exact decimals.
 type steps struct {
-	from, step int64 // times 10 to the power e
+	from, step int64 // multiplied by 10 to the power e
 	e, n       int
 	width      int // minimum number of digits, as in 01..10
 }
@@ -31,7 +31,7 @@ func (s steps) count() int { return s.n }
 
 func (s steps) at(k int) string {
 	m := s.from + int64(k)*s.step
-	if s.width > 0 { // a whole number from 0
+	if s.width > 0 { // a whole number of at least 0
 		return fmt.Sprintf("%0*d", s.width, m)
 	}
 	return decimal{m, s.e}.String()
@@ -46,11 +46,11 @@ func (s steps) number(k int) float64 {
 	return decimal{m, s.e}.float()
 }
 
-// even is n values from a to b, at equal distances.
+// even holds n values from a to b at equal distances.
 type even struct {
 	a, b   decimal
 	n      int
-	digits int // significant digits of a value whose decimals do not end
+	digits int // significant digits of values with infinitely many decimals
 }
 
 func (v even) count() int { return v.n }
@@ -69,9 +69,9 @@ func (v even) at(k int) string {
 	return rounded(f, v.digits)
 }
 
-// powers is n values from a to b, each the same multiple of the one before.
+// powers holds n values from a to b, each the same multiple of the previous one.
 type powers struct {
-	a, b   decimal // of one sign
+	a, b   decimal // of the same sign
 	n      int
 	digits int
 }
@@ -149,7 +149,7 @@ func ends(s string) (a, b decimal, err error) {
 	return a, b, nil
 }
 
-// newSteps parses a..b with a step, "" for none.
+// newSteps parses a..b with a step, which is "" if there is none.
 func newSteps(word, stepText string) (part, error) {
 	a, b, err := ends(word)
 	if err != nil {
@@ -205,7 +205,7 @@ func keepZeros(words ...string) bool {
 	return false
 }
 
-// newSpread parses what follows the word lin or log: a..b and xN.
+// newSpread parses the text after the word lin or log: a..b and xN.
 func newSpread(kind, word, times string) (part, error) {
 	a, b, err := ends(word)
 	if err != nil {

@@ -4,8 +4,8 @@ import "strings"
 
 // reference is a parameter named in a command: [name], or [name:form].
 type reference struct {
-	from, to int // in the text, with the brackets
-	slashes  int // backslashes before it
+	from, to int // position in the text, including the brackets
+	slashes  int // number of backslashes before it
 	name     string
 	form     string // "" or what stands behind the colon
 	index    bool   // it follows a word, like the index in a[1]
@@ -15,7 +15,7 @@ type reference struct {
 // formQuoted is the form of a reference whose value is quoted for the shell.
 const formQuoted = "q"
 
-// references returns what may refer to parameters. `[ -f x ]`, `[a-z]`, and `[[` do not.
+// references returns the texts that may refer to parameters. `[ -f x ]`, `[a-z]`, and `[[` do not.
 func references(text string) []reference {
 	var all []reference
 	for i := 0; i < len(text); i++ {
@@ -35,7 +35,7 @@ func references(text string) []reference {
 			}
 			r.form, j = text[j+1:k], k
 			if r.form == "" {
-				continue // [a:] is none of ours
+				continue // [a:] is not a reference
 			}
 		}
 		if j == len(text) || text[j] != ']' || !validName(r.name) {

@@ -8,27 +8,28 @@ import (
 	"strconv"
 )
 
-// sample is an @sample line: n points instead of the product of all parameters, or of those
-// that it names. Each point is combined with all values of the other parameters.
+// sample is an @sample line: n points instead of the product of all parameters, or of those that it
+// names. Each point is combined with all values of the other parameters.
 type sample struct {
 	n      int
 	latin  bool
 	seed   uint64
-	of     []int   // the parameters that are sampled; nil: all
-	axes   int     // the number of axes of the sampled parameters, which come first
-	points int     // in the product of these axes
-	table  [][]int // of a Latin hypercube: for each axis the index of each point
+	of     []int   // sampled parameters; nil: all
+	axes   int     // number of axes of the sampled parameters, which come first
+	points int     // number of points in the product of these axes
+	table  [][]int // of a Latin hypercube: the index of each point on each axis
 }
 
-// maxRejected is the number of points in a row that the filter may reject before sampling
-// fails. Tests change it.
+// maxRejected is the number of consecutive points that the filter may reject before sampling fails.
+// Tests change it.
 var maxRejected = 100_000_000
 
 // sampled yields the points of the sample. A seed gives the same points on every machine and
 // with every version of Go.
 func (t *Template) sampled() iter.Seq2[[]int, error] {
 	s := t.sample
-	rest := t.points / s.points // of each point of the sample
+	// Number of points of the other parameters for each point of the sample.
+	rest := t.points / s.points
 	return func(yield func([]int, error) bool) {
 		ix := make([]int, len(t.axes))
 		draws, draw := s.drawing(func(k int) { t.place(k*rest, ix) }, ix)
@@ -52,8 +53,8 @@ func (t *Template) sampled() iter.Seq2[[]int, error] {
 	}
 }
 
-// drawing returns how many points can be drawn, and a function that stores drawn point k in
-// ix. place stores point k of the product there.
+// drawing returns the number of points that can be drawn, and a function that stores drawn point k
+// in ix. place stores point k of the product in ix.
 func (s *sample) drawing(place func(k int), ix []int) (int, func(k int)) {
 	if s.latin {
 		return s.n, func(k int) {

@@ -14,7 +14,7 @@ import (
 
 // Search is an @search line: trials instead of all combinations.
 type Search struct {
-	Method   string // of package search, or Ask
+	Method   string // a method of package search, or Ask
 	Trials   int
 	Metric   string // "": none
 	Maximize bool
@@ -24,7 +24,7 @@ type Search struct {
 	Command  string // of the optimizer
 }
 
-// Ask is the method that asks an optimizer of the user.
+// Ask is the method that asks the user's optimizer.
 const Ask = "ask"
 
 // SearchMethods holds the methods of --search.
@@ -33,7 +33,7 @@ var SearchMethods = []string{search.Random, search.Latin, search.Halton, search.
 // searchForm describes how an @search line is written.
 const searchForm = "write @search tpe trials 100 minimize loss, and seed 7 behind it as you like"
 
-// The bounds of a search.
+// The limits of a search.
 const (
 	maxTrials      = 1_000_000
 	maxCoordinates = 10_000_000 // of all trials
@@ -42,7 +42,7 @@ const (
 // Learns reports whether proposals depend on results.
 func (s *Search) Learns() bool { return s.Method == search.TPE || s.Method == Ask }
 
-// Best returns the order of results for results.ParseBest, "" if there is no metric.
+// Best returns the order of results for results.ParseBest, or "" if there is no metric.
 func (s *Search) Best() string {
 	switch {
 	case s.Metric == "":
@@ -144,7 +144,7 @@ func (s *Search) set(word, value string) (err error) {
 	return err
 }
 
-// check returns what is wrong with a search.
+// check returns the error of a search, or nil.
 func (s *Search) check(asks bool) error {
 	switch {
 	case s.Trials == 0:
@@ -157,7 +157,7 @@ func (s *Search) check(asks bool) error {
 	return nil
 }
 
-// checkSearch refuses what cannot be combined with a search. The lines were parsed.
+// checkSearch adds errors for lines that cannot be combined with a search. The lines were parsed.
 func (p *parser) checkSearch() {
 	if p.t.Search == nil || len(p.wrong.list) > 0 {
 		return
@@ -179,7 +179,7 @@ func (p *parser) checkSearch() {
 	}
 }
 
-// maxChoices bounds the values of a parameter of a search that has no continuous range.
+// maxChoices bounds the number of values of a parameter of a search that has no continuous range.
 const maxChoices = 100_000
 
 // space sets the space of the search. The values of all parameters are known.
@@ -232,7 +232,7 @@ func (t *Template) Coordinates(params []jobs.Param) (at []float64, ok bool) {
 	return at, true
 }
 
-// Proposer returns what proposes the trials of a search that learns. Commands run in dir.
+// Proposer returns the proposer of a search that learns. Commands run in dir.
 func (t *Template) Proposer(dir string) search.Proposer {
 	if t.Search.Method == Ask {
 		return &optimizer{search: t.Search, params: t.Space, dir: dir}

@@ -15,9 +15,9 @@ func needsQuoting(s string) bool {
 	return s == "" || strings.ContainsAny(s, " \t*?[]~#&|;<>()$`\"'\\!{}")
 }
 
-// shellQuotes calls visit for each byte of a command with the quote that it is in, 0 for none.
-// It returns the offset of a quote that is never closed, -1 for none. It does not handle nested
-// quotes; see nests.
+// shellQuotes calls visit for each byte of a command with the quote that encloses it, or 0. It
+// returns the offset of a quote that is never closed, or -1. It does not handle nested quotes; see
+// nests.
 func shellQuotes(text string, visit func(i int, quote byte)) int {
 	var quote byte
 	opened := -1

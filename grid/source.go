@@ -44,7 +44,7 @@ func cutSource(text string, from int) (source, bool) {
 	return source{}, false
 }
 
-// read returns the values: each line that is not blank, as it stands.
+// read returns the values: each line that is not blank, unchanged.
 func (s source) read(ctx context.Context, c Config) (texts, error) {
 	var b []byte
 	var err error
@@ -106,8 +106,8 @@ func readFile(dir, path string) ([]byte, error) {
 	return b, nil
 }
 
-// runCommand returns the output of a command whose standard input is in. The command and what
-// it started are killed if it takes too long, prints too much, or ctx ends.
+// runCommand returns the output of a command whose standard input is in. The command and its
+// children are killed if it takes too long, prints too much, or ctx ends.
 func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byt
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	if cmd.Process != nil {
-		_ = cmd.Cancel() // what it left behind, if anything
+		_ = cmd.Cancel() // kills processes that it left behind
 	}
 	switch {
 	case err == nil:
@@ -137,8 +137,8 @@ func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byt
 	return nil, fmt.Errorf("the command failed (%w)%s", err, errs.said())
 }
 
-// shellCommand returns a command that is run by /bin/sh in a process group of its own. The
-// whole group is killed when ctx ends.
+// shellCommand returns a command that /bin/sh runs in a process group of its own. The whole group
+// is killed when ctx ends.
 func shellCommand(ctx context.Context, dir, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", text)
 	cmd.Dir = dir
@@ -179,7 +179,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// said returns the last lines, for the end of an error.
+// said returns the last lines of the output, for an error.
 func (t *tail) said() string {
 	lines := strings.FieldsFunc(string(t.b), func(r rune) bool { return r == '\n' || r == '\r' })
 	if len(lines) == 0 {

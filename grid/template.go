@@ -13,8 +13,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Template is a parsed template. It does not change, and its methods are safe for concurrent
-// use.
+// Template is a parsed template. It is immutable and safe for concurrent use.
 //
 // Its points are the combinations of the values of its parameters. Each point gives one job
 // for each command line.
@@ -24,16 +23,17 @@ type Template struct {
 	Results  []Result       // @result
 	Hardness []Hardness     // @hardness, unless a command compares
 	Search   *Search        // @search, or nil
-	Space    []search.Param // of the search
+	Space    []search.Param // space of the search
 	Warnings []*Fault       // in the order of the lines
 
 	commands   []*command
-	comparison *comparison   // of an @hardness line with a command
-	axes       []int         // the number of values of each axis, those of a sample first; the last changes fastest
-	filter     [][]condition // by the fastest axis that each condition needs
-	sample     *sample
-	points     int
-	text       func() string
+	comparison *comparison // comparison of an @hardness line with a command
+	// Number of values of each axis; sampled axes come first, and the last one changes fastest.
+	axes   []int
+	filter [][]condition // indexed by the fastest axis that a condition needs
+	sample *sample
+	points int
+	text   func() string
 }
 
 // Result is an @result line: a column of the table of results.
@@ -48,7 +48,7 @@ type Result struct {
 type Hardness struct {
 	Param        string
 	Down         bool     // smaller is harder
-	Order        []string // the values from easy to hard; nil: by number
+	Order        []string // values from easy to hard; nil: in the order of numbers
 	Line, Column int
 }
 
@@ -64,10 +64,10 @@ func (t *Template) Compared() bool { return t.comparison != nil }
 // a search.
 func (t *Template) Points() int { return t.points }
 
-// Filtered reports whether there is a filter, so that Count has to go through the points.
+// Filtered reports whether there is a filter, so that Count must iterate over the points.
 func (t *Template) Filtered() bool { return len(t.filter) > 0 }
 
-// Count returns the number of jobs. With a filter it goes through the points.
+// Count returns the number of jobs. With a filter it iterates over the points.
 func (t *Template) Count() (int, error) {
 	if !t.Filtered() && t.sample == nil {
 		return t.points * len(t.commands), nil
@@ -82,7 +82,7 @@ func (t *Template) Count() (int, error) {
 	return n, nil
 }
 
-// Most returns an upper bound of the number of jobs, without going through the points.
+// Most returns an upper bound of the number of jobs, without iterating over the points.
 func (t *Template) Most() int {
 	if s := t.sample; s != nil {
 		return s.n * (t.points / s.points) * len(t.commands)
@@ -91,8 +91,8 @@ func (t *Template) Most() int {
 }
 
 // Jobs yields the jobs in order, numbered from 1. The last parameter changes fastest, and the
-// commands of a point follow one another. An error is the last element. Equal options are one
-// shared value.
+// commands of a point follow one another. If there is an error, it is the last element. Jobs with
+// equal options share them.
 func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 	if t.Search != nil {
 		return t.trials
@@ -135,8 +135,8 @@ func (t *Template) keeps(ix []int, axes int) bool {
 	return true
 }
 
-// kept yields the points that pass the filter and the sample, as an index for each axis. The
-// slice is valid until the next one.
+// kept yields the points that pass the filter and the sample, each as an index for each axis. The
+// slice is valid until the next point.
 func (t *Template) kept() iter.Seq2[[]int, error] {
 	if t.sample != nil {
 		return t.sampled()
@@ -146,8 +146,8 @@ func (t *Template) kept() iter.Seq2[[]int, error] {
 	}
 }
 
-// walk yields all points with the first indexes of ix, up to axis, that pass the filter. It
-// skips all points at once that a condition on slower axes rejects.
+// walk yields all points that begin with the indexes of ix up to axis and pass the filter. If a
+// condition on slower axes fails, it skips all points with these indexes at once.
 func (t *Template) walk(ix []int, axis int, yield func([]int, error) bool) bool {
 	if axis == len(t.axes) {
 		return yield(ix, nil)
@@ -171,7 +171,7 @@ next:
 
 // Pull returns a function that yields the jobs of a template, and then io.EOF.
 func (t *Template) Pull() func() (*jobs.Spec, error) {
-	next, _ := iter.Pull2(t.Jobs()) // not stopped when the run ends before it
+	next, _ := iter.Pull2(t.Jobs()) // not stopped if the run ends first
 	return func() (*jobs.Spec, error) {
 		s, err, ok := next()
 		if !ok {
@@ -189,7 +189,7 @@ type keptTemplate struct {
 	File  string `json:"file"`
 	Limit int    `json:"limit"`
 	Text  string `json:"text,omitempty"`
-	Bytes []byte `json:"bytes,omitempty"` // in the place of Text if that is not UTF-8
+	Bytes []byte `json:"bytes,omitempty"` // instead of Text if that is not UTF-8
 }
 
 // Source returns a template as run.toml keeps it (rundir.OptionSource). limit is that of its
@@ -199,11 +199,11 @@ func (t *Template) Source(limit int) string {
 	if !utf8.ValidString(k.Text) {
 		k.Text, k.Bytes = "", []byte(t.Text())
 	}
-	b, _ := json.Marshal(k) // texts and numbers: it cannot fail
+	b, _ := json.Marshal(k) // texts and numbers: cannot fail
 	return string(b)
 }
 
-// ReadSource reads what Source has returned.
+// ReadSource parses the result of Source.
 func ReadSource(source string) (*Template, error) {
 	var k keptTemplate
 	if err := json.Unmarshal([]byte(source), &k); err != nil || k.V != 1 {

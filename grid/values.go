@@ -11,10 +11,11 @@ import (
 // values holds all values of a parameter. Those of ranges are computed on demand.
 type values struct {
 	parts []part
-	ends  []int // the number of values up to the end of each part
+	ends  []int // number of values up to the end of each part
 }
 
-// maxValues bounds the values of one parameter, far beyond what can be run.
+// maxValues bounds the number of values of one parameter, far above the number of jobs that can be
+// run.
 const maxValues = 1 << 50
 
 func (v *values) add(p part) bool {
@@ -57,9 +58,8 @@ type word struct {
 	comma  bool // a comma follows
 }
 
-// splitWords splits a list, which begins at offset from of the line, at commas and blanks. A
-// text in quotes is one word; see jobs.CutQuoted. An error is at the offset that is returned
-// with it.
+// splitWords splits a list, which begins at offset from of the line, at commas and blanks. A text
+// in quotes is one word; see jobs.CutQuoted. With an error it returns the offset of the error.
 func splitWords(text string, from int) (words []word, at int, err error) {
 	i := from
 	for {
@@ -105,7 +105,7 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 	}
 }
 
-// checkSyntax returns an error for a list that is written as in another language.
+// checkSyntax returns an error for a list in the syntax of another language.
 func checkSyntax(words []word) (at int, err error) {
 	for i, w := range words {
 		switch {
@@ -185,7 +185,7 @@ func readValues(words []word, continuous bool, doubt func(w word, format string,
 	return v, 0, nil
 }
 
-// guessMeaning describes what a text was perhaps meant to be, "" for most texts.
+// guessMeaning describes the probable meaning of a text, or returns "" for most texts.
 func guessMeaning(s string) string {
 	if a, b, ok := strings.Cut(s, ".."); ok && len(a) == 1 && len(b) == 1 {
 		return "ranges are of numbers"
@@ -201,7 +201,7 @@ func guessMeaning(s string) string {
 	}
 	if p := strings.Split(s, ":"); len(p) == 3 && isNumber(p[0]) && isNumber(p[1]) && isNumber(p[2]) {
 		if toFloat(p[0])+toFloat(p[1]) > toFloat(p[2]) {
-			p[1], p[2] = p[2], p[1] // the step stands last
+			p[1], p[2] = p[2], p[1] // the step comes last
 		}
 		return "a range is written " + p[0] + ".." + p[2] + " step " + p[1]
 	}
@@ -216,7 +216,7 @@ func guessMeaning(s string) string {
 
 func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// quoteValue returns a text in quotes, as readValues reads it.
+// quoteValue returns a text in quotes, in the form that readValues parses.
 func quoteValue(s string) string {
 	return `"` + quoting.Replace(s) + `"`
 }

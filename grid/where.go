@@ -69,7 +69,7 @@ func (p *parser) compile(f filter) {
 	}
 }
 
-// field returns a parameter as a field of a filter.
+// field returns the field of a filter for a parameter.
 func (p *parser) field(f filter, param *Param) *query.Field[[]int] {
 	param.cacheValues()
 	field := &query.Field[[]int]{
@@ -95,7 +95,7 @@ func (p *parser) field(f filter, param *Param) *query.Field[[]int] {
 	return field
 }
 
-// maxCheckedValues is the maximum number of values that are searched for one.
+// maxCheckedValues is the maximum number of a parameter's values that literal searches.
 const maxCheckedValues = 10_000
 
 // literal adds a warning for a value that the parameter never has.

@@ -6,9 +6,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// LookOnDisk returns what files in dir prove about attempts of a host that cannot be asked.
-// Only their content counts: it must be of this run, host and attempt. Why describes what
-// could not be read; the rest is valid all the same.
+// LookOnDisk returns what files in dir prove about attempts of a host that cannot be queried. Only
+// files of this run, host, and attempt count. Why describes what could not be read; the rest is
+// valid nevertheless.
 func LookOnDisk(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) *Looked {
 	seen, err := attempts.OfHost(d, dir, run, host, ids)
 	m := &Looked{Host: host, Runs: seen.Claimed, Never: seen.Never, Beat: seen.Beat}

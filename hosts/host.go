@@ -22,30 +22,33 @@ type Host struct {
 
 	Slots       SlotRule
 	Yield       bool    // reduces slots for other users' load
-	MaxLoad     float64 // from which on nothing is started; 0: without a limit
+	MaxLoad     float64 // load from which on no jobs start; 0: no limit
 	MinMemFree  int64   // bytes
 	MinDiskFree int64   // bytes
 	Quiet       []Quiet
-	Owner       string        // while a person uses it: OwnerPause, OwnerSuspend, or "" for no effect
-	OwnerIdle   time.Duration // 0: DefaultOwnerIdle
-	Nice        int
-	Tags        []string // sorted
-	Queues      []Kept   // parts that are kept for queues
-	GPUs        int      // -1: as many as the host reports
-	GPUIDs      []int    // sorted numbers of the devices that may be used; nil: those that the host reports
-	NoMemLimit  bool     // mem= of a job reserves memory without limiting it
-	Weight      float64  // relative speed; the default is 1
-	WorkDir     string   // "": ~/.dcs-tui
-	ShareDir    string   // "": /var/tmp/dcs-share
-	Setup       string
-	Send        []string      // files of the dispatcher's machine that every job gets: PATH or PATH:DEST
-	LostAfter   time.Duration // 0: the default, 60 s
+	// While a person uses it: OwnerPause, OwnerSuspend, or "" for no effect.
+	Owner     string
+	OwnerIdle time.Duration // 0: DefaultOwnerIdle
+	Nice      int
+	Tags      []string // sorted
+	Queues    []Kept   // parts that are kept for queues
+	GPUs      int      // -1: as many as the host reports
+	// Sorted numbers of the devices that may be used; nil: those that the host reports.
+	GPUIDs     []int
+	NoMemLimit bool    // mem= of a job reserves memory without limiting it
+	Weight     float64 // relative speed; the default is 1
+	WorkDir    string  // "": ~/.dcs-tui
+	ShareDir   string  // "": /var/tmp/dcs-share
+	Setup      string
+	// Files of the dispatcher's machine that every job gets: PATH or PATH:DEST.
+	Send      []string
+	LostAfter time.Duration // 0: DefaultLostAfter
 
 	Link    string   // "ssh", "local" or "command"
 	Command []string // argv of a "command" link
 	Shells  int      // see RemoteShells
 
-	File string // where it was read from, for messages
+	File string // file from which it was read, for messages
 	Line int
 }
 
@@ -78,10 +81,10 @@ func (r SlotRule) String() string {
 // Quiet is a daily time without launches, in the host's local time. It may span midnight.
 type Quiet struct{ From, To time.Duration }
 
-// The values of Host.Owner.
+// The values of Host.Owner, in addition to "".
 const (
-	OwnerPause   = "pause"   // nothing is started
-	OwnerSuspend = "suspend" // and running jobs are suspended
+	OwnerPause   = "pause"   // no jobs start while an owner is present
+	OwnerSuspend = "suspend" // running jobs are suspended, too
 )
 
 // DefaultOwnerIdle is how long a person counts as present after the last use of a host.
@@ -98,27 +101,28 @@ func (h *Host) LostAfterOrDefault() time.Duration {
 	return DefaultLostAfter
 }
 
-// Same reports whether two hosts differ in nothing but where they were read from.
+// Same reports whether two hosts are equal apart from the place where they were read.
 func (h *Host) Same(o *Host) bool {
 	a, b := *h, *o
 	a.File, a.Line, b.File, b.Line = "", 0, "", 0
 	return reflect.DeepEqual(a, b)
 }
 
-// Inventory is a hosts.toml as read.
+// Inventory holds the content of a hosts.toml.
 type Inventory struct {
 	File  string // "" when there is none: this machine alone
 	Text  string // content of the file, kept because a pipe cannot be read again
 	Hosts []*Host
 
 	Providers []*Provider
-	Tokens    []jobs.Token // how many of each kind jobs may hold together, by name; a Count may be 0
+	// Number of tokens of each kind that jobs may hold together, by name; Count may be 0.
+	Tokens []jobs.Token
 
 	defaults *draft // [defaults]; nil: none
 }
 
-// GPUNumbers returns the sorted numbers of the devices that may be used. hello is nil if it
-// is not known; then the result is nil if it depends on hello.
+// GPUNumbers returns the sorted numbers of the devices that may be used. hello is nil if it is not
+// known; the result is then nil if it depends on hello.
 func (h *Host) GPUNumbers(hello *Hello) []int {
 	numbers := h.GPUIDs
 	switch {

@@ -28,8 +28,8 @@ const (
 	maxLastLine = 200             // runes of a command's output in an error
 )
 
-// CreateInstance runs the create command of an instance. After an error the instance may
-// exist all the same: see Instances.
+// CreateInstance runs the create command of an instance. After an error the instance may exist
+// nevertheless: see Instances.
 func (p *Provider) CreateInstance(ctx context.Context, prefix, name string) error {
 	_, err := p.run(ctx, "create", p.Create, prefix, name, max(minCreateTimeout, 3*p.Startup))
 	return err
@@ -46,12 +46,12 @@ type Instance struct {
 	Name    string
 	Hosts   []*Host       // one, or the nodes of an allocation; none while it is pending
 	Pending string        // why an allocation has not begun; "": it has begun
-	Left    time.Duration // until its end; 0: not known
+	Left    time.Duration // time until its end; 0: not known
 }
 
-// Instances runs the list command. It returns the instances whose names begin with the prefix
-// and a dash, in the order of the list. After an error, also of a single line, nothing is
-// known about any instance.
+// Instances runs the list command. It returns the instances whose names begin with the prefix and a
+// dash, in the order of the list. If there is an error, even in a single line, nothing is known
+// about any instance.
 func (p *Provider) Instances(ctx context.Context, prefix string) ([]Instance, error) {
 	out, err := p.run(ctx, "list", p.List, prefix, "", listTimeout)
 	if err != nil {
@@ -144,7 +144,7 @@ func (p *Provider) run(ctx context.Context, what, command, prefix, name string, 
 type cappedOutput struct {
 	b         []byte
 	tail      []byte
-	truncated bool // b is not all
+	truncated bool // b is incomplete
 }
 
 func (w *cappedOutput) Write(p []byte) (int, error) {

@@ -16,8 +16,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// maxInventory bounds the size of an inventory file, so that a wrong path, such as that of a
-// disk image, is not read whole.
+// maxInventory bounds the size of an inventory file, so that a large file with a mistyped path,
+// such as a disk image, is not read completely.
 const maxInventory = 8 << 20
 
 // FindInventory returns the inventory file to read: flag (--hosts), else ./hosts.toml, else
@@ -103,7 +103,7 @@ func (h *Host) Has(tags []string) bool {
 	return !slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(h.Tags, t) })
 }
 
-// Find returns the host of that name, nil if there is none.
+// Find returns the host with that name, or nil if there is none.
 func (inv *Inventory) Find(name string) *Host {
 	for _, h := range inv.Hosts {
 		if h.Name == name {
@@ -125,8 +125,8 @@ func (inv *Inventory) TokensWith(commandLine []jobs.Token) []jobs.Token {
 	return all
 }
 
-// Add returns the host of a name that is not in the inventory, with the defaults of the
-// inventory and options as on the command line: "slots=4 tags=gpu,big address=10.0.0.5".
+// Add returns a new host with a name that is not in the inventory. It has the defaults of the
+// inventory, and options as on the command line: "slots=4 tags=gpu,big address=10.0.0.5".
 func (inv *Inventory) Add(name, options string) (*Host, error) {
 	n := &notes{file: "host " + name}
 	values := map[string]any{"name": name}
@@ -198,7 +198,7 @@ func (inv *Inventory) TOML() string {
 	return b.String()
 }
 
-// AddedText returns the [[host]] of a host that Add accepts, for an inventory file.
+// AddedText returns the [[host]] table of a host that Add accepts, for an inventory file.
 func AddedText(name, options string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n[[host]]\nname = %q\n", name)
@@ -252,7 +252,7 @@ func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) 
 	return list, added, errs
 }
 
-// Problem is one thing wrong with an inventory file.
+// Problem is one error in an inventory file.
 type Problem struct {
 	File string
 	Line int // from 1; 0: the file as a whole
@@ -267,10 +267,11 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// Problems is everything wrong with an inventory file, in order of lines.
+// Problems holds all errors in an inventory file, in order of lines.
 type Problems []Problem
 
-// maxShown bounds the problems in Problems.Error: a wrong file can have 10,000 of them.
+// maxShown is the maximum number of problems in Problems.Error, because a wrong file can have
+// 10,000 of them.
 const maxShown = 20
 
 // Error returns a line for each problem, at most maxShown.

@@ -17,12 +17,13 @@ type Message interface{ Word() string }
 
 // Open is the first message on a channel. It describes the run.
 type Open struct {
-	Version      int
-	Run          string // run uid
-	RunName      string
-	Host         string // inventory name; the helper's directories carry it
-	Epoch        int
-	RunDir       string // absolute path on the dispatcher's machine; "": the helper does not look for it
+	Version int
+	Run     string // run uid
+	RunName string
+	Host    string // inventory name; the helper's directories carry it
+	Epoch   int
+	// Absolute path on the dispatcher's machine; "": the helper does not look for it.
+	RunDir       string
 	Nonce        string // content of RunDir/nonce, which proves that the directory is shared
 	WorkDir      string // "": ~/.dcs-tui
 	ShareDir     string // holds the locks of GPUs; "": /var/tmp/dcs-share
@@ -40,9 +41,11 @@ type Open struct {
 	Signal     int
 	WarnBefore time.Duration
 	Buffer     time.Duration
-	Owner      string        // while a person uses the host: OwnerPause, OwnerSuspend, or "" for no effect
-	OwnerIdle  time.Duration // how long a person counts as present after the last use; 0: DefaultOwnerIdle
-	Check      bool          // the helper serves `hosts check` and stores nothing for later runs
+	// While a person uses the host: OwnerPause, OwnerSuspend, or "" for no effect.
+	Owner string
+	// How long a person counts as present after the last use; 0: DefaultOwnerIdle.
+	OwnerIdle time.Duration
+	Check     bool // the helper serves `hosts check` and stores nothing for later runs
 	// With Sends the host asks for the files that every job gets (Want), before the first job
 	// and after each Resend. With KeepFiles no file of a job is removed.
 	Sends, KeepFiles bool
@@ -81,11 +84,12 @@ type LaunchJob struct {
 	Params  []jobs.Param   `json:"p,omitempty"`
 	Timeout time.Duration  `json:"t,omitempty"`
 	Slots   int            `json:"n,omitempty"` // 0: 1
-	Restart int            `json:"r,omitempty"` // number of earlier attempts of the job in this round that ran
-	Mem     int64          `json:"m,omitempty"` // bytes above which it is killed; 0: no limit
-	GPUs    []int          `json:"g,omitempty"` // numbers of its devices
-	HalfGPU bool           `json:"h,omitempty"` // it gets half of each
-	Files   *JobFiles      `json:"f,omitempty"` // nil: it runs in Cwd, as it is
+	// Number of earlier attempts of the job in this round that ran.
+	Restart int       `json:"r,omitempty"`
+	Mem     int64     `json:"m,omitempty"` // bytes above which it is killed; 0: no limit
+	GPUs    []int     `json:"g,omitempty"` // numbers of its devices
+	HalfGPU bool      `json:"h,omitempty"` // it gets half of each
+	Files   *JobFiles `json:"f,omitempty"` // nil: it runs in Cwd, as it is
 }
 
 // JobFiles describes an attempt that runs in a directory of its own. A relative Cwd is below
@@ -99,11 +103,11 @@ type JobFiles struct {
 // Running jobs continue. With 0 nothing starts.
 type Limit struct{ Slots int }
 
-// Share describes what the run wants of a host that others use, too.
+// Share describes how many slots the run wants on a host that others use, too.
 type Share struct {
-	Slots  int // of the host, for all who share it
+	Slots  int // slots of the host for all runs that share it
 	Want   int // slots that the run would use
-	Weight int // of the run among the runs of its user; 0: it does not share
+	Weight int // weight of the run among the runs of its user; 0: it does not share slots
 }
 
 // Withdraw withdraws buffered attempts. Each is answered in Withdrawn.
@@ -148,15 +152,16 @@ type Read struct {
 	ID      int64
 	Attempt jobs.AttemptID
 	File    jobs.File // FileOut, FileErr, FileStatus, or FileReturned
-	Path    string    // FileReturned: below the directory of the attempt; "": the manifest of what it returns
-	Offset  int64     // negative: counted from the end
-	Limit   int       // bytes, at most MaxChunk
+	// FileReturned: below the directory of the attempt; "": the manifest of what it returns.
+	Path   string
+	Offset int64 // negative: counted from the end
+	Limit  int   // bytes, at most MaxChunk
 }
 
 // MaxChunk is the largest Bulk of a Chunk.
 const MaxChunk = 256 << 10
 
-// FileReturned is the File of a Read of what an attempt returns.
+// FileReturned is the File of a Read of a file that an attempt returns.
 const FileReturned jobs.File = "returned"
 
 // Resend reports that the files which every job gets may have changed. The helper asks for
@@ -183,8 +188,9 @@ type Bye struct{ End bool }
 
 // Hello is the helper's first message.
 type Hello struct {
-	Version  int
-	Machine  string // random id, created by the first helper of the run on this machine; "": not known
+	Version int
+	// Random id, created by the first helper of the run on this machine; "": not known.
+	Machine  string
 	BootID   string
 	Uptime   time.Duration // CLOCK_BOOTTIME
 	OS, Arch string
@@ -198,21 +204,27 @@ type Hello struct {
 	LockedGPUs, HalfGPUs []int
 	Sharing              *Sharing // as in Beat, if the run wanted all slots
 	Owner                Owner
-	Slots                int    // by the rule of Open
-	Shared               bool   // the host sees the dispatcher's run directory
-	Dir                  string // directory that holds attempts/: the run directory, or below work_dir
-	Spool                string
-	FencedBy             int      // a higher epoch that this host knows, with which the helper does nothing; 0: none
-	Warnings             []string // one line each
-	PID                  int
-	CwdError             string // why Open.Cwd cannot be used; "": it can
-	WallClock            jobs.Stamp
+	Slots                int  // by the rule of Open
+	Shared               bool // the host sees the dispatcher's run directory
+	// Directory that holds attempts/: the run directory, or below work_dir.
+	Dir   string
+	Spool string
+	// A higher epoch that this host knows, with which the helper does nothing; 0: none.
+	FencedBy  int
+	Warnings  []string // one line each
+	PID       int
+	CwdError  string // why Open.Cwd cannot be used; "": it can
+	WallClock jobs.Stamp
 	// ZoneSeconds is the offset of the host's local time from UTC (east is positive) at the
 	// time of the hello. Quiet hours are in local time.
 	ZoneSeconds int
-	Error       string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
-	Receives    bool   // no job may be launched before a Beat without Receives, because files that every job gets are missing
-	Passing     bool   // Error may pass (full, quota, read-only, stale handle, I/O error), so a retry makes sense
+	// Why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends.
+	Error string
+	// No job may be launched before a Beat without Receives, because files that every job gets are
+	// missing.
+	Receives bool
+	// Error may pass (full, quota, read-only, stale handle, I/O error), so a retry makes sense.
+	Passing bool
 }
 
 // Owner describes who or what requests that a host is left alone.
@@ -224,7 +236,8 @@ type Owner struct {
 // Beat is the heartbeat. It is sent every 3 s, even while file systems hang, and once right
 // after the hello.
 type Beat struct {
-	Early    bool  `json:",omitempty"` // the first, whose Busy and Ours include the start of the helper itself
+	// The first, whose Busy and Ours include the start of the helper itself.
+	Early    bool  `json:",omitempty"`
 	Seq      int64 // of the latest Ping received
 	Uptime   time.Duration
 	Load     [3]float64
@@ -237,15 +250,19 @@ type Beat struct {
 	Buffered int
 	// LockedGPUs are the devices that jobs of any run or user, this one included, or other
 	// processes use. HalfGPUs are those of which half is free.
-	LockedGPUs []int              `json:",omitempty"`
-	HalfGPUs   []int              `json:",omitempty"`
-	Sharing    *Sharing           `json:",omitempty"` // nil: nobody else shares the host
-	Owner      Owner              `json:",omitzero"`
-	Suspended  time.Duration      `json:",omitempty"` // total time for which jobs of the run have been suspended on this host
-	Receives   bool               `json:",omitempty"` // files that every job gets are missing
-	Files      string             `json:",omitempty"` // progress of receiving files, in words; "": none are being received
-	Progress   map[string]string  `json:",omitempty"` // by attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
-	Cores      map[string]float64 `json:",omitempty"` // by attempt id: cores used since the last beat, if more than one
+	LockedGPUs []int    `json:",omitempty"`
+	HalfGPUs   []int    `json:",omitempty"`
+	Sharing    *Sharing `json:",omitempty"` // nil: nobody else shares the host
+	Owner      Owner    `json:",omitzero"`
+	// Total time for which jobs of the run have been suspended on this host.
+	Suspended time.Duration `json:",omitempty"`
+	Receives  bool          `json:",omitempty"` // files that every job gets are missing
+	// Progress of receiving files, in words; "": none are being received.
+	Files string `json:",omitempty"`
+	// By attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes.
+	Progress map[string]string `json:",omitempty"`
+	// By attempt id: cores used since the last beat, if more than one.
+	Cores map[string]float64 `json:",omitempty"`
 	// Reports are the lines that jobs have appended to DCS_REPORT since the last heartbeat, by
 	// attempt id; of many lines the last ones.
 	Reports map[string]string `json:",omitempty"`
@@ -299,10 +316,10 @@ type Withdrawn struct {
 	Why      string
 }
 
-// Refused reports attempts of a Launch that were not accepted and will never start on this
-// host (expired, fenced, spool full). This is not a failure of the jobs. With FencedBy it
-// also answers a Kill, Withdraw or Probe that was not carried out, and is sent without
-// attempts before a fenced helper ends: then it tells nothing about the attempts.
+// Refused reports attempts of a Launch that were not accepted and will never start on this host
+// (expired, fenced, spool full). This is not a failure of the jobs. With FencedBy it also answers a
+// Kill, Withdraw or Probe that was not carried out, and is sent without attempts before a fenced
+// helper ends. In that case it says nothing about the attempts.
 type Refused struct {
 	Attempts []jobs.AttemptID
 	Why      string
@@ -345,12 +362,16 @@ type ProbedJob struct {
 
 // Looked answers a Look.
 type Looked struct {
-	Host  string
-	Jobs  []ExitedJob      // those with a complete sentinel
-	Runs  []jobs.AttemptID // those with a claim of the host and no sentinel: they have started, or are about to
-	Never []jobs.AttemptID // those with a tombstone: they will never start. Of the others nothing is known.
-	Beat  string           // content of the host's heartbeat file, which changes while the host is alive; "": there is none
-	Why   string           // why part of the directory could not be read; "": all was read
+	Host string
+	Jobs []ExitedJob // those with a complete sentinel
+	// Those with a claim of the host and no sentinel: they have started, or are about to.
+	Runs []jobs.AttemptID
+	// Those with a tombstone: they will never start. Of the others nothing is known.
+	Never []jobs.AttemptID
+	// Content of the host's heartbeat file, which changes while the host is alive; "": there is
+	// none.
+	Beat string
+	Why  string // why part of the directory could not be read; "": all was read
 }
 
 // Listed answers a List, in one or more parts: what a Probe would find of each attempt.

@@ -20,15 +20,15 @@ type Provider struct {
 	Create    string // shell text, in which {name}, {run} and {idle} are replaced
 	List      string
 	Terminate string
-	Max       int           // instances at a time
-	Startup   time.Duration // how long an instance takes until it answers, an estimate
-	Idle      time.Duration // after which an instance without work is terminated
-	Price     float64       // of an instance per hour; 0: not given
+	Max       int           // maximum number of instances at a time
+	Startup   time.Duration // estimated time until an instance responds
+	Idle      time.Duration // idle time after which an instance is terminated
+	Price     float64       // price of an instance per hour; 0: not given
 	Slurm     *Slurm        // supplies the commands; nil: it is not of type slurm
 	Host      Host          // template of an instance; its name is empty
 }
 
-// Same reports whether two providers differ in nothing but where they were read from.
+// Same reports whether two providers are equal apart from the place where they were read.
 func (p *Provider) Same(o *Provider) bool {
 	a, b := *p, *o
 	a.Host.File, a.Host.Line, b.Host.File, b.Host.Line = "", 0, "", 0
@@ -98,8 +98,8 @@ func (p *Provider) Nodes() int {
 	return p.Slurm.Nodes
 }
 
-// Instance returns an instance as a host. address and port are what the list command
-// printed, "" and 0 if nothing; they replace those of the template.
+// Instance returns an instance as a host. address and port are from the list command, or "" and 0.
+// They replace those of the template.
 func (p *Provider) Instance(name, address string, port int) (*Host, error) {
 	if problem := nameProblem(name); problem != "" {
 		return nil, fmt.Errorf("%s", problem)
@@ -129,8 +129,8 @@ func (p *Provider) Instance(name, address string, port int) (*Host, error) {
 	return &h, nil
 }
 
-// InstancePrefix returns what the names of a run's instances begin with, without the dash
-// before their number.
+// InstancePrefix returns the common prefix of the names of a run's instances, without the dash
+// before the number.
 func InstancePrefix(runUID string) string { return "dcs-" + runUID[:min(8, len(runUID))] }
 
 // InstanceName returns the name of the n-th instance of a run.
@@ -143,8 +143,8 @@ func InstanceOf(host string) string {
 	return name
 }
 
-// InstanceNumber returns the number in the name of an instance with this prefix. false: it
-// is not the name of such an instance.
+// InstanceNumber returns the number in the name of an instance with this prefix. ok is false if the
+// name is not that of such an instance.
 func InstanceNumber(prefix, name string) (int, bool) {
 	digits, ok := strings.CutPrefix(name, prefix+"-")
 	n, err := strconv.Atoi(digits)

@@ -18,7 +18,7 @@ const MaxHosts = 10000
 // varies fastest. A pattern without brackets stands for itself.
 func Expand(pattern string) ([]string, error) {
 	var fixed []string   // text before each bracket
-	var sets [][]segment // what is in each bracket
+	var sets [][]segment // content of each bracket
 	total := 1
 	rest := pattern
 	for {
@@ -118,8 +118,8 @@ func rangeNumber(s string) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// nameProblem describes what is wrong with a host's name, "" if nothing is. Names are used
-// as names of directories on hosts, so few characters are allowed.
+// nameProblem describes the error in a host's name, or returns "". Names are used as names of
+// directories on hosts, so few characters are allowed.
 func nameProblem(name string) string {
 	switch {
 	case name == "":

@@ -210,7 +210,7 @@ func (m *model) tooSmall() []string {
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
 }
 
-// most joins the first parts, as many as fit into w cells.
+// most joins as many of the first parts as fit into w cells.
 func (m *model) most(parts []string, between string, w int) string {
 	s := ""
 	for i, p := range parts {

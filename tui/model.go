@@ -321,7 +321,7 @@ func (m *model) news(msg tea.Msg) bool {
 	return true
 }
 
-// calm reports whether nothing on the screen expires by itself.
+// calm reports whether nothing on the screen will expire without a message.
 func (m *model) calm() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
 
 func (m *model) handle(msg tea.Msg) tea.Cmd {

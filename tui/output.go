@@ -34,10 +34,10 @@ type outputPane struct {
 	silent int // consecutive reads without new output
 
 	busy   bool               // a read is in progress
-	drop   context.CancelFunc // cancels it
-	serial int                // of the newest read that counts
+	drop   context.CancelFunc // cancels the read in progress
+	serial int                // number of the newest read that counts
 	due    time.Time          // when the next read may begin
-	timer  time.Time          // when a timer for that fires; zero: there is none
+	timer  time.Time          // when the timer for due fires; zero: no timer is set
 
 	w, h   int
 	wrap   bool

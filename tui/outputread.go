@@ -16,8 +16,9 @@ import (
 const (
 	// pollEvery applies to an attempt that may still write. The interval is up to four times as
 	// long if the attempt prints nothing.
-	pollEvery   = 500 * time.Millisecond
-	settle      = 200 * time.Millisecond // how long the cursor must rest before the output of its job is read
+	pollEvery = 500 * time.Millisecond
+	// How long the cursor must rest before the output of its job is read.
+	settle      = 200 * time.Millisecond
 	readTimeout = 20 * time.Second
 	maxRetry    = 10 * time.Second // between reads that fail
 )
@@ -181,7 +182,8 @@ func (r pieceRead) apply(m *model) tea.Cmd {
 // take adds a piece to the excerpt, and completes the moves that waited for it.
 func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 	e := &p.text
-	if p.read && piece.Size < e.end() { // the job has truncated its output, so the excerpt is out of date
+	// The job has truncated its output, so the excerpt is out of date.
+	if p.read && piece.Size < e.end() {
 		p.text, p.read = excerpt{size: piece.Size}, false
 		p.follow, p.target, p.owe = true, -1, 0
 		p.due = m.now().Add(pollEvery)
@@ -326,7 +328,8 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 	switch {
 	case len(data) == 0: // the end, or the file has shrunk
 		return p.nothing(m)
-	case h.up && end < h.at && int64(len(data)) < int64(ask.Limit): // the source returned less than requested
+	// The source returned less than requested.
+	case h.up && end < h.at && int64(len(data)) < int64(ask.Limit):
 		h.limit = len(data)
 		return nil
 	}
@@ -355,7 +358,7 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 	return nil
 }
 
-// nothing ends a search that has reached the end of the file.
+// nothing ends a search without a match and shows a message.
 func (p *outputPane) nothing(m *model) tea.Cmd {
 	p.missed = "below"
 	if p.search.up {

@@ -102,7 +102,7 @@ func (e *excerpt) bytesOf(i int) []byte {
 		end = int(e.rows[i+1].at)
 	}
 	b := bytes.TrimRight(e.data[e.rows[i].text:end], "\r\n")
-	if i := bytes.IndexByte(b, '\r'); i >= 0 { // only blanks were written after it
+	if i := bytes.IndexByte(b, '\r'); i >= 0 { // the bytes after it only cleared the line
 		b = b[:i]
 	}
 	return b
@@ -129,7 +129,7 @@ func (m *model) line(b []byte) string { return expanded(b, m.clean, false) }
 // colored is line with the colors of the row, reset at its end.
 func (m *model) colored(b []byte) string { return expanded(b, m.clean, true) }
 
-// wholeLine is line for a text of any length.
+// wholeLine is like line, for a text of any length.
 func (m *model) wholeLine(s string) string { return expanded([]byte(s), m.cleanWhole, false) }
 
 func expanded(b []byte, clean func(string) string, colors bool) string {

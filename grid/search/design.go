@@ -2,16 +2,16 @@ package search
 
 import "math/rand/v2"
 
-// The methods that know all of their trials beforehand.
+// The methods of this file determine all trials in advance.
 const (
 	Random  = "random"
 	Latin   = "lhs"
 	Halton  = "halton"
-	Halving = "halving" // random trials that end early if they do badly
+	Halving = "halving" // random trials, of which those with poor values end early
 )
 
-// Design returns n points of a method that knows all of its trials beforehand, in so many
-// dimensions.
+// Design returns the n points of a method that determines all trials in advance, in the given
+// number of dimensions.
 func Design(method string, n, dims int, seed uint64) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, 0))
 	points := make([][]float64, n)
@@ -32,7 +32,7 @@ func Design(method string, n, dims int, seed uint64) [][]float64 {
 		}
 	}
 	if method == Random || method == Halving {
-		for i := range points { // by points, so that a longer design begins with a shorter one
+		for i := range points { // point by point, so that a longer design begins with a shorter one
 			for d := range dims {
 				points[i][d] = r.Float64()
 			}

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Rungs ends trials that do badly: asynchronous successive halving, of which this is the
+// Rungs decides which trials to end because of poor values: asynchronous successive halving, in the
 // variant that stops trials instead of promoting them. L. Li et al., A System for Massively
 // Parallel Hyperparameter Tuning, MLSys 2020.
 //
-// A trial that reaches a rung continues if its value is among the best share, 1/Factor, of
-// those that have been reported there so far.
+// A trial that reaches a rung continues if its value is among the best 1/Factor of the values that
+// have been reported there so far.
 type Rungs struct {
 	First, Factor int // the rungs are at the steps First, First * Factor, First * Factor^2, …
 	Maximize      bool
 
-	values [][]float64 // of each rung, ascending; the smaller the better
-	passed map[int]int // by trial, the rungs that it has passed
+	values [][]float64 // values of each rung in ascending order; smaller is better
+	passed map[int]int // number of rungs that each trial has passed
 }
 
-// Add handles what a trial has reported. reached reports whether it has reached a rung by
-// that, and poor whether to end it.
+// Add handles a report of a trial. reached reports whether the trial has reached a rung with it,
+// and poor whether to end the trial.
 func (r *Rungs) Add(trial int, line Report) (reached, poor bool) {
 	step, value := line.Step, line.Value
 	if r.Maximize {
@@ -35,7 +35,7 @@ func (r *Rungs) Add(trial int, line Report) (reached, poor bool) {
 	for ; step >= at && rung < 62; at *= float64(r.Factor) {
 		rung++
 	}
-	if rung < r.passed[trial] { // none, or a value was reported there before
+	if rung < r.passed[trial] { // no rung, or a value was reported there before
 		return false, false
 	}
 	if r.passed == nil {
@@ -53,8 +53,8 @@ func (r *Rungs) Add(trial int, line Report) (reached, poor bool) {
 // Report is a line of a report file.
 type Report struct{ Step, Value float64 }
 
-// ParseReports reads the lines `STEP VALUE` of a text. Lines of another form are left out, as
-// is a last line that has no end yet.
+// ParseReports parses the lines `STEP VALUE` of a text. It ignores lines of another form, and a
+// last line without a newline.
 func ParseReports(text string) (list []Report) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)

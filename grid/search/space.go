@@ -1,10 +1,10 @@
-// Package search chooses the parameters of jobs: designs that fill a space, methods that
-// learn from results, and the end of runs that do badly.
+// Package search chooses the parameters of jobs. It has designs that fill a space, methods that
+// learn from results (a Proposer), and the decision to end trials with poor values early (Rungs).
 //
-// A proposal is a point of the unit cube, a coordinate for each parameter. Apart from an
-// optimizer of the user's, a method has no state: a proposal depends on the seed, its number,
-// and the trials before it. A dispatcher that continues a run therefore needs only the
-// stored jobs and their results.
+// A proposal is a point of the unit cube, with one coordinate for each Param. Apart from the user's
+// optimizer, a method has no state: a proposal depends only on the seed, its number, and the
+// earlier trials. A dispatcher that continues a run therefore needs only the stored jobs and their
+// results.
 package search
 
 import (
@@ -19,12 +19,12 @@ import (
 type Param struct {
 	Name      string
 	Low, High float64  // ends of a range, Low < High
-	Log       bool     // the logarithm is what is uniform; Low > 0
-	Values    []string // what there is to choose from; nil: a range
+	Log       bool     // the values are uniform on a logarithmic scale; Low > 0
+	Values    []string // the possible values; nil: a range
 	Ordered   bool     // Values are in numerical order
 }
 
-// State describes how far a trial is.
+// State is the state of a trial.
 type State uint8
 
 // The states.
@@ -34,17 +34,17 @@ const (
 	Failed              // ended without one
 )
 
-// Trial is a proposal and what came of it.
+// Trial is a proposal and its result.
 type Trial struct {
 	At    []float64
 	State State
-	Value float64 // of a trial that is done; the smaller the better
+	Value float64 // value of a trial in state Done; smaller is better
 }
 
 // Proposer proposes trials.
 type Proposer interface {
-	// Propose returns the next trial after those that were proposed, in their order. io.EOF
-	// means that no more are wanted.
+	// Propose returns the trial that follows past, which are all earlier ones in order. io.EOF
+	// means that the search is complete.
 	Propose(ctx context.Context, past []Trial) ([]float64, error)
 	// Close ends the search. past are all trials.
 	Close(past []Trial)
@@ -70,7 +70,7 @@ func (p *Param) Text(u float64) string {
 		text = strconv.FormatFloat(f, 'f', places, 64)
 	}
 	f, _ = strconv.ParseFloat(text, 64)
-	f = min(max(f, p.Low), p.High) + 0 // + 0 makes 0 of -0
+	f = min(max(f, p.Low), p.High) + 0 // + 0 turns -0 into 0
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 

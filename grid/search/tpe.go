@@ -10,15 +10,15 @@ import (
 // TPE is the name of the tree-structured Parzen estimator.
 const TPE = "tpe"
 
-// tpe proposes by the tree-structured Parzen estimator: J. Bergstra, R. Bardenet, Y. Bengio,
-// B. Kégl, Algorithms for Hyper-Parameter Optimization, NIPS 2011. It models the good trials
-// and the others by a density each, and proposes the candidate of the good density at which
-// the ratio of the two is largest. Open trials count among the others, as constant liars, so
-// that the next proposal keeps away from them.
+// tpe proposes trials by the tree-structured Parzen estimator: J. Bergstra, R. Bardenet, Y. Bengio,
+// B. Kégl, Algorithms for Hyper-Parameter Optimization, NIPS 2011. It models the good trials and
+// the other trials by one density each, and proposes the candidate from the good density with the
+// largest ratio of the two. Open trials belong to the others ("constant liar"), so that the next
+// proposal is not close to them.
 //
-// The kernels are over all dimensions at once, as S. Watanabe recommends (Tree-Structured
-// Parzen Estimator, arXiv:2304.11127, 2023), and early trials count less among the others, as
-// in Optuna. The good trials are weighted by rank, as in CMA-ES, which allows more of them and
+// The kernels are over all dimensions at once, as S. Watanabe recommends (Tree-Structured Parzen
+// Estimator, arXiv:2304.11127, 2023), and early trials have a lower weight among the others, as in
+// Optuna. The good trials are weighted by rank, as in CMA-ES, which allows more of them and
 // narrower kernels: on the functions of the tests this halved the regret.
 type tpe struct {
 	params  []Param
@@ -27,10 +27,10 @@ type tpe struct {
 }
 
 const (
-	startupTrials = 10   // are not learned from alone
-	maxGood       = 25   // trials
-	goodShare     = 0.15 // of the trials that are done
-	kernelWidth   = 0.07 // of one trial; it is more as long as there are few
+	startupTrials = 10   // trials before the first one that uses their results
+	maxGood       = 25   // number of trials
+	goodShare     = 0.15 // share of the finished trials
+	kernelWidth   = 0.07 // width for one trial; larger while there are few
 	numCandidates = 24
 )
 
@@ -61,8 +61,8 @@ func (t *tpe) Propose(_ context.Context, past []Trial) ([]float64, error) {
 	return best, nil
 }
 
-// split returns the good trials, the best first, and the others in the order of their
-// proposal. Failed ones are in neither.
+// split returns the good trials, best first, and the others in the order of their proposal. Failed
+// trials are in neither.
 func (t *tpe) split(past []Trial) (good, others [][]float64, done int) {
 	var order []int
 	for i := range past {
@@ -92,20 +92,19 @@ func (t *tpe) split(past []Trial) (good, others [][]float64, done int) {
 	return good, others, done
 }
 
-// parzen is a mixture of kernels, the last of which is the prior: the uniform density, or
-// nearly.
+// parzen is a mixture of kernels. The last one is the prior, which is nearly uniform.
 type parzen struct {
 	params  []Param
 	kernels [][]float64 // centers
 	weights []float64   // their sum is 1
-	width   float64     // of the kernels but the prior
+	width   float64     // width of all kernels except the prior
 }
 
 // rankWeight returns the weight of good trial i of n. The prior is the last.
 func rankWeight(i, n int) float64 { return math.Log(float64(n)+1.5) - math.Log(float64(i)+1) }
 
-// ageWeight returns the weight of the others: the newest have 1, and those before them less,
-// the earlier the less.
+// ageWeight returns the weight of a trial among the others: 1 for the newest ones, and less for
+// older ones.
 func ageWeight(i, n int) float64 {
 	if old := n - maxGood; i < old {
 		return 1/float64(n) + float64(i)/float64(max(1, old-1))*(1-1/float64(n))
@@ -113,7 +112,7 @@ func ageWeight(i, n int) float64 {
 	return 1
 }
 
-// estimate makes a density of trials.
+// estimate makes the density of the given trials.
 func (t *tpe) estimate(trials [][]float64, weight func(i, n int) float64) *parzen {
 	n, dims := len(trials), len(t.params)
 	p := &parzen{params: t.params, kernels: append(slices.Clone(trials), make([]float64, dims)), weights: make([]float64, n+1)}
@@ -132,7 +131,7 @@ func (t *tpe) estimate(trials [][]float64, weight func(i, n int) float64) *parze
 	return p
 }
 
-// kernel returns center and width of a kernel in a dimension that is a range.
+// kernel returns the center and the width of a kernel in a dimension that is a range.
 func (p *parzen) kernel(i, d int) (center, width float64) {
 	if i == len(p.kernels)-1 {
 		return 0.5, 1
@@ -185,11 +184,11 @@ func (p *parzen) log(x []float64) float64 {
 // normal returns the distribution function of the standard normal distribution.
 func normal(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 
-// unordered reports whether nothing is between two values.
+// unordered reports whether the values have no order.
 func (p *Param) unordered() bool { return len(p.Values) > 0 && !p.Ordered }
 
-// share returns the probability that a kernel gives to a value of an unordered parameter. A
-// kernel gives each value the weight that the prior has among the kernels, and its own 1 more.
+// share returns the probability that a kernel gives to a value of an unordered parameter. A kernel
+// gives each value the weight of the prior among the kernels, and adds 1 for its own value.
 func (p *parzen) share(i, d int, x float64) float64 {
 	values := len(p.params[d].Values)
 	if i == len(p.kernels)-1 {
@@ -215,5 +214,5 @@ func (p *parzen) choice(i, d int, r *rand.Rand) float64 {
 	return 0
 }
 
-// valueAt returns the number of the value at a coordinate.
+// valueAt returns the index of the value at a coordinate.
 func valueAt(u float64, values int) int { return min(values-1, int(max(0, u)*float64(values))) }

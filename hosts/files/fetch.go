@@ -27,25 +27,25 @@ import (
 )
 
 const (
-	maxHosts = 8 // that are read concurrently
+	maxHosts = 8 // hosts that are read concurrently
 	// maxLarge bounds the large files that are read concurrently from one host: complete
 	// files are kept if the fetch is interrupted, parts are not.
 	maxLarge   = 2
-	largeBytes = 1 << 20 // above which a file is large
+	largeBytes = 1 << 20 // size above which a file is large
 )
 
 // Bringer copies outputs from hosts into the run directory.
 type Bringer struct {
 	Run  *rundir.Run
 	Read func(context.Context, Piece) (data []byte, size int64, err error) // Reader.Read
-	// Free returns how many bytes may be written; nil: those that the file system has free,
+	// Free returns the number of bytes that may be written. nil: the free bytes of the file system,
 	// less reservedBytes.
 	Free func() (int64, error)
 
 	attempts, files, bytes atomic.Int64
 	reserving              sync.Mutex   // held by reserve
 	pending                atomic.Int64 // bytes that are reserved and not written yet
-	full                   atomic.Bool  // no more attempts are begun
+	full                   atomic.Bool  // no more attempts are started
 
 	mu     sync.Mutex
 	shards map[string]bool // directories of attempts that exist
@@ -57,14 +57,14 @@ func (b *Bringer) Done() (attempts, files int, bytes int64) {
 	return int(b.attempts.Load()), int(b.files.Load()), b.bytes.Load()
 }
 
-// HostResult is the result for one host.
+// HostResult describes what Bring did for one host.
 type HostResult struct {
 	Host    string
-	Brought int   // attempts of which something was copied
-	Same    int   // attempts without a sentinel of which nothing new was there
-	Left    int   // attempts that are incomplete, because of Err
-	None    int   // files that the host no longer has
-	Err     error // the first
+	Brought int   // number of attempts of which something was copied
+	Same    int   // number of attempts without a sentinel and without anything new
+	Left    int   // number of attempts that are incomplete because of Err
+	None    int   // number of files that the host no longer has
+	Err     error // the first error
 }
 
 // Bring copies the files that the plan names. A failure of one host does not affect the
@@ -141,11 +141,10 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	return r
 }
 
-// attempt copies the files of one attempt. The status file is written last, and only if it
-// has a sentinel, so that it proves that the others are complete. It is read first: an
-// attempt that was given up may still run, and outputs that are read before its sentinel
-// need not be complete. puts counts files that were copied, none those that the host does
-// not have.
+// attempt copies the files of one attempt. The status file is written last, and only if it has a
+// sentinel, so that it proves that the other files are complete. It is read first. An attempt that
+// was given up may still run, and outputs that are read before its sentinel may be incomplete. puts
+// is the number of copied files, without those that the host does not have.
 func (b *Bringer) attempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
 	if err := b.shard(id); err != nil {
 		return 0, 0, err

@@ -12,12 +12,12 @@ import (
 	"syscall"
 )
 
-// Place writes the files that an attempt returns below base. It writes and fsyncs all of them
-// under temporary names, calls commit, and renames them unless commit returns an error. read
-// returns at most size-offset bytes, and none at the end of a file. After an error Place
-// leaves nothing behind. In the directory notes it records the temporary files for Sweep, in
-// case the process is killed, and until Settle the renamed files: as long as the result of
-// the attempt is not recorded, another attempt may be the one that counts.
+// Place writes the files that an attempt returns below base. It writes and fsyncs all of them under
+// temporary names, calls commit, and renames them unless commit returns an error. read returns at
+// most size-offset bytes, and none at the end of a file. After an error Place leaves nothing
+// behind. It records the temporary files in the directory notes for Sweep, in case the process is
+// killed. It also records the renamed files there until Settle: as long as the result of the
+// attempt is not recorded, another attempt may be the one that counts.
 func Place(base, notes, attempt string, m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) (err error) {
 	root, err := os.OpenRoot(base)
 	if err != nil {
@@ -223,7 +223,8 @@ func Sweep(base, notes string, counts func(attempt string) bool) error {
 		}
 		if attempt, ok := strings.CutSuffix(d.Name(), placedSuffix); ok {
 			var files placed
-			if json.Unmarshal(b, &files) == nil && !counts(attempt) { // if it is damaged, no file was renamed
+			// If it is damaged, no file was renamed.
+			if json.Unmarshal(b, &files) == nil && !counts(attempt) {
 				files.remove(root)
 			}
 		} else if m, err := Decode(b); err == nil { // if it is damaged, no file was created

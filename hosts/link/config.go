@@ -28,9 +28,9 @@ const (
 // unknownHost is a name that no configuration mentions.
 const unknownHost = "dcs-tui.invalid"
 
-// SSHConfig resolves hosts by the user's ssh configuration, which it reads with `ssh -G`.
-// Answers are kept: a file that changes later is not read again for the same question.
-// It is safe for concurrent use.
+// SSHConfig resolves hosts by the user's ssh configuration, which it reads with `ssh -G`. It caches
+// answers, so a later change of a file does not affect the same question. It is safe for concurrent
+// use.
 type SSHConfig struct {
 	env     *environment
 	program string // path of ssh; "": it is not installed

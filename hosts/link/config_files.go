@@ -21,15 +21,15 @@ type environment struct {
 	getenv          func(string) (string, bool)
 }
 
-// currentEnvironment asks the system. Like OpenSSH it takes the home directory from the
-// user database, and $HOME only when the user is not found there.
+// currentEnvironment returns the environment of this process. Like OpenSSH it takes the home
+// directory from the user database, and uses $HOME only if the user is not found there.
 func currentEnvironment() (*environment, error) {
 	u, err := user.Current()
 	if err != nil {
 		return nil, fmt.Errorf("find the name of the current user: %w", err)
 	}
 	e := &environment{home: u.HomeDir, user: u.Username, uid: u.Uid, getenv: os.LookupEnv}
-	e.hostname, _ = os.Hostname() // %l and %L then stay empty
+	e.hostname, _ = os.Hostname() // on an error %l and %L are empty
 	return e, nil
 }
 
@@ -65,8 +65,8 @@ func (e *environment) variables(s string) string {
 // tokens maps the letters of ssh_config's %-tokens to their values for one host.
 type tokens map[byte]string
 
-// tokens returns those of ssh_config(5), TOKENS. HostName, Port, User and HostKeyAlias of
-// the target must be set.
+// tokens returns the tokens of ssh_config(5), section TOKENS. HostName, Port, User, and
+// HostKeyAlias of the target must be set.
 func (e *environment) tokens(t *Target) tokens {
 	short, _, _ := strings.Cut(e.hostname, ".")
 	port := strconv.Itoa(t.Port)
@@ -130,8 +130,8 @@ func appendNew(list []string, one string) []string {
 	return append(list, one)
 }
 
-// identities sets the key files: that of the inventory, then those of ssh_config, and
-// without any the usual ones. `IdentityFile none` alone means no file at all.
+// identities sets the key files: that of the inventory, then those of ssh_config, or the default
+// ones if there are none. `IdentityFile none` alone means no file at all.
 func (f *fileSettings) identities(t *Target, s settings, ofInventory string) {
 	if ofInventory != "" {
 		t.IdentityFiles = []string{f.path(ofInventory, "identity of the inventory")}
@@ -171,7 +171,7 @@ func (f *fileSettings) agent(t *Target, s settings) {
 	t.IdentityAgent, _ = f.env.getenv(variable)
 }
 
-// knownHosts sets the user's files, then the global ones.
+// knownHosts sets the known_hosts files: the user's files, and then the global ones.
 func (f *fileSettings) knownHosts(t *Target, s settings) {
 	dir := filepath.Join(f.env.home, ".ssh")
 	for _, l := range []struct {
@@ -189,11 +189,13 @@ func (f *fileSettings) knownHosts(t *Target, s settings) {
 		for _, name := range splitFileNames(value) {
 			_, err := f.tokens.expand(name)
 			switch {
-			case err != nil && filepath.IsAbs(name): // most versions of ssh print it expanded, so the % is part of the name
+			// Most versions of ssh print it expanded, so the % is part of the name.
+			case err != nil && filepath.IsAbs(name):
 				t.KnownHosts = appendNew(t.KnownHosts, name)
 			case !isNone(name):
 				t.KnownHosts = appendNew(t.KnownHosts, f.path(name, l.directive))
-			case l.directive == "UserKnownHostsFile": // else a new key would go into a global file
+			// Otherwise a new key would be added to a global file.
+			case l.directive == "UserKnownHostsFile":
 				t.KnownHosts = appendNew(t.KnownHosts, os.DevNull)
 			}
 		}

@@ -19,18 +19,20 @@ const maxJumps = 16
 // Target is everything that is needed to open one ssh connection, with every file,
 // pattern, token and default resolved. It is not changed once it is made.
 type Target struct {
-	Alias    string // the name by which the configuration was asked, for messages
+	Alias    string // name for which the configuration was queried, for messages
 	HostName string // name or address to dial; never empty
 	Port     int    // never 0
 	User     string // never empty
 
 	// IdentityFiles are private key files in the order to try, absolute. They need not
 	// exist. A missing file is worth a message only if Explicit.
-	IdentityFiles    []string
-	Explicit         bool     // IdentityFiles come from the inventory or ssh_config, not from the usual list
+	IdentityFiles []string
+	// IdentityFiles come from the inventory or ssh_config, not from the usual list.
+	Explicit         bool
 	CertificateFiles []string // in addition to IDENTITY-cert.pub beside each identity
-	IdentitiesOnly   bool     // of the agent's keys offer only those that IdentityFiles or CertificateFiles name
-	IdentityAgent    string   // path of the agent's socket; "": no agent
+	// Of the agent's keys offer only those that IdentityFiles or CertificateFiles name.
+	IdentitiesOnly bool
+	IdentityAgent  string // path of the agent's socket; "": no agent
 
 	// Jumps are the gateways in the order to dial. Their own gateways precede them, and
 	// their Jumps are nil.
@@ -43,7 +45,7 @@ type Target struct {
 	HostKeyAlgorithms []string // in order of preference; nil: choose from the known keys
 	AcceptNew         bool     // remember a host key that no file knows
 
-	ConnectTimeout time.Duration // 0: the caller's own
+	ConnectTimeout time.Duration // 0: the caller's default
 	Network        string        // for net.Dialer: "tcp", "tcp4" or "tcp6" (AddressFamily)
 	Ciphers        []string      // nil: the library's
 	KexAlgorithms  []string      // nil: the library's
@@ -75,7 +77,7 @@ func (c *SSHConfig) resolve(name string, q request) (*Target, []string, error) {
 	return t, r.warnings, nil
 }
 
-// request is what is known of a connection before the configuration is asked.
+// request is what is known of a connection before the configuration is queried.
 type request struct {
 	alias    string
 	user     string   // "": from the configuration
@@ -106,7 +108,8 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 		return nil, fmt.Errorf("%q is not a name or address to connect to", q.alias)
 	}
 	s, err := r.c.ask(q)
-	if err != nil && strings.Contains(err.Error(), "jumphost loop") { // how ssh describes a host that is its own gateway
+	// How ssh describes a host that is its own gateway.
+	if err != nil && strings.Contains(err.Error(), "jumphost loop") {
 		return nil, errJumpLoop(q.alias)
 	}
 	if err != nil {

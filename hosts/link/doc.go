@@ -1,21 +1,21 @@
-// Package link holds the implementations of hosts.Link: over ssh, to this machine, and
-// over a command.
+// Package link implements hosts.Link in three ways: over ssh (NewSSH), on this machine (NewLocal),
+// and over a command (CommandOpener).
 //
 // The ssh link (ssh*.go) uses golang.org/x/crypto/ssh and runs no ssh program. It opens one
-// connection per host, through gateways if there are any. Commands run in channels of their
-// own. Host keys are strict. Keys come from the agent and from files, with certificates.
-// There is no password, no agent forwarding and no terminal. Every step that waits for the
-// network has a timeout, after which the connection is closed, because calls of the library
-// can block forever.
+// connection per host, through gateways if there are any. Each command runs in a channel of its
+// own. Host keys are strict. Keys come from the agent and from files, with certificates. There is
+// no password, no agent forwarding, and no terminal. Every step that waits for the network has a
+// timeout, after which the connection is closed, because calls of the library can block forever.
 //
 // Files config*.go resolve a host of the inventory to a Target, the parameters of an ssh
-// connection, as the user's own ssh would. They run `ssh -G`, so Host and Match blocks,
-// Include, canonical names and defaults are OpenSSH's. An error in the configuration is
-// reported in ssh's own words. What the inventory says is passed as options of ssh, which
-// come first. Without an ssh program no host can be resolved, and the error says what to
-// install. A warning names each directive of a host that is not supported, except those
-// that have no meaning without a terminal, forwarding and multiplexing. A host with a
-// ProxyCommand is refused. Resolving opens no connection and reads no key.
+// connection, as the user's own ssh would. They run `ssh -G`, so Host and Match blocks, Include,
+// canonical names, and defaults are OpenSSH's. An error in the configuration is reported in ssh's
+// own words. Settings of the inventory are passed as options of ssh, which take precedence. Without
+// an ssh program no host can be resolved, and the error says what to install. A warning names each
+// directive of a host that is not supported, except directives that have no meaning without a
+// terminal, forwarding, and multiplexing. A ProxyCommand that does what ProxyJump does is treated
+// as one. A host with any other ProxyCommand is refused. Resolving opens no connection and reads no
+// key.
 //
 // The local link runs a command as a child in a session of its own, with pipes for its
 // standard streams. It does not touch processes that leave the command's process group, as

@@ -22,8 +22,8 @@ type connection struct {
 	pool   *gateways
 }
 
-// close cuts the connection. What was written and not sent yet will not arrive: a launch
-// must not run after the host was given up.
+// close cuts the connection. Data that was written but not sent yet will not arrive: a launch must
+// not run after the host was given up.
 func (c *connection) close() {
 	abort(c.conn)
 	c.client.Close()
@@ -167,7 +167,7 @@ const (
 	minCutPause = 300 * time.Millisecond
 )
 
-// pause waits. It reports whether ctx still holds then.
+// pause waits. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

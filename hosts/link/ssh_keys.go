@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// maxKeyFile bounds what is read as a key or certificate.
+// maxKeyFile bounds the size of a key or certificate file.
 const maxKeyFile = 256 << 10
 
 // keyFile is one identity file as it was read. Only unlock changes afterwards.
@@ -23,7 +23,8 @@ type keyFile struct {
 	stamp stamp
 	pub   ssh.PublicKey    // nil if it cannot be read without the passphrase
 	cert  *ssh.Certificate // of PATH-cert.pub; nil if there is none
-	err   error            // why the private key cannot be used; nil if it can, perhaps with a passphrase
+	// Why the private key cannot be used; nil if it can, perhaps with a passphrase.
+	err error
 
 	locked []byte     // content of a file that needs a passphrase
 	signer ssh.Signer // nil if it is locked or cannot be used
