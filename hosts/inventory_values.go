@@ -275,8 +275,8 @@ func splitWords(s string) ([]string, error) {
 	return words, nil
 }
 
-// quoted adds to word what precedes the closing quote. It returns the number of bytes up to
-// and including the quote, -1 if there is none.
+// quoted adds to word what precedes the closing quote. It returns the number of bytes up to and
+// including the quote, or -1 if there is none.
 func quoted(s string, quote byte, word *strings.Builder) int {
 	for i := 0; i < len(s); i++ {
 		switch {

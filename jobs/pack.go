@@ -139,8 +139,8 @@ func (t *Table) Rows() iter.Seq[*Job] {
 	}
 }
 
-// RowReader unpacks rows of a packed table one after the other into the same memory. It is for one
-// goroutine.
+// RowReader unpacks rows of a packed table one after the other into the same memory. It is not safe
+// for concurrent use.
 type RowReader struct {
 	job      Job
 	spec     Spec

@@ -86,7 +86,7 @@ func (s *Scanner) NextLine() (Line, error) {
 	return Line{Ask: s.ask}, nil
 }
 
-// idOf returns the id of an object that has another error, "" if it has no id.
+// idOf returns the id of an object that has another error, or "" if it has no id.
 func idOf(line []byte) string {
 	var object struct{ ID any }
 	if json.Unmarshal(line, &object) != nil || object.ID == nil {

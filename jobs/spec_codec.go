@@ -76,7 +76,8 @@ func AppendSpec(b []byte, s *Spec) []byte {
 	return append(AppendLineSum(b[:len(b)-1], from), '\n')
 }
 
-// SpecReader parses the output of AppendSpecJSON and shares equal options. It is for one goroutine.
+// SpecReader parses the output of AppendSpecJSON and shares equal options. It is not safe for
+// concurrent use.
 type SpecReader struct{ shared Interner }
 
 // Read parses b, which must hold one specification and nothing else.
@@ -130,7 +131,7 @@ func (s *Spec) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Interner returns one shared value for equal options. It is for one goroutine.
+// Interner returns one shared value for equal options. It is not safe for concurrent use.
 type Interner struct{ known map[string]*Options }
 
 // Share returns the shared value of options that equal o.

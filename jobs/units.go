@@ -357,7 +357,7 @@ var signalNames = [...]string{"", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGT
 // maxSignal is SIGRTMAX.
 const maxSignal = 64
 
-// SignalName returns the name of a signal: "SIGKILL" for 9, "SIG40" for a real-time signal, ""
+// SignalName returns the name of a signal: "SIGKILL" for 9, "SIG40" for a real-time signal, or ""
 // if there is no such signal.
 func SignalName(n int) string {
 	switch {

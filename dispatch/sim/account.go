@@ -2,8 +2,8 @@ package sim
 
 import "dcs-tui/jobs"
 
-// account is the ledger's state of a job. It is computed without jobs.Fold, so that it reveals
-// defects of jobs.Fold.
+// account is the ledger's state of a job. It is computed without jobs.Fold, so that it reveals bugs
+// in jobs.Fold.
 type account struct {
 	round     int
 	over      bool // the round has its result

@@ -378,7 +378,7 @@ func cutJournal(w *World) bool {
 	return true
 }
 
-// copyRunDir keeps the present state of the run directory, for a copy or a snapshot.
+// copyRunDir keeps the current state of the run directory, for a copy or a snapshot.
 func copyRunDir(w *World) bool {
 	if !w.fragile || w.life == nil || w.ledger.epoch == 0 || w.life.epoch != w.ledger.epoch {
 		return false

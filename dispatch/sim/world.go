@@ -183,7 +183,7 @@ type happening struct {
 	do func()
 }
 
-// agenda is a heap of happenings with the next one first.
+// agenda is a heap of planned events with the next one first.
 type agenda struct {
 	heap []happening
 	n    int

@@ -81,7 +81,7 @@ func quoteByte(c byte) string {
 	return string([]byte{c})
 }
 
-// globClass translates [...] at the beginning of s. n is its length, 0 if the ] is missing.
+// globClass translates [...] at the beginning of s. n is its length, or 0 if the ] is missing.
 func globClass(s string) (class string, n int) {
 	i := 1
 	if i < len(s) && (s[i] == '!' || s[i] == '^') {

@@ -104,7 +104,7 @@ func parseSettings(text string) settings {
 	return s
 }
 
-// first returns the first value of a keyword, "" if there is none.
+// first returns the first value of a keyword, or "" if there is none.
 func (s settings) first(keyword string) string {
 	if v := s[keyword]; len(v) > 0 {
 		return v[0]

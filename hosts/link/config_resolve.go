@@ -162,7 +162,7 @@ func errJumpLoop(name string) error {
 	return fmt.Errorf("more than %d gateways, or a loop of gateways, on the way through %s: give it `ProxyJump none` (or jump = \"none\" in the inventory)", maxJumps, name)
 }
 
-// jumpSpecs returns the gateways as written, nil for none.
+// jumpSpecs returns the gateways as written, or nil for none.
 func jumpSpecs(t *Target, s settings, q request) ([]string, error) {
 	switch {
 	case q.resolved:

@@ -69,8 +69,8 @@ func (c *hostKeyCheck) name() string {
 	return net.JoinHostPort(strings.ToLower(c.t.HostName), strconv.Itoa(c.t.Port))
 }
 
-// portless returns the name without its port, "" if that is the same. Like OpenSSH, we
-// accept a key that is known for the machine on any of its ports.
+// portless returns the name without its port, or "" if that is the same. Like OpenSSH, we accept a
+// key that is known for the machine on any of its ports.
 func (c *hostKeyCheck) portless() string {
 	if c.t.HostKeyAlias != "" || c.t.Port == 22 {
 		return ""

@@ -178,7 +178,7 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	return t, nil
 }
 
-// searchLine returns the @search line of the flags, "" for none.
+// searchLine returns the @search line of the flags, or "" for none.
 func (f *gridFlags) searchLine() string {
 	s := grid.Search{Method: f.search, Trials: f.trials, Metric: cmp.Or(f.minimize, f.maximize), Maximize: f.maximize != "", Seed: f.seed, Command: f.ask}
 	switch {

@@ -111,8 +111,8 @@ func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
 	}
 }
 
-// tellWaits reports that something waits for the next dispatcher, unless unanswered has reported that
-// the present one does not answer.
+// tellWaits reports that something waits for the next dispatcher, unless unanswered has reported
+// that the current one does not answer.
 func (a *app) tellWaits(s *answers, what string) {
 	if !s.alive {
 		a.con.Line("nobody dispatches the run: "+what+" for", "  dcs-tui resume "+refTo(s.run))

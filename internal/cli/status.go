@@ -66,7 +66,7 @@ type look struct {
 	*journal.Reader
 	Table    *jobs.Table
 	Input    rundir.Input
-	Words    map[string]runview.HostWord // last event of each host from the present dispatcher
+	Words    map[string]runview.HostWord // last event of each host from the current dispatcher
 	Requests int                         // number of waiting requests
 }
 

@@ -53,7 +53,7 @@ func (s *summary) print(code int) {
 
 // lines returns the result of the run, why jobs failed, and what to type next.
 func (s *summary) lines(code int) []string {
-	if s.Finish.How == sched.Fenced { // the present state of the jobs is not known here
+	if s.Finish.How == sched.Fenced { // the current state of the jobs is not known here
 		return append([]string{"", s.headline(code)}, s.advice()...)
 	}
 	lines := append([]string{"", s.headline(code)}, s.notes...)

@@ -43,7 +43,7 @@ type Conn interface {
 // Dial connects to the dispatcher on this machine.
 type Dial func(context.Context, *rundir.Run, *journal.Owner) (Conn, error)
 
-// Request is a request and what is known of its fate. It is for one goroutine.
+// Request is a request and what is known of its fate. It is not safe for concurrent use.
 type Request struct {
 	Trace
 	LeftOut int   // number of jobs that the caller left out of the request

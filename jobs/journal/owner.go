@@ -44,8 +44,8 @@ type Owner struct {
 	// The fields below record what was durable at this heartbeat, and where. A successor that finds
 	// less, or another directory, knows that records may be missing (see checkOwner).
 	File   int    `json:"file,omitempty"`   // epoch of the journal file that was synced last
-	Bytes  int64  `json:"bytes,omitempty"`  // its length
-	Sum    uint32 `json:"sum,omitempty"`    // length of that file
+	Bytes  int64  `json:"bytes,omitempty"`  // its durable length
+	Sum    uint32 `json:"sum,omitempty"`    // CRC-32C of these bytes
 	Inode  uint64 `json:"inode,omitempty"`  // of the run directory; 0: unknown
 	Device uint64 `json:"device,omitempty"` // of the run directory, within this boot; 0: unknown
 }

@@ -17,7 +17,7 @@ import (
 
 // TakeOptions are the options of Take.
 type TakeOptions struct {
-	Force  bool         // do not wait until the present owner is proved dead
+	Force  bool         // do not wait until the current owner is proved dead
 	Notify func(string) // called with one line before Take waits; may be nil
 	// Silent is an owner that has sent no heartbeat for StaleAfter, as the caller has observed.
 	// Take does not wait for it again unless there is a newer heartbeat. nil: there is none.

@@ -79,9 +79,9 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 	return watch(ctx, r, first, known)
 }
 
-// prepared returns the owner of an epoch whose Take has not installed its file yet, nil if there
-// is none. Only one of several has opened the epoch, but it is not known which one. One that may
-// be alive is preferred.
+// prepared returns the owner of an epoch whose Take has not installed its file yet, or nil if there
+// is none. Only one of several has opened the epoch, but it is not known which one. One that may be
+// alive is preferred.
 func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {

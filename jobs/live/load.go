@@ -29,7 +29,7 @@ type LoadSample struct {
 	Load float64
 }
 
-// LoadLog records the load averages of a run's hosts. It is for one goroutine.
+// LoadLog records the load averages of a run's hosts. It is not safe for concurrent use.
 type LoadLog struct {
 	run *rundir.Run
 	at  map[string]time.Time // time of the newest sample of each host

@@ -80,8 +80,8 @@ func (r *Run) readSpecs() (all StoredSpecs, err error) {
 	return all, nil
 }
 
-// SpecTail reads the specifications of a run, and then those that are added. It writes nothing
-// and is for one goroutine.
+// SpecTail reads the specifications of a run, and then those that are added. It writes nothing and
+// is not safe for concurrent use.
 type SpecTail struct {
 	run     *Run
 	file    string            // the file that was read last; "": none

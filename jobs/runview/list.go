@@ -228,7 +228,7 @@ type change struct {
 	failure results.Failure
 }
 
-// phase returns the phase of a job and the attempt that determines it, nil if none.
+// phase returns the phase of a job and the attempt that determines it, or nil if none.
 func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	_, ending := v.table.Cancels[id]
 	switch j.State {
@@ -289,8 +289,8 @@ func (v *View) waits(j *jobs.Job) bool {
 	return false
 }
 
-// lastTry returns the newest attempt of the present round that has run and is over, nil if
-// there is none.
+// lastTry returns the newest attempt of the current round that has run and is over, or nil if there
+// is none.
 func lastTry(j *jobs.Job) *jobs.Attempt {
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
 		if a := j.Attempts[i]; a.Round == j.Round && !a.NeverRan() && !a.State.Open() {

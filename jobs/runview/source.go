@@ -107,11 +107,11 @@ type Verb string
 
 // The verbs. Verbs on jobs apply to Jobs, and skip those in other states than the verb needs.
 const (
-	Cancel  Verb = rundir.DoCancel  // end jobs that are queued or run
+	Cancel  Verb = rundir.DoCancel  // end queued and running jobs
 	Requeue Verb = rundir.DoRequeue // start a new round of finished jobs
 	// Apply Edit to queued or finished jobs; a finished one gets a new round.
 	Edit     Verb = rundir.DoEdit
-	Priority Verb = rundir.DoPriority // apply Edit to jobs; finished ones get a new round
+	Priority Verb = rundir.DoPriority // set the priority to Number, or add Number to it if Relative
 
 	Pause     Verb = rundir.DoPause     // launch nothing
 	Continue  Verb = rundir.DoContinue  // end a pause or a drain of the run
@@ -126,8 +126,8 @@ const (
 
 	// Finish running jobs, start no more, end the dispatcher; Continue undoes it.
 	DrainRun  Verb = rundir.DoDrain
-	StopRun   Verb = rundir.DoStop // end the dispatcher after the running jobs; Continue undoes it
-	CancelRun Verb = "cancel-run"  // end the dispatcher; jobs continue, and resume adopts them
+	StopRun   Verb = rundir.DoStop // end the dispatcher; jobs continue, and resume adopts them
+	CancelRun Verb = "cancel-run"  // end all jobs
 	Resume    Verb = "resume"      // start a dispatcher for a run that has none
 
 	Reply Verb = "reply" // Text answers the question Number; "" refuses it
@@ -213,7 +213,7 @@ type Snapshot struct {
 	SlotsBusy, Slots int
 	// Slots of hosts that accept new jobs, less what others use there.
 	Usable float64
-	Rate   float64       // slots of hosts that accept jobs, less what others use there
+	Rate   float64       // finished jobs per second over the last minute
 	Rates  []float64     // the same of the last minutes, oldest first: a sparkline
 	ETA    time.Duration // until the queue is done; 0: not known
 	Spread time.Duration // the end is within ETA ± Spread in 2 of 3 cases; 0: not known
@@ -329,7 +329,7 @@ type Detail struct {
 	*jobs.Spec // Options are never nil
 	// Expected run time: the user's estimate, or mean + 2 deviations; 0: not known.
 	Estimate time.Duration
-	Why      string // expected run time: the user's, or mean + 2 deviations; 0: not known
+	Why      string // one sentence: why it is not running, or its current activity
 	Asked    bool   // the dispatcher gave the reason
 	Attempts []Attempt
 }

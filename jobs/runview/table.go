@@ -18,7 +18,7 @@ type TableQuery struct {
 	JobsWindow
 	// Metrics beyond the declared ones, each NAME or NAME=HOW; the last one of a name counts.
 	Figures []string
-	By      string   // besides the declared ones: NAME or NAME=HOW; the last of a name counts
+	By      string   // column to sort by; "": the number of the job
 	Best    string   // COLUMN:max or COLUMN:min; "": no row is the best
 	Group   []string // one row for each group of jobs with equal values in these columns
 	MinSize int      // groups with fewer successful jobs are omitted
@@ -55,8 +55,8 @@ type Table struct {
 	Columns []TableColumn // available columns, in the order of display
 	// The window of rows; with Group or Heat, only the number of matching jobs.
 	Page    Page
-	Figures [][]string // the window of rows; with Group or Heat, only the number of jobs
-	Figured bool       // values of each row of Page, in the order of the metrics in Columns
+	Figures [][]string // values of each row of Page, in the order of the metrics in Columns
+	Figured bool       // the filter names metrics, which Match does not know
 
 	Groups *TableGroups // set for a query with Group
 	Heat   *Heat        // set for a query with Heat
@@ -97,8 +97,8 @@ type Heat struct {
 const (
 	// A request expires after this time; an open view repeats it more often.
 	requestTTL = 3 * time.Second
-	firstTable = 50 * time.Millisecond  // a request expires; an open view repeats it
-	remakeWait = 500 * time.Millisecond // a Snapshot waits this long for a new request
+	firstTable = 50 * time.Millisecond  // a Snapshot waits this long for a new request
+	remakeWait = 500 * time.Millisecond // minimum time between updates of a growing table
 	remakePart = 20                     // updates take at most 1/remakePart of the time
 )
 

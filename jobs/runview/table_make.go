@@ -14,21 +14,21 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// made is a table as it was made. It does not change.
+// made is a computed table. It does not change.
 type made struct {
-	table Table // all but the window of rows
+	table Table // everything except the window of rows
 	rows  *results.Table
-	cells []int // columns that are figures
+	cells []int // indexes of the columns that are metrics
 
 	at      time.Time
 	took    time.Duration
-	current time.Time // when it was last known to be current
-	changes int       // of tables when it was made
-	edition uint64    // of the View's list
+	current time.Time // last time at which it was known to be current
+	changes int       // value of tables.changes when it was made
+	edition uint64    // edition of the View's list
 }
 
-// make makes a table of what is known now. unread is the number of jobs whose figures are
-// not known yet.
+// make computes a table of what is known now. unread is the number of jobs whose metrics are not
+// known yet.
 func (t *tables) make(ask *TableQuery, unread int) *made {
 	start := time.Now()
 	f, d := t.figures, &t.done
@@ -47,14 +47,14 @@ func (t *tables) make(ask *TableQuery, unread int) *made {
 	return m
 }
 
-// note puts notes before the others.
+// note inserts notes before the existing ones.
 func (m *made) note(notes ...string) { m.table.Notes = slices.Concat(notes, m.table.Notes) }
 
-// fill makes what was asked for of a table of all jobs that are over. What is wrong
-// with the ask leaves the table as it is without it.
+// fill computes the requested parts of a table from s, the table of all finished jobs. If the query
+// has an error, the table stays as it is without the query.
 func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	m.rows, m.cells = s, s.Metrics()
-	var filter, having []*query.Query // of jobs and of groups
+	var filter, having []*query.Query // queries over jobs and over groups
 	q, err := parseSearch(ask.Filter)
 	if q != nil {
 		filter = []*query.Query{q}
@@ -80,7 +80,7 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	m.rows, m.table.Page.Matched = s, s.Len()
 	noted := len(m.table.Notes) > 0
 	read := m.table.Read == m.table.Jobs
-	if read { // else some may not be read yet
+	if read { // otherwise some metrics may not be read yet
 		m.note(odd...)
 	}
 	var cut []string
@@ -91,7 +91,7 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	case len(ask.Group) > 0:
 		return m.group(s, ask, having)
 	}
-	if read && !noted { // else that was said
+	if read && !noted { // otherwise a note has reported that
 		missing := s.Missing(s.Metrics())
 		// Each takes a line of the screen.
 		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...)
@@ -105,14 +105,14 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	row, errBest := m.best(s, ask.Best)
 	if row >= 0 {
 		m.table.Best = s.Job(row)
-		order, _ := results.ParseBest(ask.Best) // which best has read
+		order, _ := results.ParseBest(ask.Best) // best has checked it
 		m.table.Course = all.Course(order, courseSteps)
 	}
 	return cmp.Or(err, errBest)
 }
 
-// ofGroups returns the first column that queries name, s does not have, and groups have;
-// "" if there is none.
+// ofGroups returns the first column that queries name and that groups have but s does not, or "" if
+// there is none.
 func ofGroups(queries []*query.Query, s *results.Table) string {
 	_, others := s.Split(queries)
 	for _, q := range others {
@@ -129,8 +129,8 @@ func ofGroups(queries []*query.Query, s *results.Table) string {
 	return ""
 }
 
-// columnsOf are those that a person may sort and group by, shown ones first, and
-// parameters that there is no room for.
+// columnsOf returns the columns that a person can sort and group by, shown ones first, and the
+// names of parameters that exceed the limit.
 func columnsOf(s *results.Table) (list []TableColumn, cut []string) {
 	shown := s.Shown()
 	for i := range s.Columns {
@@ -168,7 +168,7 @@ func varies(s *results.Table, column int) bool {
 	return false
 }
 
-// ordered sorts rows as asked for.
+// ordered sorts the rows as requested.
 func ordered(s *results.Table, ask *TableQuery) (*results.Table, error) {
 	switch {
 	case ask.By != "":
@@ -179,8 +179,8 @@ func ordered(s *results.Table, ask *TableQuery) (*results.Table, error) {
 	return s, nil
 }
 
-// best finds the best row and sets what the table shows of it. It returns -1 if there is
-// none.
+// best finds the best row and sets the fields of the table that describe it. It returns -1 if there
+// is none.
 func (m *made) best(s *results.Table, text string) (row int, err error) {
 	if text == "" {
 		return -1, nil
@@ -194,17 +194,17 @@ func (m *made) best(s *results.Table, text string) (row int, err error) {
 		return -1, err
 	}
 	row, ties, _, err := s.BestBy(order)
-	if err != nil { // there is none yet
+	if err != nil { // no job has a value yet
 		return -1, nil
 	}
 	m.table.Value, m.table.Ties = cell(s, row, column), ties
 	return row, nil
 }
 
-// courseSteps is the number of steps in which a Table has the course of the best.
+// courseSteps is the number of steps of Table.Course.
 const courseSteps = 24
 
-// cell is one for people, bounded.
+// cell formats a cell for people, with a limited length.
 func cell(s *results.Table, row, column int) string {
 	return person(&s.Columns[column], s.At(row, column))
 }
@@ -216,7 +216,7 @@ func person(c *results.Column, v query.Value) string {
 	return results.ForPeople(c, v)
 }
 
-// group makes a row a group of jobs, of the groups that match all queries.
+// group computes one row for each group of jobs that matches all queries.
 func (m *made) group(s *results.Table, ask *TableQuery, having []*query.Query) error {
 	var measured []string
 	for _, i := range s.Metrics() {
@@ -254,7 +254,7 @@ func (m *made) group(s *results.Table, ask *TableQuery, having []*query.Query) e
 	return cmp.Or(err, errBest)
 }
 
-// heat makes a heat map.
+// heat computes a heat map.
 func (m *made) heat(s *results.Table, ask *TableQuery) error {
 	switch {
 	case s.Len() > 0 || len(ask.Pivot) > 0:
@@ -310,11 +310,11 @@ func (m *made) heat(s *results.Table, ask *TableQuery) error {
 	return nil
 }
 
-// repeating are the names of parameters that only repeat a job.
+// repeating lists names of parameters that only distinguish repetitions of a job.
 var repeating = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
 
-// varying returns the two parameters that have several values, besides those that repeat
-// jobs: the mean is over these.
+// varying returns the two parameters that have several values, without those that only distinguish
+// repetitions, over which the mean is taken.
 func varying(columns []TableColumn) ([]string, error) {
 	var words []string
 	for _, c := range columns {

@@ -12,29 +12,29 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// finished are the jobs that are over, as tables need them. Elements of list do not change,
-// so that older tables may keep using it.
+// finished holds the finished jobs for tables. Elements of list do not change, so older tables may
+// continue to use it.
 type finished struct {
 	list       []results.Result
-	cwds       []string   // of each
-	values     [][]string // of each, what figures found; nil: not read yet
-	place      []int32    // job id - 1: 1 + index into list; 0: it is not in it
+	cwds       []string   // working directory of each job
+	values     [][]string // metrics of each job; nil: not read yet
+	place      []int32    // job id - 1: 1 + index into list; 0: not in list
 	known      vocabulary
-	generation int // of the View's list
-	left       int // number of jobs that there is no room for
-	upkeep         // of list, with the edition of the View's list
+	generation int // generation of the View's list
+	left       int // number of jobs beyond maxFinished
+	upkeep         // refreshes list; its edition is that of the View's list
 }
 
-// maxFinished bounds the jobs of a table: half a kilobyte each. Tests change it.
+// maxFinished bounds the number of jobs of a table. Each takes half a kilobyte. Tests change it.
 var maxFinished = 250_000
 
 const (
-	resultsPiece = 500                    // results that are made while View.mu is held
-	gatherWait   = 200 * time.Millisecond // the list is looked through no more often
+	resultsPiece = 500                    // number of results that are made while View.mu is held
+	gatherWait   = 200 * time.Millisecond // minimum time between two scans of the list
 )
 
-// gather handles the jobs that have changed, if it is time to. It returns when it will be,
-// should something have changed by then.
+// gather handles the jobs that have changed, if a scan is due. It returns the time until the next
+// scan.
 func (t *tables) gather() time.Duration {
 	d, v := &t.done, t.v
 	if wait := time.Until(d.madeAt.Add(max(gatherWait, d.next().Sub(d.madeAt)))); wait > 0 {
@@ -64,8 +64,8 @@ func (t *tables) gather() time.Duration {
 	return requestTTL
 }
 
-// scan finds the jobs that are over and that the list does not have as they are now. gone
-// reports whether some have left the list.
+// scan finds the finished jobs whose current results are not in the list. gone reports whether jobs
+// of the list are no longer finished.
 func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 	d.place = append(d.place, make([]int32, max(0, len(l.rows)-len(d.place)))...)
 	d.left = 0
@@ -89,8 +89,7 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 	return fresh, gone
 }
 
-// compact removes what has left the list. It makes another list, because tables have the
-// old one.
+// compact removes such jobs. It makes a new list, because tables use the old one.
 func (d *finished) compact() {
 	list, cwds, values := d.list, d.cwds, d.values
 	d.list, d.cwds, d.values = nil, nil, nil
@@ -111,7 +110,7 @@ func (t *tables) fetch(ids []jobs.ID) {
 	for _, id := range ids {
 		j := v.job(id)
 		if j == nil || !j.State.Terminal() {
-			continue // its row changes as well, and then it is looked at again
+			continue // its row changes, too, so a later scan finds it
 		}
 		c := *j
 		c.Attempts = slices.Clone(j.Attempts)
@@ -134,30 +133,30 @@ func (t *tables) fetch(ids []jobs.ID) {
 	t.changes++
 }
 
-// figures finds a choice of columns in the outputs of the finished jobs.
+// figures reads a set of columns from the outputs of the finished jobs.
 type figures struct {
-	asked  []string // the choice
+	asked  []string // the requested columns
 	names  []string
-	wrong  string          // what is wrong with the choice
+	wrong  string          // error in the request
 	reader *metrics.Reader // nil: there is nothing to read
 
 	notes []string  // what could not be read
-	retry time.Time // when that is tried again; zero: when all others are read
+	retry time.Time // time of the next attempt; zero: when everything else has been read
 	wait  time.Duration
 }
 
 const (
-	// Outputs that are read before anything else is looked at: those of one directory.
+	// The number of outputs that are read before anything else is checked: those of one directory.
 	outputsPiece = 1000
 	retryFirst   = 10 * time.Second
 	retryMost    = 10 * time.Minute
 )
 
-// nothing are the values of a job of which nothing is to be read.
+// nothing is the value of a job without metrics to read.
 var nothing = []string{}
 
-// figuresOf returns those of a choice of columns: the declared ones, and those asked for. They
-// are kept until another choice is asked for.
+// figuresOf returns the reader of the declared and the requested columns. It is kept until other
+// columns are requested.
 func (t *tables) figuresOf(asked []string) *figures {
 	if f := t.figures; f != nil && slices.Equal(f.asked, asked) {
 		return f
@@ -193,7 +192,7 @@ func (t *tables) figuresOf(asked []string) *figures {
 	return f
 }
 
-// unread returns the places in the list of the jobs whose outputs are to be read.
+// unread returns the indexes of the jobs whose outputs must be read.
 func (f *figures) unread(d *finished) (places []int) {
 	for at := range d.values {
 		if d.values[at] == nil && f.reader != nil {
@@ -203,15 +202,16 @@ func (f *figures) unread(d *finished) (places []int) {
 	return places
 }
 
-// read reads some of what is unread; then, at times, what could not be read before, because a
-// file may show up late, or a host come back. It returns how many are left unread, and when
-// there is more to do. The error is that of a View that is being closed.
+// read reads some of the unread outputs. When all have been read, it sometimes retries those that
+// could not be read, because a file may appear late, or a host may come back. It returns how many
+// are left unread, and the time until there is more to do. The error is that of a View that is
+// being closed.
 func (f *figures) read(t *tables, unread []int) (left int, next time.Duration, err error) {
 	d := &t.done
 	if n := min(len(unread), outputsPiece); n > 0 {
 		notes, err := f.readSome(t, unread[:n])
 		if len(notes) > 0 {
-			if f.retry.IsZero() || len(f.notes) == 0 { // else those of all are there, or come soon
+			if f.retry.IsZero() || len(f.notes) == 0 { // otherwise the notes already cover all outputs
 				f.notes = notes
 			}
 			f.wait = max(f.wait, retryFirst)
@@ -240,7 +240,7 @@ func (f *figures) read(t *tables, unread []int) (left int, next time.Duration, e
 	return 0, 0, err
 }
 
-// readSome reads the figures of the jobs at some places.
+// readSome reads the metrics of the jobs with the given indexes.
 func (f *figures) readSome(t *tables, places []int) ([]string, error) {
 	d := &t.done
 	list := make([]results.Result, len(places))

@@ -1,12 +1,14 @@
-// Package runview reads a run for those who do not dispatch it: the screen and the commands
-// that observe. Source is the interface that they use.
+// Package runview reads a run for the screen and the commands that observe it, without dispatching
+// it. They use it through the interface Source. Open returns a View, which implements Source. The
+// package also computes summaries (CountQueues, HostsOfNoUse) and texts of records (Text, EventOf)
+// for the commands.
 //
-// It keeps a short row of each job (list.go), from which it computes phases, orders, filters
-// (filter.go), and failures by cause. Whole rows, details, and attempts are made only for the
-// jobs that are shown.
+// A View keeps a short row of each job (list.go), from which it computes phases, orders, filters
+// (filter.go), and failures by cause. Whole rows, details, and attempts are made only for the jobs
+// that are shown.
 //
-// It decides nothing (sched does) and draws nothing (tui does). Texts of jobs and hosts are
-// not cleaned: that is up to those who show them.
+// The package makes no decisions (package sched does) and draws nothing (package tui does). It does
+// not clean texts of jobs and hosts: those who show them must.
 package runview
 
 import (
@@ -28,24 +30,24 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Options hold what a View cannot read from the run directory. All are optional.
+// Options hold the data that a View cannot read from the run directory. All are optional.
 type Options struct {
-	Lab   string        // the inventory's name for people
-	Hosts []*hosts.Host // of the inventory; nil: only those that have had attempts are shown
-	By    string        // who asks, for the dispatcher's records
+	Lab   string        // name of the inventory, for display
+	Hosts []*hosts.Host // hosts of the inventory; nil: only those that have had attempts are shown
+	By    string        // name of the requester, for the dispatcher's records
 
-	// Figures are the columns of results that were declared when the run was made, and
-	// Outputs makes what reads any columns; nil: no figures are read.
+	// Figures are the metrics that were declared when the run was created. Outputs makes a reader
+	// of any metrics; nil: no metrics are read.
 	Figures []*metrics.Metric
 	Outputs func([]*metrics.Metric) *metrics.Reader
 
-	// Socket connects to the dispatcher that owner names; nil: only files are read.
+	// Socket connects to the dispatcher that owner names. nil: only files are read.
 	Socket func(ctx context.Context, owner *journal.Owner) (Conn, error)
-	// Far reads a piece of a file that only its host has, and the size of all of it; nil:
-	// nobody can.
+	// Far reads a part of a file that only its host has, and returns the size of the file. nil:
+	// such files cannot be read.
 	Far func(ctx context.Context, host string, r Read) (data []byte, size int64, err error)
-	// Act carries out actions on a run that nobody dispatches; nil: they are refused. A
-	// *Refused means that the action makes no sense.
+	// Act carries out actions on a run that nobody dispatches. A *Refused means that the action
+	// makes no sense. nil: all such actions are refused.
 	Act func(context.Context, Action) (*Answer, error)
 }
 
@@ -60,10 +62,10 @@ type Conn interface {
 	Close()
 }
 
-// View follows a run and is a Source. Its methods may be called from any goroutine.
+// View follows a run and is a Source. Its methods are safe for concurrent use.
 //
-// Only its own goroutines read the run directory and wait for the dispatcher. They hold no
-// lock meanwhile, so that a Snapshot is answered also while the disk hangs.
+// Only its own goroutines read the run directory and wait for the dispatcher. They hold no lock
+// while they do so. A Snapshot is therefore answered even while the disk hangs.
 type View struct {
 	run   *rundir.Run
 	opt   Options
@@ -72,53 +74,53 @@ type View struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	wake   chan struct{} // holds a signal: there is something to read
+	wake   chan struct{} // holds a signal to read the run
 	ready  chan struct{} // closed when the run has been read for the first time
 
-	follower follower // of the goroutine follow
+	follower follower // used only by the goroutine follow
 
-	mu sync.Mutex // guards what follows; not held while the disk or a connection is awaited
+	mu sync.Mutex // guards the fields below; not held while waiting for the disk or a connection
 	list
 	table  *jobs.Table // changes only while mu is held
 	reader jobs.RowReader
-	stored int // number of specifications that are shown, with those that no record accepts yet
+	stored int // number of specifications that are shown, including those that no record accepts yet
 	facts  facts
-	// Of the present dispatcher; nil: nobody dispatches the run, or nothing is known.
+	// Of the current dispatcher; nil: nobody dispatches the run, or nothing is known.
 	state   *live.State
-	seenAt  time.Time      // of state, by our clock
-	ahead   time.Duration  // the dispatcher's clock less ours; 0: on this machine
-	past    []live.Host    // while nobody dispatches the run, as of pastAt
-	pastAt  uint64         // edition
-	place   *results.Place // where files of attempts are
-	marks   marks          // jobs whose rows are to be remade
+	seenAt  time.Time      // when state was received, by our clock
+	ahead   time.Duration  // difference of the dispatcher's clock to ours; 0: same machine
+	past    []live.Host    // hosts while nobody dispatches the run, as of pastAt
+	pastAt  uint64         // edition for which past was computed
+	place   *results.Place // locations of attempts' files
+	marks   marks          // jobs whose rows must be remade
 	events  eventLog
 	page    *order
 	queue   queue
 	tables  tables
 	version uint64
-	news    chan struct{} // closed and replaced when something has changed
+	news    chan struct{} // closed and replaced after each change
 	dirty   bool          // something has changed since version
-	polls   int           // that have ended and read everything
-	madeAt  time.Time     // of version
-	began   time.Time     // when the read that is under way began; zero: there is none
+	polls   int           // number of polls that have read everything
+	madeAt  time.Time     // time of version
+	began   time.Time     // start of the current read; zero: none is in progress
 	closed  bool
 	link    link
-	focus   jobs.ID // whose detail was asked for last
-	// Of its attempts, those whose files were brought from their hosts.
+	focus   jobs.ID // job whose detail was requested last
+	// Attempts of that job whose files have been copied from their hosts.
 	brought map[jobs.AttemptID]bool
-	traces  map[string]*ask.Trace // by request
+	traces  map[string]*ask.Trace // indexed by request
 }
 
 var _ Source = (*View)(nil)
 
 const (
 	pollInterval = time.Second            // between reads of the run directory
-	readInterval = 200 * time.Millisecond // at least, between reads of the journal
-	wakeInterval = 100 * time.Millisecond // at least, between versions
+	readInterval = 200 * time.Millisecond // minimum between reads of the journal
+	wakeInterval = 100 * time.Millisecond // minimum between versions
 	hungAfter    = 5 * time.Second        // a read that takes longer is a problem
 )
 
-// Open begins to follow a run.
+// Open starts to follow a run.
 func Open(run *rundir.Run, o Options) *View {
 	v := newView(run, o)
 	v.follower.Reader = journal.NewReader(run, journal.Follow(run).Lean().Guard(&v.mu))
@@ -126,7 +128,7 @@ func Open(run *rundir.Run, o Options) *View {
 	return v
 }
 
-// FromTable returns a View of a table that nobody changes, for tests and benchmarks.
+// FromTable returns a View of a table that does not change, for tests and benchmarks.
 func FromTable(run *rundir.Run, t *jobs.Table, o Options) *View {
 	v := newView(run, o)
 	v.table, v.stored, v.facts.left = t, t.NumSpecs(), LeftBehind(t)
@@ -145,8 +147,8 @@ func newView(run *rundir.Run, o Options) *View {
 	return v
 }
 
-// Ready waits until the run has been read for the first time, and returns what keeps it
-// from being shown.
+// Ready waits until the run has been read for the first time. It returns the error that prevents
+// the run from being shown.
 func (v *View) Ready(ctx context.Context) error {
 	select {
 	case <-v.ready:
@@ -176,13 +178,13 @@ func (v *View) Close() {
 	}
 }
 
-// changed records a change and wakes those who wait. mu is held.
+// changed records a change and wakes waiting goroutines. mu is held.
 func (v *View) changed() {
 	v.dirty = true
 	v.notify()
 }
 
-// notify wakes those who wait. mu is held.
+// notify wakes waiting goroutines. mu is held.
 func (v *View) notify() {
 	close(v.news)
 	v.news = make(chan struct{})
@@ -199,9 +201,9 @@ func (v *View) pollSoon() {
 // follower is the state of the goroutine follow.
 type follower struct {
 	*journal.Reader
-	words map[string]HostWord // the last event of each host under the present dispatcher
+	words map[string]HostWord // last event of each host under the current dispatcher
 	hosts map[string]bool     // hosts that have had attempts
-	read  int                 // number of records that facts were made of
+	read  int                 // number of records from which facts were computed
 }
 
 // follow reads the run directory until Close.
@@ -213,7 +215,7 @@ func (v *View) follow() {
 		v.poll(full)
 		if first {
 			close(v.ready)
-			debug.FreeOSMemory() // reading everything takes much more than keeping it
+			debug.FreeOSMemory() // reading everything takes much more memory than keeping it
 		}
 		full = false
 		select { // while many jobs end, their records are read together
@@ -235,7 +237,7 @@ func (v *View) follow() {
 	}
 }
 
-// poll reads what is new. Unless full is set, it reads only the journal.
+// poll reads what has been added. Unless full is set, it reads only the journal.
 func (v *View) poll(full bool) {
 	f := &v.follower
 	v.mu.Lock()
@@ -254,7 +256,7 @@ func (v *View) poll(full bool) {
 	h := &pollResult{v: v, newHost: first}
 	restarted, err := f.Follow(pushed, h.onRecord)
 	var place *results.Place
-	if h.newHost { // which may keep its files to itself
+	if h.newHost { // the host may keep its files to itself
 		place = metrics.Locations(v.run)
 	}
 	brought := map[jobs.AttemptID]bool{}
@@ -299,13 +301,13 @@ func (v *View) poll(full bool) {
 	v.keepConnected()
 }
 
-// pollResult is what a poll has read.
+// pollResult is the result of a poll.
 type pollResult struct {
 	v       *View
-	any     bool // a record
-	rebuilt bool // the table is built anew and not shown yet, so mu is not held
+	any     bool // a record was read
+	rebuilt bool // the table was rebuilt and is not shown yet, so mu is not held
 	events  eventLog
-	newHost bool // a host has got its first attempt
+	newHost bool // a host had its first attempt
 }
 
 func (h *pollResult) onRecord(_ int, r *jobs.Record) {

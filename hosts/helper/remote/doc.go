@@ -24,6 +24,6 @@
 // Files helper*.go belong to the helper, supervisor*.go to the supervisor, and suspend.go to the
 // suspender. All use the others.
 //
-// The package decides nothing about jobs and opens no network connection. The dispatcher must not
-// use it, and speaks to it through hosts/helper.
+// The package makes no decisions about jobs and opens no network connection. The dispatcher must
+// not import it, and uses it only through hosts/helper.
 package remote

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A file system may hang, for a while or forever. The functions of this file keep the
-// goroutines that must not wait for one from doing so.
+// A file system may hang, for a while or forever. The functions of this file isolate goroutines
+// that must not block from such a file system.
 
 // withTimeout runs f, waits at most d for it, and reports whether f returned.
 func withTimeout(d time.Duration, f func()) bool {
@@ -62,12 +62,12 @@ func (w *worker) do(f func()) bool {
 	}
 }
 
-// questions are answered one at a time, in order. A newer question replaces an older
-// waiting question of the same key.
+// questions is a queue of questions that are answered one at a time, in order. A newer question
+// replaces an older waiting question of the same key.
 type questions[M any] struct {
 	mu    sync.Mutex
 	asked []question[M]
-	since time.Duration // boot clock: when the present answer was begun; 0: none is under way
+	since time.Duration // boot clock: start of the current answer; 0: none is in progress
 }
 
 type question[M any] struct {
@@ -75,10 +75,10 @@ type question[M any] struct {
 	m   M
 }
 
-const maxQuestions = 256 // waiting
+const maxQuestions = 256 // maximum number of waiting questions
 
-// add queues a question. It refuses the question and returns false if too many wait, or if
-// the present answer takes longer than patience (0: no limit).
+// add queues a question. It refuses the question and returns false if too many wait, or if the
+// current answer takes longer than patience (0: no limit).
 func (q *questions[M]) add(key string, m M, patience time.Duration, answer func(M)) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

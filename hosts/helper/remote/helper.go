@@ -64,17 +64,17 @@ type helper struct {
 	owner      atomic.Pointer[hosts.Owner]       // latest result of owners.look
 	ownerKnown chan struct{}                     // closed after the first look
 	reports    atomic.Pointer[map[string]string] // for the next heartbeat
-	reportEnds map[string]int64                  // by attempt: offset behind what was read; used by maintain only
+	reportEnds map[string]int64                  // by attempt: offset after the part that maintain has read
 
 	mu            sync.Mutex
 	waiting       map[jobs.AttemptID]bool // in the spool, not known to have been taken
 	running       map[jobs.AttemptID]*run
-	started       []newStart          // in the order of their reports
+	started       []newStart          // in the order in which they were reported
 	sups          map[int]*supervisor // children of ours, by pid
 	limit         int
 	wakePipe      wakePipe
 	closing       bool
-	crashes       int // supervisors in a row that died soon after their start
+	crashes       int // consecutive supervisors that died soon after their start
 	resolved      map[jobs.AttemptID]bool
 	unused        []string // names in free/
 	requeueFailed bool     // some specs of an earlier helper must still be taken over

@@ -107,7 +107,7 @@ func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 
 // fsState is the latest result of watchFiles.
 type fsState struct {
-	asked atomic.Int64 // boot clock, ns: start of the present check; 0: none is under way
+	asked atomic.Int64 // boot clock, ns: start of the current check; 0: none is under way
 	free  atomic.Int64 // bytes
 	delay atomic.Int64 // ns that the last check took
 }

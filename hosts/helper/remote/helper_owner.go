@@ -65,7 +65,8 @@ func newOwners(o *hosts.Open, s site) *owners {
 	return &owners{site: s, mode: o.Owner, idle: cmp.Or(o.OwnerIdle, hosts.DefaultOwnerIdle), accounts: map[string]account{}}
 }
 
-// look returns who or what holds the host back. A request to suspend takes precedence.
+// look returns the person or the reason that holds the host back. A request to suspend takes
+// precedence.
 func (o *owners) look() hosts.Owner {
 	var held hosts.Owner
 	logins := o.logins()
@@ -84,7 +85,7 @@ func (o *owners) look() hosts.Owner {
 	return held
 }
 
-// asks returns the path of a file of that name that counts, or "".
+// asks returns the path of a valid file with that name, or "".
 func (o *owners) asks(name string, logins []login) string {
 	by := func(path string, uids ...int) bool {
 		var st unix.Stat_t

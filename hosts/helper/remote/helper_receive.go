@@ -39,7 +39,7 @@ type receiver struct {
 	got     atomic.Int64
 	since   atomic.Int64 // boot clock, ns: start of the transfers under way; 0: there are none
 	problem atomic.Pointer[string]
-	ready   atomic.Bool // the files that every job gets are here
+	ready   atomic.Bool // the files that every job gets are complete
 
 	mu      sync.Mutex
 	answers map[int64]asked
@@ -92,7 +92,7 @@ func (h *helper) receives() (text string, first bool) {
 	return "receives files: " + files.Progress(r.got.Load(), r.total.Load(), uptime()-time.Duration(since)), first
 }
 
-// begun records that so many bytes are to be received.
+// begun records the start of a transfer of the given number of bytes.
 func (r *receiver) begun(bytes int64) {
 	r.since.CompareAndSwap(0, int64(uptime()))
 	r.total.Add(bytes)

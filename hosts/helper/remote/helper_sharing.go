@@ -220,8 +220,9 @@ func (h *helper) removeClaims() {
 	}
 }
 
-// offset decides who gets the remainders of the division on this host. It is equal for all who
-// look in the same minute, differs between hosts, and changes, so that everybody gets a turn.
+// offset determines which runs get the remainders of the division on this host. It is equal for all
+// processes that look in the same minute, differs between hosts, and changes, so that each run gets
+// a turn.
 func offset(dirfd int, dir string) float64 {
 	var st unix.Stat_t
 	fstat(dirfd, dir, &st)
@@ -281,7 +282,7 @@ func gpuUsers(dirfd int, dir string) map[int][]int {
 	return users
 }
 
-// usersOf describes who uses what, users with the most slots first.
+// usersOf describes what each user uses. Users with the most slots come first.
 func usersOf(claims []seenClaim, gpus map[int][]int) (list []hosts.SharedUser) {
 	at := map[int]int{}
 	user := func(uid int) *hosts.SharedUser {

@@ -236,7 +236,8 @@ func (h *hung) set(pid int, yes bool) {
 	}
 }
 
-// ours returns those of our user, which may belong to any job. A directory in /proc always answers.
+// ours returns the processes of our user, which may belong to any job. A directory in /proc always
+// answers.
 func (h *hung) ours() (out []proc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -249,10 +250,10 @@ func (h *hung) ours() (out []proc) {
 	return out
 }
 
-// walk asks one process after the other, in its own goroutine.
+// walk queries one process after the other in its own goroutine.
 type walk struct {
 	mu     sync.Mutex
-	at     int // index of the process that is being asked
+	at     int // index of the process that is being queried
 	asking bool
 	left   bool
 }
@@ -301,7 +302,7 @@ func (h *hung) walk(w *walk, pids []int, ask func(pid int) func()) {
 		tell := ask(pid)
 		w.mu.Lock()
 		w.asking = false
-		if w.left { // each has given it up, and now it answers
+		if w.left { // each has given up this process, which answers now
 			h.set(pid, false)
 			w.mu.Unlock()
 			return
@@ -311,7 +312,7 @@ func (h *hung) walk(w *walk, pids []int, ask func(pid int) func()) {
 	}
 }
 
-// procs returns those of pids that exist and answer.
+// procs returns the processes among pids that exist and answer.
 func (h *hung) procs(pids []int) (found []proc) {
 	h.each(pids, func(pid int) func() {
 		p, ok := readProc(pid)

@@ -200,7 +200,7 @@ func (s *slot) leave() {
 	}
 }
 
-// reap collects children of earlier jobs that have ended.
+// reap collects ended children of earlier jobs.
 func (s *slot) reap() {
 	for len(s.left) > 0 {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

@@ -31,8 +31,8 @@ type watch struct {
 	mu       sync.Mutex
 	cur      *current    // nil: no job runs
 	leaving  bool        // the loop is over
-	asked    bool        // a stop request came while no job ran; it may be for the next job
-	ticking  bool        // the timer of the heartbeat file is armed
+	asked    bool        // a stop request came while no job ran, so it may be for the next job
+	ticking  bool        // the timer for the heartbeat file is armed
 	deadline *time.Timer // timeout of the current job
 	warning  *time.Timer // warning before the timeout
 
