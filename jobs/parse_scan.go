@@ -274,4 +274,5 @@ func (e *ParseError) Error() string {
 // replaced.
 func (e *ParseError) Text() string { return Clean(e.Err.Error(), 0) }
 
+// Unwrap returns the error without its position.
 func (e *ParseError) Unwrap() error { return e.Err }

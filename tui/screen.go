@@ -236,6 +236,7 @@ type Crash struct {
 	Stack string
 }
 
+// Error returns the value of the panic, without the stack.
 func (c *Crash) Error() string {
 	return "the screen has crashed; the run is not touched by that: " + c.Value
 }

@@ -160,6 +160,7 @@ var (
 // RefusedError is the error of a call that can never be carried out.
 type RefusedError struct{ Why string }
 
+// Error returns the reason.
 func (e *RefusedError) Error() string { return e.Why }
 
 // Refused marks the error for packages that use the socket through an interface.

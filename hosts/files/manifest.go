@@ -24,6 +24,7 @@ func ParseSum(s string) (sum Sum, err error) {
 	return Sum(b), nil
 }
 
+// String returns the sum in hexadecimal digits.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
 // Entry is one file, directory, or symbolic link of a manifest.

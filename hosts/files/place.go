@@ -130,9 +130,12 @@ type PlaceError struct {
 	Err  error
 }
 
+// Error names the file and the cause.
 func (e *PlaceError) Error() string {
 	return fmt.Sprintf("%q cannot be written here: %v", e.Path, e.Err)
 }
+
+// Unwrap returns the cause.
 func (e *PlaceError) Unwrap() error { return e.Err }
 
 func tempName(attempt string, i int, path string) string {

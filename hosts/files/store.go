@@ -176,6 +176,7 @@ func (s Store) set(name string, m Manifest) error {
 // SendError is the error for files that the dispatcher's machine cannot send.
 type SendError struct{ Text string }
 
+// Error returns the text of the dispatcher's machine.
 func (e *SendError) Error() string { return e.Text }
 
 // RefuseOwn records that an attempt cannot get its own files. Make returns why.

@@ -17,5 +17,8 @@ func (e *Error) WithAdvice(format string, args ...any) *Error {
 	return e
 }
 
+// Error returns the message without the advice.
 func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without the advice.
 func (e *Error) Unwrap() error { return e.Err }

@@ -1,8 +1,9 @@
 // Package ask sends requests to the dispatcher of a run, through its socket or as files in the run
-// directory, and waits for the answers in the journal. Commands and screens use it, with and without
-// a dispatcher.
+// directory, and waits for the answers in the journal. Prepare or Leave makes a Request, and Wait
+// waits for its answer. Commands and screens use the package, with and without a dispatcher.
 //
-// Compare compares a run with its changed jobs files, and makes the requests that update the run.
+// Compare compares a run with its changed jobs files. Its result, a Diff, makes the requests that
+// update the run.
 package ask
 
 import (

@@ -261,6 +261,7 @@ func randomBytes(random io.Reader, n int) ([]byte, error) {
 // of its message describes the problem, the others what the user can do.
 type LostError struct{ Dir string }
 
+// Error names the directory, its files, and what the user can do, on several lines.
 func (e *LostError) Error() string {
 	return fmt.Sprintf(`the run in %[1]s has lost its file %[2]s; keep the directory: it holds the results of its jobs
 no command can open the run without that file: restore it from a backup (it is never changed after the start), then resume, cancel and results work again

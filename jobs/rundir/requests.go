@@ -60,6 +60,7 @@ type RefusedError struct {
 	Why  string
 }
 
+// Error names the request and the reason.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the request %s is refused: %s", e.Name, e.Why)
 }

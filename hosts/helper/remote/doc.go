@@ -1,13 +1,13 @@
-// Package remote is the part of hosts/helper that runs on a host: the helper (`__host`), one
-// per channel, which puts jobs into a spool and reports what happens to them; the supervisors
-// (`__slot`), which run one job after the other and outlive the helper; the suspender
-// (`__suspend`), which stops jobs while an owner uses the machine; and `__sum`, which prints the
-// hash of the executable for the bootstrap.
+// Package remote is the part of hosts/helper that runs on a host. Main runs one of four programs.
+// The helper (`__host`), one per channel, puts jobs into a spool and reports what happens to them.
+// The supervisors (`__slot`) run one job after the other and outlive the helper. The suspender
+// (`__suspend`) stops jobs while an owner uses the machine. `__sum` prints the hash of the
+// executable for the bootstrap.
 //
-// Whatever dies, and whenever, it promises: an attempt starts at most once (its claim), and never
-// after its lease or after it was withdrawn; an outcome comes only from a complete sentinel or
-// from the supervisor that wrote it; and an attempt is ended together with all of its processes,
-// including children that left the session.
+// The package makes three promises, whichever process dies at whatever time. An attempt starts at
+// most once (because of its claim), and never after its lease has expired or after it was
+// withdrawn. An outcome comes only from a complete sentinel or from the supervisor that wrote it.
+// An attempt is ended together with all of its processes, including children that left the session.
 //
 // The path of a job: the helper writes a spec into the directory in/ of the spool, and a token
 // into the pipe that all its supervisors read. A token only wakes a supervisor; it names a spec. A
