@@ -101,7 +101,8 @@ func (s *watched) quiet(d time.Duration) {
 // press sends a key. It returns the times until the first and the last byte of the reaction.
 func (s *watched) press(key string) (first, last time.Duration, ok bool) {
 	s.quiet(80 * time.Millisecond)
-	time.Sleep(rand.N(40 * time.Millisecond)) // frames are drawn periodically, and people do not type in step with them
+	// Frames are drawn periodically, and people do not type in step with them.
+	time.Sleep(rand.N(40 * time.Millisecond))
 	s.mu.Lock()
 	s.first = time.Time{}
 	s.mu.Unlock()

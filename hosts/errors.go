@@ -10,11 +10,12 @@ type Class uint8
 
 // The classes.
 const (
-	Unreachable   Class = iota // refused, timed out, reset, no such name: retried with backoff
-	Denied                     // authentication failed: a person must act; retried seldom
-	HostKey                    // unknown or changed host key: not retried
-	Misconfigured              // work_dir unusable, wrong architecture, cwd missing: a person must act
-	Broken                     // the far end sent something invalid, or the helper crashed
+	Unreachable Class = iota // refused, timed out, reset, no such name: retried with backoff
+	Denied                   // authentication failed: a person must act; retried seldom
+	HostKey                  // unknown or changed host key: not retried
+	// work_dir unusable, wrong architecture, cwd missing: a person must act.
+	Misconfigured
+	Broken // the far end sent something invalid, or the helper crashed
 )
 
 var classNames = [...]string{"unreachable", "denied", "host key", "misconfigured", "broken"}

@@ -43,7 +43,8 @@ func TestHostChangeKnowsEveryField(t *testing.T) {
 			t.Fatalf("%s: of a type that this test does not know", name)
 		}
 		said := hostChange(old, now) != ""
-		notSaid := name == "Name" || name == "File" || name == "Line" || name == "Shells" // Shells follows from Command
+		// Shells follows from Command.
+		notSaid := name == "Name" || name == "File" || name == "Line" || name == "Shells"
 		if said == notSaid {
 			t.Errorf("%s: said %v", name, said)
 		}

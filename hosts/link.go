@@ -30,8 +30,10 @@ type Stream interface {
 	io.Reader              // its standard output
 	Stdin() io.WriteCloser // its standard input
 	Stderr() io.Reader     // its standard error
-	Wait() error           // waits until the command has ended; nil: it exited with 0; an *Error if the link knows the cause
-	Close() error          // ends the command and releases the channel
+	// Waits until the command has ended; nil: it exited with 0; an *Error if the link knows the
+	// cause.
+	Wait() error
+	Close() error // ends the command and releases the channel
 }
 
 // Opener opens links. Errors are of this package's classes (see Class).

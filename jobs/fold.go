@@ -164,7 +164,8 @@ func (t *Table) keep(j *Job) {
 	}
 	past := *j
 	past.Attempts = slices.Clip(past.Attempts) // attempts of a later round are not part of it
-	t.Past = append(t.Past, past)              // not sorted, because thousands may be requeued at once
+	// Not sorted, because thousands may be requeued at once.
+	t.Past = append(t.Past, past)
 }
 
 // dropRequeue cancels the requeue of a job that was to follow its cancel.

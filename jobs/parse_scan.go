@@ -49,7 +49,8 @@ func (s *Scanner) named(pattern string) (ids []ID) {
 	if id, ok := s.keys[pattern]; ok {
 		return []ID{id}
 	}
-	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") } // a star also matches slashes
+	// A star also matches slashes.
+	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
 	for _, n := range s.names {
 		if ok, _ := path.Match(flat(pattern), flat(n.name)); ok || n.name == pattern {
 			ids = append(ids, n.id)

@@ -227,10 +227,12 @@ type InstanceState string
 
 // The states of an instance. Each is recorded before the action that it describes.
 const (
-	InstanceCreating    InstanceState = "creating"    // the create command is about to run, or has run
-	InstanceUp          InstanceState = "up"          // it has responded
-	InstanceTerminating InstanceState = "terminating" // the terminate command is about to run, or has run
-	InstanceGone        InstanceState = "gone"        // it no longer exists, or never did
+	// The create command is about to run, or has run.
+	InstanceCreating InstanceState = "creating"
+	InstanceUp       InstanceState = "up" // it has responded
+	// The terminate command is about to run, or has run.
+	InstanceTerminating InstanceState = "terminating"
+	InstanceGone        InstanceState = "gone" // it no longer exists, or never did
 )
 
 // Lasted returns how long the instance has existed, as far as is known.

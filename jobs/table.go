@@ -28,7 +28,8 @@ type Attempt struct {
 	Started  Stamp // by the host's clock
 	Outcome  *Outcome
 	Slot     int32
-	Round    int32 // round of the job; 0: the job was edited since, and the attempt no longer counts
+	// Round of the job; 0: the job was edited since, and the attempt no longer counts.
+	Round int32
 	// The value of Table.Machines for the machine on which it was launched; 0: unknown. Table.Pack
 	// drops it.
 	Machine int32

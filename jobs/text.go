@@ -93,8 +93,9 @@ const maxJoins = 6
 // emoji decides which invisible characters belong to an emoji, from the characters
 // before and after them.
 type emoji struct {
-	base   rune // the newest character that is not a joiner, selector or skin color
-	open   bool // base is a pictograph, perhaps with selector and skin color, so another may be joined
+	base rune // the newest character that is not a joiner, selector or skin color
+	// Base is a pictograph, perhaps with selector and skin color, so another may be joined.
+	open   bool
 	chosen bool // a selector followed base
 	joins  int  // joiners in this emoji
 	joined bool // the newest character is a joiner

@@ -74,7 +74,8 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	}
 	label = min(label, heatLabel, max(4, w/4))
 	number, cell := max(1, v.number), 1+shadeWidth
-	numbered := (2+number+1+shadeWidth)*len(x.Columns) < w-label-2 // including the cursor's end mark
+	// Including the cursor's end mark.
+	numbered := (2+number+1+shadeWidth)*len(x.Columns) < w-label-2
 	if numbered {
 		cell = 2 + number + 1 + shadeWidth
 	}

@@ -343,7 +343,8 @@ func TestFilterLine(t *testing.T) {
 		t.Error("what is no longer there was applied")
 	}
 	typed()
-	shows(t, m, "there is no stat:; did you mean state?", "50118") // and the list stays while it is being typed
+	// And the list stays while it is being typed.
+	shows(t, m, "there is no stat:; did you mean state?", "50118")
 	do(t, m, "enter")
 	if m.modal == nil {
 		t.Error("a filter that is wrong was taken")

@@ -25,7 +25,8 @@ type fakeFile struct {
 	err   error
 	reads []runview.Read
 	given int64 // number of bytes served
-	most  int   // maximum number of bytes per read, as a source may return less; 0: as many as requested
+	// Maximum number of bytes per read, as a source may return less; 0: as many as requested.
+	most int
 }
 
 func (f *fakeFile) read(r runview.Read) (*runview.Piece, error) {
@@ -242,7 +243,8 @@ func TestABigLogCostsLittle(t *testing.T) {
 // the boundaries of pieces.
 func TestScrollingMissesNoLine(t *testing.T) {
 	const n = 20_000
-	f := &fakeFile{data: bytes.ReplaceAll(numbered(n), []byte("\n"), []byte(strings.Repeat(" .", 50)+"\n")), over: true} // more than is kept
+	// More than is kept.
+	f := &fakeFile{data: bytes.ReplaceAll(numbered(n), []byte("\n"), []byte(strings.Repeat(" .", 50)+"\n")), over: true}
 	s := showOutput(t, f, 80, 40)
 	s.press("z")
 	at := func() int {

@@ -21,8 +21,10 @@ type resultsPane struct {
 	seen    seen
 	sel     *selection // the selection of the list of jobs
 
-	table   *runview.Table       // the newest table that is ready; nil: none yet, or the run has none
-	read    [2]int               // number of jobs whose metrics are known, and of all jobs, in the newest table
+	// The newest table that is ready; nil: none yet, or the run has none.
+	table *runview.Table
+	// Number of jobs whose metrics are known, and of all jobs, in the newest table.
+	read    [2]int
 	cells   map[jobs.ID][]string // metrics of the rows of the page
 	widths  map[string]int       // by parameter name, or "=" and metric name; they only grow
 	varied  map[string]bool      // parameters that have had several values

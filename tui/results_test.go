@@ -88,7 +88,8 @@ func TestResultsQuery(t *testing.T) {
 		{":pivot C,gamma acc:median", func(a *runview.TableQuery) bool {
 			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma", "acc:median"})
 		}},
-		{":best loss:min", func(a *runview.TableQuery) bool { return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min" }}, // where it is marked
+		// Where it is marked.
+		{":best loss:min", func(a *runview.TableQuery) bool { return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min" }},
 		{"esc", func(a *runview.TableQuery) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
 		{":group", func(a *runview.TableQuery) bool { return a.Group == nil }},
 		{":best", func(a *runview.TableQuery) bool { return a.Best == "" }},

@@ -176,7 +176,8 @@ func (o *Options) program(ctx context.Context) []tea.ProgramOption {
 	if o.NoColor {
 		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
 	} else {
-		opts = append(opts, tea.WithColorProfile(colorprofile.ANSI)) // the 16 colors of the terminal's theme
+		// The 16 colors of the terminal's theme.
+		opts = append(opts, tea.WithColorProfile(colorprofile.ANSI))
 	}
 	return opts
 }

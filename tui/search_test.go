@@ -228,7 +228,8 @@ func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 // TestNamesAreShownWhole checks that names get the width that no other column needs, before less
 // important columns do, and that the details show a name and a command in full.
 func TestNamesAreShownWhole(t *testing.T) {
-	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b" // 48 cells with its number
+	// 48 cells with its number.
+	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b"
 	command := "python3 calibrate.py " + strings.Repeat("--verbose ", 900) + "--last"
 	src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
 		p := sampleSnapshot(runview.Query{})

@@ -80,7 +80,7 @@ type StoppedError struct {
 	Dir  string // the run directory, which dcs-tui resume continues
 }
 
-// Error returns the exit code, the last line of messages, and the run directory.
+// Error returns the exit code, the last message, and the run directory.
 func (e *StoppedError) Error() string {
 	return fmt.Sprintf("dcs-tui ended with code %d: %s (run directory %s)", e.Code, e.Text, e.Dir)
 }

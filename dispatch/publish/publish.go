@@ -211,7 +211,7 @@ func (p *Publisher) write() {
 			}
 			return
 		}
-		// Otherwise the problem has been reported.
+		// Report the error once, unless s.Problem reports it.
 		if err != nil && !warned && s.Problem == "" && p.o.Warn != nil {
 			p.o.Warn(err)
 		}

@@ -150,7 +150,7 @@ func (c *Core) handleLooked(e HostLooked) {
 			c.handleStarted(id, 0, 0)
 		}
 	}
-	// Otherwise it may be that of the machine that has the name now.
+	// The content must not be that of another machine that has the name now.
 	if b := e.Msg.Beat; b != "" && (h.index >= 0 || c.byName[name] == nil) {
 		if l.heartbeat != "" && l.heartbeat != b {
 			l.changedAt = c.now.Mono

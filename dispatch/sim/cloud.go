@@ -19,10 +19,11 @@ import (
 type cloud struct {
 	spec      *hosts.Provider
 	instances map[string]*instance // existing instances, by name
-	late      map[string]bool      // created by a command whose dispatcher had died; nobody may have time to notice them
-	fetched   map[jobs.AttemptID]bool
-	broken    time.Duration // every command fails until then
-	lacks     string        // an existing instance that the last list did not contain
+	// Created by a command whose dispatcher had died; nobody may have time to notice them.
+	late    map[string]bool
+	fetched map[jobs.AttemptID]bool
+	broken  time.Duration // every command fails until then
+	lacks   string        // an existing instance that the last list did not contain
 }
 
 // instance is a machine that exists for a limited time.

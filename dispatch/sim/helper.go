@@ -63,7 +63,8 @@ func (h *host) startHelper(a *agent) *helper {
 	p.generation, p.alive = h.generation, true
 	h.helper = p
 	if h.generation == 1 || h.spoolBoot != h.boot {
-		h.limit = a.spec.Slots.Fixed // later helpers start with the limit that the previous one was given
+		// Later helpers start with the limit that the previous one was given.
+		h.limit = a.spec.Slots.Fixed
 	}
 	p.hello = h.hello(a.spec)
 	w.logf("%s has a helper of epoch %d", h.name, p.epoch)

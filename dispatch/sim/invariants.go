@@ -361,7 +361,9 @@ func (w *World) checkShown(s shown) {
 	}
 	old, ok := w.consumer.got[s.seq]
 	if w.damaged && !g.byExit[s.seq] {
-		old.outcome = s.outcome // the result is no attempt's own; which attempt is reported with it depends on lost records
+		// The result is no attempt's own; which attempt is reported with it depends on lost
+		// records.
+		old.outcome = s.outcome
 	}
 	if w.damaged {
 		old.round = s.round // records of rounds, or records that tell rounds apart, may be lost

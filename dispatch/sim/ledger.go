@@ -18,22 +18,25 @@ import (
 // ledger is the durable content of the journal. It reads the bytes of the files as they reach the
 // disk. Besides a table that jobs.Fold computes, it keeps accounts of its own (account.go).
 type ledger struct {
-	epoch     int // of the newest file with a whole first record; its dispatcher owns the run
-	files     []journalBytes
-	observer  rundir.Disk
-	dec       journal.Decoder
-	table     *jobs.Table // the shadow: the durable records, folded
-	touched   []jobs.ID   // jobs changed since the last comparison with a live table
-	jobs      []account
-	seqs      map[int64]jobs.ID // by result number: the job that has the result
-	byExit    map[int64]bool    // by result number: whether the attempt's own exit gave the result
-	seq       int64             // the newest result number
-	acked     int64
-	requests  map[string]int           // how often each request was answered
-	caused    map[string]int           // how many records each request caused that change hosts or launching
-	wishes    map[string]jobs.HostWish // by host: what people asked for in the newest record
-	paused    bool                     // a person has paused launching, according to the newest record
-	wished    bool                     // a wish was recorded since the last comparison with the core
+	epoch    int // of the newest file with a whole first record; its dispatcher owns the run
+	files    []journalBytes
+	observer rundir.Disk
+	dec      journal.Decoder
+	table    *jobs.Table // the shadow: the durable records, folded
+	touched  []jobs.ID   // jobs changed since the last comparison with a live table
+	jobs     []account
+	seqs     map[int64]jobs.ID // by result number: the job that has the result
+	byExit   map[int64]bool    // by result number: whether the attempt's own exit gave the result
+	seq      int64             // the newest result number
+	acked    int64
+	requests map[string]int // how often each request was answered
+	// How many records each request caused that change hosts or launching.
+	caused map[string]int
+	wishes map[string]jobs.HostWish // by host: what people asked for in the newest record
+	// A person has paused launching, according to the newest record.
+	paused bool
+	// A wish was recorded since the last comparison with the core.
+	wished    bool
 	ended     bool
 	machines  map[string]string // by name: the machine behind it in the newest record
 	hosts     map[string]jobs.HostRequest
@@ -256,19 +259,21 @@ type truth struct {
 	records int // durable records so far
 	sent    map[jobs.AttemptID]*host
 
-	finished map[jobs.ID]bool // jobs with an attempt that succeeded, whether or not a dispatcher knows it
+	// Jobs with an attempt that succeeded, whether or not a dispatcher knows it.
+	finished map[jobs.ID]bool
 }
 
 // fact is the true history of an attempt.
 type fact struct {
-	id        jobs.AttemptID
-	starts    int
-	alive     bool
-	host      *host
-	boot      int
-	since     time.Duration
-	ended     *jobs.Outcome // as its supervisor saw it; nil while it runs, or if no supervisor saw it
-	forgotten bool          // its host lost the last writes of its disk in a power loss
+	id     jobs.AttemptID
+	starts int
+	alive  bool
+	host   *host
+	boot   int
+	since  time.Duration
+	// As its supervisor saw it; nil while it runs, or if no supervisor saw it.
+	ended     *jobs.Outcome
+	forgotten bool // its host lost the last writes of its disk in a power loss
 }
 
 func (t *truth) init() {

@@ -144,9 +144,10 @@ func (w *World) checkShared(h *host, ours bool) {
 // hosts/helper/remote (suspend.go).
 
 const (
-	suspendFor   = 10 * time.Second // the suspender renews this lease
-	tickEvery    = 10 * time.Second // how often a supervisor checks whether the lease has expired
-	suspendBound = 30 * time.Second // how long process trees may stay suspended after they should continue
+	suspendFor = 10 * time.Second // the suspender renews this lease
+	tickEvery  = 10 * time.Second // how often a supervisor checks whether the lease has expired
+	// How long process trees may stay suspended after they should continue.
+	suspendBound = 30 * time.Second
 )
 
 // suspension is the state of all jobs of a host.

@@ -179,7 +179,8 @@ func (w *World) stuck() {
 // happening is a planned event.
 type happening struct {
 	at time.Duration
-	n  int // sequence number; events of the same instant happen in the order in which they were planned
+	// Sequence number; events of the same instant happen in the order in which they were planned.
+	n  int
 	do func()
 }
 
@@ -354,7 +355,8 @@ func (w *World) drawHost(i int) {
 		spec.Quiet = []hosts.Quiet{{From: from, To: (from + w.between(time.Minute, 10*time.Minute)) % (24 * time.Hour)}}
 	}
 	if i == 1 && spec.GPUs > 0 {
-		spec.Link, spec.File = "local", "hosts.toml" // a local host of an inventory: it uses the hybrid order, and at most its slots when alone
+		// A local host of an inventory: it uses the hybrid order, and at most its slots when alone.
+		spec.Link, spec.File = "local", "hosts.toml"
 	}
 	if i > 0 && t.OneIn(4) {
 		spec.Queues = w.drawKept(spec.Slots.Fixed)

@@ -134,7 +134,8 @@ func TestReaderTrouble(t *testing.T) {
 			"broken": broken,
 			"mute":   {answer: func(*hosts.Read) *hosts.Chunk { return nil }},
 			"slow": {answer: func(r *hosts.Read) *hosts.Chunk {
-				time.Sleep(time.Duration(r.Attempt.Job) * pieceTimeout * 3 / 4) // there is always something
+				// There is always something.
+				time.Sleep(time.Duration(r.Attempt.Job) * pieceTimeout * 3 / 4)
 				return &hosts.Chunk{Size: 1, Bulk: []byte("x")}
 			}},
 			"odd": {answer: func(r *hosts.Read) *hosts.Chunk {

@@ -24,7 +24,8 @@ type Source struct {
 	base string   // absolute directory of relative paths
 	omit []string // absolute paths that are never sent, such as the run directory
 
-	hashing sync.Mutex // held while a sum is computed, because hosts ask for the same sums at the same time
+	// Held while a sum is computed, because hosts ask for the same sums at the same time.
+	hashing sync.Mutex
 
 	mu    sync.Mutex
 	known map[string]content // by absolute path

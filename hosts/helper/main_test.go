@@ -104,11 +104,12 @@ func fakeHost(how string) int {
 // memLink is a far side in memory. Its standard output is a prepared text. The test decides whether
 // what is written to it is accepted, delayed, or refused.
 type memLink struct {
-	script func(nonce string) []byte                  // the whole standard output; nil: no output
-	atEnd  error                                      // after the last byte; nil: silence until closed
-	wait   error                                      // result of Wait
-	take   func(stop <-chan struct{}, p []byte) error // reads standard input after the first write; nil: at once
-	open   func(ctx context.Context) error            // before the link exists; nil: at once
+	script func(nonce string) []byte // the whole standard output; nil: no output
+	atEnd  error                     // after the last byte; nil: silence until closed
+	wait   error                     // result of Wait
+	// Reads standard input after the first write; nil: at once.
+	take func(stop <-chan struct{}, p []byte) error
+	open func(ctx context.Context) error // before the link exists; nil: at once
 
 	once   sync.Once
 	ended  chan error // end sends the error that replaces the silence

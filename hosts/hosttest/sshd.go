@@ -33,8 +33,9 @@ type Options struct {
 	// unless they are in it (see SSHD.Home).
 	Env map[string]string
 
-	RSA, ECDSA  bool     // further host keys; there is always an ed25519 key
-	HostCA      bool     // host keys get certificates; known_hosts holds only the @cert-authority line
+	RSA, ECDSA bool // further host keys; there is always an ed25519 key
+	// Host keys get certificates; known_hosts holds only the @cert-authority line.
+	HostCA      bool
 	Passphrase  string   // of the client's key; "": none
 	MaxStartups string   // of sshd_config; "": the default (10:30:100)
 	Config      []string // further lines of sshd_config, which override ours

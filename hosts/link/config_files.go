@@ -194,7 +194,7 @@ func (f *fileSettings) knownHosts(t *Target, s settings) {
 				t.KnownHosts = appendNew(t.KnownHosts, name)
 			case !isNone(name):
 				t.KnownHosts = appendNew(t.KnownHosts, f.path(name, l.directive))
-			// Otherwise a new key would be added to a global file.
+			// A new key must not be added to a global file.
 			case l.directive == "UserKnownHostsFile":
 				t.KnownHosts = appendNew(t.KnownHosts, os.DevNull)
 			}

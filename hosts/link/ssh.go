@@ -289,8 +289,9 @@ type sshStream struct {
 	in        stdin
 	out, errs *pipe
 
-	ended   chan struct{} // closed when it is known how the command ended, or that this will never be known
-	status  error         // valid after ended
+	// Closed when it is known how the command ended, or that this will never be known.
+	ended   chan struct{}
+	status  error // valid after ended
 	endOnce sync.Once
 
 	closing   chan struct{}

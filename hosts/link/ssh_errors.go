@@ -121,7 +121,8 @@ func isCut(err error) bool {
 func (a *attempt) refused(err error) bool {
 	text := err.Error()
 	return a.locked != nil || a.signFailed != nil || strings.Contains(text, "unable to authenticate") ||
-		strings.Contains(text, "disconnect, reason 2:") || strings.Contains(text, "disconnect, reason 14:") // RFC 4253, 11.1
+		// RFC 4253, 11.1.
+		strings.Contains(text, "disconnect, reason 2:") || strings.Contains(text, "disconnect, reason 14:")
 }
 
 // denied returns the error for a refused login, with the keys that were tried.

@@ -142,7 +142,8 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 			if err != nil {
 				return
 			}
-			end := 12 + bytes.IndexByte(q[12:n], 0) + 5 // header, name, type and class (RFC 1035, 4.1)
+			// Header, name, type and class (RFC 1035, 4.1).
+			end := 12 + bytes.IndexByte(q[12:n], 0) + 5
 			reply := slices.Clone(q[:end])
 			copy(reply[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0})
 			if reply[end-3] == 1 { // type A

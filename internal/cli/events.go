@@ -120,7 +120,8 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	style := newConsole(a.stdout)
 	shown := 0
 	write := func(at time.Time, msg string) {
-		out.WriteString(style.Paint(dim, at.Local().Format("2006-01-02 15:04:05")) + "  " + style.PlainQuotes(text.Line(msg)) + "\n") // Flush returns the error
+		// Flush returns the error.
+		out.WriteString(style.Paint(dim, at.Local().Format("2006-01-02 15:04:05")) + "  " + style.PlainQuotes(text.Line(msg)) + "\n")
 	}
 	var held []runview.HostText // events of hosts without another event between them
 	release := func() {
@@ -154,7 +155,8 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	}
 	for warned := 0; ; time.Sleep(followInterval) {
 		watchErr := reader.Watch(true)
-		last := !follow || watchErr == nil && !reader.Dispatched() // determined before the last records are read
+		// Determined before the last records are read.
+		last := !follow || watchErr == nil && !reader.Dispatched()
 		restarted, err := reader.Follow(live.Durable{}, show)
 		release()
 		if err == nil {

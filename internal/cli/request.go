@@ -58,7 +58,8 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 	}
 	at := time.Now()
 	for i, q := range requests {
-		q.By, q.At = dispatch.Asker(), at.Add(time.Duration(i)*time.Microsecond) // names keep their order
+		// Names keep their order.
+		q.By, q.At = dispatch.Asker(), at.Add(time.Duration(i)*time.Microsecond)
 		e, err := prepare(run, q)
 		if err != nil {
 			if i > 0 {
@@ -122,13 +123,15 @@ func (a *app) tellWaits(s *answers, what string) {
 // askedJSON is the output of --json for a request about jobs or hosts.
 type askedJSON struct {
 	runJSON
-	Do       string    `json:"do"`
-	Request  *string   `json:"request"` // its name; null if there was nothing to do
-	Answered bool      `json:"answered"`
-	Jobs     int       `json:"jobs"`        // number of jobs that were changed
-	Left     int       `json:"left_alone"`  // number of jobs that were finished (cancel, priority) or unfinished (requeue)
-	Ended    int       `json:"ended"`       // number of jobs to cancel that ended in another way meanwhile
-	Ending   []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
+	Do       string  `json:"do"`
+	Request  *string `json:"request"` // its name; null if there was nothing to do
+	Answered bool    `json:"answered"`
+	Jobs     int     `json:"jobs"` // number of jobs that were changed
+	// Number of jobs that were finished (cancel, priority) or unfinished (requeue).
+	Left int `json:"left_alone"`
+	// Number of jobs to cancel that ended in another way meanwhile.
+	Ended  int       `json:"ended"`
+	Ending []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
 }
 
 func (a *app) printAsked(run *rundir.Run, do string, e *ask.Request, done int, ending []jobs.ID) error {
@@ -170,8 +173,9 @@ func runAndJobs(cmd *cobra.Command, args []string) error {
 type requestCommand struct {
 	verb                      runview.Verb
 	use, short, long, example string
-	selects                   bool   // the command has --where
-	question                  string // asks for confirmation, with %s for the hosts; "": no confirmation
+	selects                   bool // the command has --where
+	// Asks for confirmation, with %s for the hosts; "": no confirmation.
+	question string
 	// actions parses the arguments after RUN; nil: there are no arguments.
 	actions func(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error)
 }

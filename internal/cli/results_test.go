@@ -56,7 +56,8 @@ func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 		for file, content := range map[jobs.File]string{jobs.FileOut: text, jobs.FileErr: "", jobs.FileStatus: "x"} {
 			name := jobs.AttemptFile(run.Dir, a, file)
 			check(os.WriteFile(name, []byte(content), 0o600))
-			check(os.Chtimes(name, o.Ended.Time(), o.Ended.Time())) // outputs written just now are not cached
+			// Outputs written just now are not cached.
+			check(os.Chtimes(name, o.Ended.Time(), o.Ended.Time()))
 		}
 	}
 	check(j.Append([]jobs.Record{{Kind: jobs.KindEnded, At: 2}}))
@@ -114,7 +115,8 @@ func BenchmarkResults(b *testing.B) {
 				}
 				table(b)
 			}
-			b.ReportMetric((cpu()-before)/float64(b.N), "cpu-s/op") // more reliable on a shared machine
+			// More reliable on a shared machine.
+			b.ReportMetric((cpu()-before)/float64(b.N), "cpu-s/op")
 		})
 	}
 }

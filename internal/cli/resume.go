@@ -197,7 +197,8 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 		file = text.Path(file)
 		info, why := os.Stat(file)
 		if why == nil && !info.Mode().IsRegular() {
-			why = fmt.Errorf("inventory file: %s is not a regular file", file) // a pipe cannot be read twice
+			// A pipe cannot be read twice.
+			why = fmt.Errorf("inventory file: %s is not a regular file", file)
 		} else {
 			var now *hosts.Inventory
 			if now, why = a.loadInventory(file); why == nil {

@@ -240,11 +240,13 @@ func versionOf(info *debug.BuildInfo) string {
 
 // The exit codes.
 const (
-	exitOK       = 0   // every job succeeded
-	exitFailed   = 1   // some job did not succeed
-	exitUsage    = 2   // usage or configuration: nothing was started
-	exitNoHosts  = 3   // no host was usable for the time of --give-up
-	exitLeft     = 4   // stopped with jobs left, which resume continues; or the screen was left, and the run continues
+	exitOK      = 0 // every job succeeded
+	exitFailed  = 1 // some job did not succeed
+	exitUsage   = 2 // usage or configuration: nothing was started
+	exitNoHosts = 3 // no host was usable for the time of --give-up
+	// Stopped with jobs left, which resume continues; or the screen was left, and the run
+	// continues.
+	exitLeft     = 4
 	exitCanceled = 130 // canceled
 )
 

@@ -266,7 +266,8 @@ func completeRunHosts(_ *cobra.Command, args []string, prefix string) ([]string,
 
 // namesOf returns the names of the hosts in an inventory that begin with prefix.
 func namesOf(prefix string, inventory func(*app) (*hosts.Inventory, error)) ([]string, cobra.ShellCompDirective) {
-	inv, err := inventory(&app{con: consoleTo(io.Discard)}) // a warning would appear in the line that is being typed
+	// A warning would appear in the line that is being typed.
+	inv, err := inventory(&app{con: consoleTo(io.Discard)})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -254,7 +254,8 @@ func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
 // drawScreen draws the screen until the user leaves it, and restores the terminal. last is the last
 // snapshot that was shown; it may be nil.
 func (a *app) drawScreen(s *runScreen, keys *os.File, o screenOptions) (last *runview.Snapshot, err error) {
-	endGuard, _ := ttyguard.Start(keys, a.stdout) // without a guard only this process restores the terminal
+	// Without a guard only this process restores the terminal.
+	endGuard, _ := ttyguard.Start(keys, a.stdout)
 	left, err := tui.Run(context.Background(), tui.Options{
 		Source: s, In: keys, Out: a.stdout, ASCII: a.con.OnlyASCII() || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
 		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,

@@ -168,10 +168,12 @@ type statusJSON struct {
 	Queues    []*runview.QueueCount `json:"queues"`
 	Instances []*instancesOf        `json:"instances,omitempty"` // by provider
 	Ended     bool                  `json:"ended"`
-	Problem   string                `json:"problem,omitempty"`  // what keeps the dispatcher from launching, or is wrong with the inventory file
-	Standby   string                `json:"standby,omitempty"`  // machines where a standby dispatcher watches
-	Requests  int                   `json:"requests,omitempty"` // that wait for a dispatcher
-	Input     rundir.InputState     `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
+	// What keeps the dispatcher from launching, or is wrong with the inventory file.
+	Problem string `json:"problem,omitempty"`
+	// Machines where a standby dispatcher watches.
+	Standby  string            `json:"standby,omitempty"`
+	Requests int               `json:"requests,omitempty"` // that wait for a dispatcher
+	Input    rundir.InputState `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }
 
 func (l *look) json() *statusJSON {

@@ -263,12 +263,14 @@ func (a *app) farewell(f *runScreen, last *runview.Snapshot) error {
 		return err
 	}
 	over := l.Table.Unfinished() == 0 && l.Requests == 0 && l.Input.State != rundir.InputOpen ||
-		last != nil && (last.Status == runview.StatusFinished || last.Status == runview.StatusStopped) // the dispatcher may be ending
+		// The dispatcher may be ending.
+		last != nil && (last.Status == runview.StatusFinished || last.Status == runview.StatusStopped)
 	for end := time.Now().Add(endTimeout); over && l.Dispatched() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		l.Watch(false)
 	}
 	p := f.process.Load()
-	another := p != nil && l.Owner != nil && !p.Is(l.Owner) // another dispatcher has the run, or had it last
+	// Another dispatcher has the run, or had it last.
+	another := p != nil && l.Owner != nil && !p.Is(l.Owner)
 	if !over && l.Dispatched() {
 		a.goesOn(f, l, last, another)
 		return nil

@@ -150,7 +150,8 @@ func (a *app) leaveOnQuit() {
 	signal.Notify(a.early, syscall.SIGQUIT)
 	go func() {
 		<-a.early
-		time.AfterFunc(run.WriteTimeout, func() { os.Exit(exitCanceled) }) // writing to a stopped terminal blocks
+		// Writing to a stopped terminal blocks.
+		time.AfterFunc(run.WriteTimeout, func() { os.Exit(exitCanceled) })
 		a.con.Status("")
 		a.con.Line("dcs-tui: ended by Ctrl-\\")
 		os.Exit(exitCanceled)

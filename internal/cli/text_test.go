@@ -266,5 +266,6 @@ func TestACancelOutlivesItsScreen(t *testing.T) {
 		t.Error(err)
 	}
 	f.until(t, "all are canceled", func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
-	gone(t, f.run, false) // the helper still ends on its host, in a directory that is about to be removed
+	// The helper still ends on its host, in a directory that is about to be removed.
+	gone(t, f.run, false)
 }

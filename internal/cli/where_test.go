@@ -123,7 +123,8 @@ func TestPick(t *testing.T) {
 		{"", selection{where: []string{"queue=q"}}, over, "1-2"},
 		{"", selection{where: []string{"host=h2"}}, open, "6"},
 		{"1-2", selection{where: []string{"host=h2"}}, open, ""},
-		{"", selection{where: []string{"name=x"}}, open, "5-6"}, // their commands match: they have no name
+		// Their commands match: they have no name.
+		{"", selection{where: []string{"name=x"}}, open, "5-6"},
 		{"", selection{where: []string{"host=h1,host=h2"}}, open, ""},
 		{"", selection{where: []string{"name="}}, open, "--where: character 6: a name, a number, or a text is expected, not the end"},
 		{"", selection{where: []string{"name"}}, open, "--where: character 5: a comparison such as = or > is expected after \"name\", not the end"},

@@ -170,7 +170,8 @@ func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bo
 		return nil, nil
 	}
 	name, err := os.Hostname()
-	here := owner.Life() == journal.Alive || err == nil && name == owner.Host // perhaps in another container
+	// Perhaps in another container.
+	here := owner.Life() == journal.Alive || err == nil && name == owner.Host
 	switch {
 	case here && owner.Stopped():
 		return nil, errors.New(runview.StoppedText(owner))

@@ -182,7 +182,8 @@ func (l *lab) version(n int) string {
 	}
 	b = fmt.Appendf(b, "%s version %d", l.dir, n)
 	path := l.path(fmt.Sprintf("dcs-tui-%d", n))
-	syscall.ForkLock.RLock() // a child of another test that inherits the open file would make it busy
+	// A child of another test that inherits the open file would make it busy.
+	syscall.ForkLock.RLock()
 	err = os.WriteFile(path, b, 0o700)
 	syscall.ForkLock.RUnlock()
 	if err != nil {

@@ -61,7 +61,8 @@ func TestLiveInventory(t *testing.T) {
 	l.hostsFile("ws1 0", "ws2 1", "ws3 2") // adds ws1
 	on("ws3.2", 2)
 
-	l.hostsFile("ws2 1", "ws3 2") // removes ws1: its running jobs finish, and nothing else starts there
+	// Removes ws1: its running jobs finish, and nothing else starts there.
+	l.hostsFile("ws2 1", "ws3 2")
 	said("is removed from the hosts of the run")
 	open("ws1.0")
 	said("has left the run")

@@ -121,7 +121,8 @@ func TestSixtyFourSlotsOnOneHost(t *testing.T) {
 // changed host key are named in messages and do not affect the others (promise 5).
 func TestBadHostsAmongGoodOnes(t *testing.T) {
 	l := newLab(t, 1)
-	stranger := hosttest.StartSSHD(t, hosttest.Options{}) // its key and host key are unknown to the program
+	// Its key and host key are unknown to the program.
+	stranger := hosttest.StartSSHD(t, hosttest.Options{})
 	l.more = fmt.Sprintf("[[host]]\nname = \"closed\"\naddress = \"127.0.0.1\"\nport = 1\nslots = 2\n\n"+
 		"[[host]]\nname = \"stranger\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = 2\n",
 		stranger.Port, stranger.User, l.sshd[0].Identity)

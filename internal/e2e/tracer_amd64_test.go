@@ -133,7 +133,8 @@ func (t *tracer) loop() int {
 }
 
 func (t *tracer) goOn(tid, sig int) {
-	_ = unix.PtraceSyscall(tid, sig) // an error means that the thread was killed; it is awaited anyway
+	// An error means that the thread was killed; it is awaited anyway.
+	_ = unix.PtraceSyscall(tid, sig)
 }
 
 // stop handles the entry or the return of a call.

@@ -42,7 +42,8 @@ type director struct {
 	// Number of attempts that ran at the same time as another attempt of the job, because a host
 	// was given up.
 	overlaps int
-	died     int // number of jobs that failed without an exit code because three hosts died while they ran (B2)
+	// Number of jobs that failed without an exit code because three hosts died while they ran (B2).
+	died     int
 	notEnded int // number of run ends that had to be repeated because a host could not be asked
 	events   []string
 	begun    time.Time

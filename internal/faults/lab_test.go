@@ -24,8 +24,9 @@ const (
 // lab has four hosts and two desks (machines to dispatch from) on a network of their own, with one
 // shared directory.
 type lab struct {
-	t     *testing.T
-	hub   *space     // contains the bridge and the shared directory, and shows the machines' processes
+	t *testing.T
+	// Contains the bridge and the shared directory, and shows the machines' processes.
+	hub   *space
 	hosts []*machine // ws1 … ws4; ws4 is reached through ws3
 	desks []*machine // desk1 and desk2
 	vms   []*machine // vm1 and vm2: without power, for a provider

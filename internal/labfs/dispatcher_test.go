@@ -95,7 +95,9 @@ func TestRemovedRunDirectory(t *testing.T) {
 	file := l.jobs(20, l.gate("gate"))
 	p := l.dcs(0, "run", "--no-tui", "--hosts", l.inventory(1, 2, ""), "--run-dir", l.run(), file)
 	l.until("the slots are busy", func() bool { return l.ran() >= 2 }, p.err.String)
-	l.on(1, "/bin/mv", "run", "trash").wait() // in one step: the dispatcher reports the first fault that it finds, and a half-removed directory is a different fault
+	// In one step: the dispatcher reports the first fault that it finds, and a half-removed
+	// directory is a different fault.
+	l.on(1, "/bin/mv", "run", "trash").wait()
 	p.says("nothing is launched")
 	if text := p.err.String(); !strings.Contains(text, "removed") {
 		t.Errorf("it is not said what is wrong:\n%s", text)

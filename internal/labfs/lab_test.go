@@ -29,7 +29,8 @@ type lab struct {
 	server *labfs.Server
 	mounts []*labfs.Mount // by machine
 	place  string         // the path of the shared directory on each machine
-	local  string         // a directory that no fault affects; jobs record there what they really did
+	// A directory that no fault affects; jobs record there what they really did.
+	local string
 }
 
 func newLab(t *testing.T, machines int, o labfs.Options) *lab {

@@ -270,7 +270,8 @@ func TestWedgeWhileAProgramStarts(t *testing.T) {
 	a.Wedge()
 	io.WriteString(in, "go\n")
 	polltest.Until(t, "a call hangs", func() bool { return a.Waiting() > 0 })
-	time.Sleep(200 * time.Millisecond) // meanwhile the server checks several times whether the caller is dying
+	// Meanwhile the server checks several times whether the caller is dying.
+	time.Sleep(200 * time.Millisecond)
 	a.Unwedge()
 	rest, err := io.ReadAll(out)
 	if err != nil || string(rest) != "started\n" {

@@ -52,7 +52,8 @@ func (n *node) Readdir(ctx context.Context) (stream fs.DirStream, errno syscall.
 		if errno != 0 {
 			return errno
 		}
-		d := os.NewFile(uintptr(fd), fmt.Sprintf("/proc/self/fd/%d", fd)) // the name under which the entries are looked up
+		// The name under which the entries are looked up.
+		d := os.NewFile(uintptr(fd), fmt.Sprintf("/proc/self/fd/%d", fd))
 		defer d.Close()
 		entries, err := d.ReadDir(-1)
 		if err != nil {

@@ -19,10 +19,11 @@ type node struct {
 	m      *Mount
 	handle unix.FileHandle
 
-	mu      sync.Mutex
-	name    string            // the last part of its path, as last used
-	known   map[string]uint64 // for a directory: the inode of each name that was looked up; 0: there was none
-	pending []chunk           // for a file: writes that were not sent to the server yet
+	mu   sync.Mutex
+	name string // the last part of its path, as last used
+	// For a directory: the inode of each name that was looked up; 0: there was none.
+	known   map[string]uint64
+	pending []chunk // for a file: writes that were not sent to the server yet
 }
 
 func (m *Mount) node(name string, o object) *node {

@@ -31,7 +31,8 @@ func TestStaleCachesEverywhere(t *testing.T) {
 	for id := 1; id <= n; id++ {
 		fmt.Fprintf(&poll, "test -e run/attempts/000/%d.1.status\n", id)
 	}
-	poll.WriteString("cat run/attempts/000/*.status > /dev/null\n") // it also reads unfinished status files
+	// It also reads unfinished status files.
+	poll.WriteString("cat run/attempts/000/*.status > /dev/null\n")
 	poll.WriteString("test -e run/journal/000002.jsonl; test -e run/STOP; true\n")
 	if e := l.on(5, "/bin/sh", "-c", poll.String()).wait(); e.code != 0 {
 		t.Fatal(e.err)

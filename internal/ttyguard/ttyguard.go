@@ -59,7 +59,8 @@ func Start(in, out *os.File) (done func(), err error) {
 		return func() {}, fmt.Errorf("the terminal cannot be guarded: %w", err)
 	}
 	defer theirs.Close()
-	child := exec.Command("/proc/self/exe", Word) // the very file that runs, whatever became of its name
+	// The very file that runs, whatever became of its name.
+	child := exec.Command("/proc/self/exe", Word)
 	child.Args[0] = os.Args[0]
 	child.Stdin, child.Stdout, child.ExtraFiles = theirs, out, []*os.File{in}
 	// A session of its own: no key of this terminal and no hang-up reaches it, and it may
@@ -70,7 +71,8 @@ func Start(in, out *os.File) (done func(), err error) {
 		ours.Close()
 		return func() {}, fmt.Errorf("the terminal cannot be guarded: %w", err)
 	}
-	binary.Write(ours, binary.NativeEndian, state) // a pipe takes it at once; a guard without it does nothing
+	// A pipe takes it at once; a guard without it does nothing.
+	binary.Write(ours, binary.NativeEndian, state)
 	debug.SetCrashOutput(ours, debug.CrashOptions{})
 	guard.Lock()
 	guard.pipe = ours

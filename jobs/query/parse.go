@@ -508,7 +508,8 @@ func (q *Query) Conditions() []*Query {
 	}
 	var all []*Query
 	for i, n := range q.root.parts {
-		part := &Query{q.text, n, q.from, q.to} // for a < b < c, the text is that of both comparisons
+		// For a < b < c, the text is that of both comparisons.
+		part := &Query{q.text, n, q.from, q.to}
 		if ends := q.root.ends; ends != nil {
 			part.from, part.to = ends[2*i], ends[2*i+1]
 		}

@@ -135,8 +135,9 @@ type InputState string
 
 const (
 	InputOpen InputState = "open" // more jobs may follow
-	InputDone InputState = "done" // read to its end and every job submitted, or canceled with the run
-	InputBad  InputState = "bad"  // read up to an error in it
+	// Read to its end and every job submitted, or canceled with the run.
+	InputDone InputState = "done"
+	InputBad  InputState = "bad" // read up to an error in it
 )
 
 // Input is how far the input of a run was read. The zero value means that the run has no input.

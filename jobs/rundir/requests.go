@@ -51,7 +51,8 @@ type Request struct {
 	Host    string `json:"host,omitempty"`    // drain-host, stop-host, use-host, slots, add-host, remove-host
 	Options string `json:"options,omitempty"` // add-host: "slots=4 tags=gpu"
 	Number  int    `json:"number,omitempty"`  // slots
-	Epoch   int    `json:"epoch,omitempty"`   // drain, stop: epoch of the dispatcher that the request is for; others refuse it
+	// Drain, stop: epoch of the dispatcher that the request is for; others refuse it.
+	Epoch int `json:"epoch,omitempty"`
 }
 
 // RefusedError reports that a request will never be carried out.

@@ -16,20 +16,25 @@ const (
 	DoRequeue  = "requeue"  // start a new round of finished jobs
 	DoPriority = "priority" // change the priority of jobs
 	DoSubmit   = "submit"   // add jobs to the run
-	DoEdit     = "edit"     // change jobs that are queued or finished; finished ones begin a new round
+	// Change jobs that are queued or finished; finished ones begin a new round.
+	DoEdit = "edit"
 
 	DoPause     = "pause"      // launch nothing
 	DoContinue  = "continue"   // end a pause and a drain of the run
 	DoDrainHost = "drain-host" // let the attempts on Host finish and launch no more there
-	DoStopHost  = "stop-host"  // end the attempts on Host, requeue their jobs, and launch no more there
-	DoUseHost   = "use-host"   // end drain-host or stop-host
-	DoSlots     = "slots"      // give Host Number slots; 0 restores the number from its rule
+	// End the attempts on Host, requeue their jobs, and launch no more there.
+	DoStopHost = "stop-host"
+	DoUseHost  = "use-host" // end drain-host or stop-host
+	DoSlots    = "slots"    // give Host Number slots; 0 restores the number from its rule
 
-	DoAddHost     = "add-host"     // use Host with Options, overriding the inventory file, also after a reload and a resume
-	DoRemoveHost  = "remove-host"  // let the attempts on Host finish and stop using it, overriding the inventory file
+	// Use Host with Options, overriding the inventory file, also after a reload and a resume.
+	DoAddHost = "add-host"
+	// Let the attempts on Host finish and stop using it, overriding the inventory file.
+	DoRemoveHost  = "remove-host"
 	DoReloadHosts = "reload-hosts" // read the inventory file now
 
-	DoEndInput = "end-input" // no more jobs will be submitted: a run that is kept open ends with its last job
+	// No more jobs will be submitted: a run that is kept open ends with its last job.
+	DoEndInput = "end-input"
 
 	DoDrain = "drain" // let running attempts finish, launch nothing more, then end the dispatcher
 	DoStop  = "stop"  // end the dispatcher; attempts continue, and the next dispatcher adopts them
@@ -37,7 +42,8 @@ const (
 
 // kind describes a kind of request. dispatch/inbox maps it to an event of the core.
 type kind struct {
-	takes string                  // JSON names of the fields that it may have, in addition to those of every kind
+	// JSON names of the fields that it may have, in addition to those of every kind.
+	takes string
 	needs string                  // one of these fields is required; "": none
 	check func(q *Request) string // returns what else is wrong with the fields; nil: nothing can be
 	text  func(q *Request) string // describes what is requested

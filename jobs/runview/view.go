@@ -83,7 +83,8 @@ type View struct {
 	list
 	table  *jobs.Table // changes only while mu is held
 	reader jobs.RowReader
-	stored int // number of specifications that are shown, including those that no record accepts yet
+	// Number of specifications that are shown, including those that no record accepts yet.
+	stored int
 	facts  facts
 	// Of the current dispatcher; nil: nobody dispatches the run, or nothing is known.
 	state   *live.State

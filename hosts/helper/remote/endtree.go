@@ -198,7 +198,8 @@ func waitAny(ps []proc, d time.Duration) {
 		}
 	}
 	if len(fds) == 0 {
-		d = min(d, 10*time.Millisecond) // no pidfds are available, or all have ended: look again soon
+		// No pidfds are available, or all have ended: look again soon.
+		d = min(d, 10*time.Millisecond)
 	}
 	unix.Poll(fds, int(d/time.Millisecond))
 }

@@ -31,9 +31,10 @@ var (
 
 // helper is one `__host` process. It serves one channel.
 type helper struct {
-	open       *hosts.Open
-	dir        string // holds attempts/
-	workDir    string // the run's directory below work_dir: epoch files, and attempts unless they are shared
+	open *hosts.Open
+	dir  string // holds attempts/
+	// The run's directory below work_dir: epoch files, and attempts unless they are shared.
+	workDir    string
 	runDir     string // "" if this host does not see it
 	checked    string // what a check removes at its end; "" for a run
 	spool      spool
@@ -100,7 +101,8 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	keepDescriptors()
 	relaxTimers(helperSlack)
 	if exe, err := os.Executable(); err == nil {
-		_ = os.Chtimes(exe, time.Now(), time.Now()) // the bootstrap removes versions that were not used for a month
+		// The bootstrap removes versions that were not used for a month.
+		_ = os.Chtimes(exe, time.Now(), time.Now())
 	}
 	// A broken link must cause an error, not a fatal signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)

@@ -362,7 +362,8 @@ func awaitLeave(look func() (left []proc, none bool)) bool {
 			time.Sleep(time.Millisecond) // until they have been reaped
 			continue
 		}
-		waitAny(left[:1], min(deadline-now, 100*time.Millisecond)) // the others leave at the same time
+		// The others leave at the same time.
+		waitAny(left[:1], min(deadline-now, 100*time.Millisecond))
 	}
 }
 

@@ -125,7 +125,8 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	}
 	delete(h.sups, pid)
 	h.ctl.serving(s.slot).CompareAndSwap(int64(pid), 0)
-	crashed := (ws.Signaled() || ws.ExitStatus() != 0) && !h.closing // the end of the run kills some
+	// The end of the run kills some.
+	crashed := (ws.Signaled() || ws.ExitStatus() != 0) && !h.closing
 	if crashed {
 		how := fmt.Sprintf("exit %d", ws.ExitStatus())
 		if ws.Signaled() {

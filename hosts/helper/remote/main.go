@@ -76,7 +76,8 @@ func printSum(w io.Writer) error {
 
 // limits are timeouts and intervals of the host side. Tests shorten them.
 type limits struct {
-	silence  time.Duration // a helper that receives nothing for so long leaves; its supervisors stay
+	// A helper that receives nothing for so long leaves; its supervisors stay.
+	silence  time.Duration
 	nowhere  time.Duration // a supervisor that can store an outcome nowhere for so long leaves
 	beat     time.Duration // interval of heartbeats and of looks at the spool
 	lastSlot time.Duration // a user who gets no slot for so long may use one though others hold all

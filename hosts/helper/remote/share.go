@@ -186,11 +186,12 @@ func touchFile(fd int) {
 // from an offset of its own, so the kernel counts the slots in use, and a job costs nothing while
 // its supervisor keeps the slot. docs/sharing.md describes the file.
 const (
-	claimPrefix  = "run-"
-	claimMagic   = "DSH1"
-	claimBytes   = 512     // the largest text
-	claimSpan    = 1 << 20 // the bytes of supervisor N begin at N spans
-	memoryStart  = 1 << 40 // from here and N spans on: one byte per claimMemory that its job may use
+	claimPrefix = "run-"
+	claimMagic  = "DSH1"
+	claimBytes  = 512     // the largest text
+	claimSpan   = 1 << 20 // the bytes of supervisor N begin at N spans
+	// From here and N spans on: one byte per claimMemory that its job may use.
+	memoryStart  = 1 << 40
 	claimMemory  = 64 << 20
 	claimsOfUser = 64 // files of one user that are read
 	deadClaim    = time.Hour

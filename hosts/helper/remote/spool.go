@@ -32,18 +32,20 @@ func (s spool) path(parts ...string) string {
 }
 
 const (
-	dirIn       = "in"       // waiting specs: GENERATION-ATTEMPT
-	dirTaken    = "taken"    // specs that a supervisor has taken: ATTEMPT@SLOT.PID.START
-	dirFree     = "free"     // files of finished specs, for reuse
-	dirStop     = "stop"     // ATTEMPT: requests that the supervisor ends it as "stopped"
-	dirDone     = "done"     // status files of ended attempts that could not be written to their place
-	dirProgress = "progress" // ATTEMPT: what the job wrote to DCS_PROGRESS; ATTEMPT.report: to DCS_REPORT
-	dirScript   = "script"   // commands too long for an argument
-	dirLog      = "log"      // standard error of supervisors
-	dirHelpers  = "helpers"  // helpers that serve the spool, or did: GENERATION.PID.START
-	fileControl = "control"  // the control page
-	fileReports = "reports"  // FIFO from the supervisors to the helper
-	fileBoot    = "boot"     // id of the boot in which the spool was last used
+	dirIn    = "in"    // waiting specs: GENERATION-ATTEMPT
+	dirTaken = "taken" // specs that a supervisor has taken: ATTEMPT@SLOT.PID.START
+	dirFree  = "free"  // files of finished specs, for reuse
+	dirStop  = "stop"  // ATTEMPT: requests that the supervisor ends it as "stopped"
+	// Status files of ended attempts that could not be written to their place.
+	dirDone = "done"
+	// ATTEMPT: what the job wrote to DCS_PROGRESS; ATTEMPT.report: to DCS_REPORT.
+	dirProgress = "progress"
+	dirScript   = "script"  // commands too long for an argument
+	dirLog      = "log"     // standard error of supervisors
+	dirHelpers  = "helpers" // helpers that serve the spool, or did: GENERATION.PID.START
+	fileControl = "control" // the control page
+	fileReports = "reports" // FIFO from the supervisors to the helper
+	fileBoot    = "boot"    // id of the boot in which the spool was last used
 )
 
 // makeSpool creates base/runs/run/host unless it exists. Nobody else may enter any level.
@@ -353,7 +355,8 @@ func (p *wakePipe) open(generation int64) error {
 		return fmt.Errorf("making the wake pipe: %w", err)
 	}
 	p.read, p.write, p.generation = fds[0], fds[1], generation
-	unix.SetNonblock(p.write, true)                           // not inherited: supervisors block on the other end
+	// Not inherited: supervisors block on the other end.
+	unix.SetNonblock(p.write, true)
 	unix.FcntlInt(uintptr(p.write), unix.F_SETPIPE_SZ, 1<<20) // fails if less is allowed
 	return nil
 }

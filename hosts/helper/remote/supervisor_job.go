@@ -496,7 +496,8 @@ func jobEnv(base []string, j *hosts.LaunchJob, gpus []int, mark, progress string
 	// Defaults come first, so that the user's values override them.
 	env := []string{"OMP_NUM_THREADS=" + strconv.Itoa(max(1, j.Slots))}
 	if len(j.GPUs) > 0 {
-		env = append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID") // the order in which nvidia-smi numbers devices
+		// The order in which nvidia-smi numbers devices.
+		env = append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID")
 	}
 	env = append(env, base...)
 	for _, v := range j.Env {

@@ -15,8 +15,11 @@ type Loss struct {
 
 // Fate decides what happens to a Loss.
 type Fate struct {
-	Keep  int  // 0: the change is lost; Loss.Len or more: it is kept; between: a write is torn there
-	Zeros bool // the lost end of a write that extended the file reads as zeros; otherwise the file is not extended
+	// 0: the change is lost; Loss.Len or more: it is kept; between: a write is torn there.
+	Keep int
+	// The lost end of a write that extended the file reads as zeros; otherwise the file is not
+	// extended.
+	Zeros bool
 }
 
 // PowerLoss simulates a power failure and a reboot of the machine. fate decides about every change

@@ -58,7 +58,8 @@ func script(seed uint64, d rundir.Disk, dir string) []string {
 		case errors.Is(err, io.EOF):
 			text += " EOF"
 		case errors.Is(err, fs.ErrClosed):
-			text += " error " + syscall.EBADF.Error() // the kernel's error when package os is bypassed
+			// The kernel's error when package os is bypassed.
+			text += " error " + syscall.EBADF.Error()
 		case err != nil:
 			text += " error " + err.Error()
 		}
