@@ -92,8 +92,8 @@ func (d *Dispatcher) Why(ctx context.Context, id jobs.ID) (string, error) {
 	})
 }
 
-// filesDir returns the directory that holds attempts/ of a host: the run directory, or "host:dir" if
-// the host does not share it.
+// filesDir returns the directory that holds attempts/ of a host: the run directory, or "host:dir"
+// if the host does not share it.
 func (e *engine) filesDir(host string) string {
 	if a := e.agents[host]; a != nil {
 		switch h := a.hello.Load(); {

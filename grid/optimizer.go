@@ -40,7 +40,7 @@ const optimizerTimeout = 5 * time.Second
 type optimizerLine struct {
 	Do    string `json:"do"` // start, tell, ask, or stop
 	Trial int    `json:"trial,omitempty"`
-	// Of tell: a number or a text for each parameter.
+	// In a tell: a number or a text for each parameter.
 	Params   map[string]any `json:"params,omitempty"`
 	State    string         `json:"state,omitempty"` // of tell: open, done, or failed
 	Value    *float64       `json:"value,omitempty"`

@@ -59,7 +59,7 @@ type SlotRule struct {
 	Less  int // otherwise cores - Less, at least 1
 }
 
-// Count returns the slots of a host with that many cores, at least 1.
+// Count returns the number of slots of a host with that many cores, at least 1.
 func (r SlotRule) Count(cores int) int {
 	if r.Fixed > 0 {
 		return r.Fixed

@@ -38,7 +38,7 @@ type Scanner struct {
 	err         error
 }
 
-// jobName is the name of a job, for after.
+// jobName is a name to which after= may refer, with the number of its job.
 type jobName struct {
 	name string
 	id   ID

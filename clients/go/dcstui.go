@@ -361,7 +361,7 @@ func (c *Client) read() (any bool) {
 	}
 }
 
-// tail is a writer that passes text on and keeps the last line.
+// tail is a writer that writes text to another writer and keeps its last line.
 type tail struct {
 	to   io.Writer
 	mu   sync.Mutex

@@ -105,7 +105,8 @@ func (s *stopFiles) end(remove func()) {
 	}
 }
 
-// pollStopFiles turns STOP files into requests, each once. When STOP was removed, it ends the drain.
+// pollStopFiles turns STOP files into requests, each once. When STOP was removed, it ends the
+// drain.
 func (b *Inbox) pollStopFiles() {
 	b.stop.mu.Lock()
 	defer b.stop.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package run owns a run from its start to its end. It takes over the run, feeds it jobs, handles
 // signals, stop files, requests, and attached screens, delivers results, keeps the job log and the
-// logs of hosts, and closes everything. Create makes the directory of a run, Take takes ownership of
-// it as an Owned, and Start begins to dispatch it as a Run.
+// logs of hosts, and closes everything. Create makes the directory of a run, Take takes ownership
+// of it as an Owned, and Start begins to dispatch it as a Run.
 //
 //	r, err := run.Start(ctx, owned, run.Options{…})
 //	r.Submit(ctx, specs...)

@@ -18,7 +18,7 @@ type classKey struct {
 	slots        int
 	tokens       string
 	mem          int64
-	// By timeout and estimate; 0: not known, or without effect (allocation.go).
+	// Longest run time by timeout and estimate; 0: not known, or without effect (allocation.go).
 	maxRunTime time.Duration
 	avoid      string // hosts where the job has failed in this round, joined by newlines
 	// Hosts where an attempt of it runs, or may still run although it was given up.

@@ -8,8 +8,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// host holds what the core knows about one host. Its parts are declared in the files of the policies
-// that use them. Instants are Time.Mono.
+// host holds what the core knows about one host. Its parts are declared in the files of the
+// policies that use them. Instants are Time.Mono.
 type host struct {
 	spec  *hosts.Host
 	index int          // in Core.hosts; -1: not in the inventory

@@ -33,7 +33,8 @@ func damageJournal(w *World) bool {
 	return spoiled
 }
 
-// sector is the unit that a disk loses as a whole. It can hold a launch and the records that followed it.
+// sector is the unit that a disk loses as a whole. It can hold a launch and the records that
+// followed it.
 const sector = 512
 
 // batter damages the journal of a battered world before most takeovers.

@@ -74,7 +74,8 @@ func (p *Param) Text(u float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// Coordinate returns the coordinate of a value. ok is false if the parameter does not have the value.
+// Coordinate returns the coordinate of a value. ok is false if the parameter does not have the
+// value.
 func (p *Param) Coordinate(text string) (u float64, ok bool) {
 	if n := len(p.Values); n > 0 {
 		i := slices.Index(p.Values, text)

@@ -33,11 +33,11 @@ type Writer struct {
 // NewWriter returns a Writer on w, which begins with the first message written.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Write writes all messages, structs of package hosts or pointers to them, in order and with one call
-// to the underlying writer. A list (Launch, Exits, Probed …) that is too large for a frame is split
-// into several messages. If a message cannot be sent (ErrTooLarge, ErrWord), Write sends nothing of
-// this call and the Writer remains usable. After an error of the underlying writer every further Write
-// returns that error.
+// Write writes all messages, structs of package hosts or pointers to them, in order and with one
+// call to the underlying writer. A list (Launch, Exits, Probed …) that is too large for a frame is
+// split into several messages. If a message cannot be sent (ErrTooLarge, ErrWord), Write sends
+// nothing of this call and the Writer remains usable. After an error of the underlying writer every
+// further Write returns that error.
 func (w *Writer) Write(msgs ...hosts.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +109,8 @@ const maxHeader = 80
 // readStep bounds the memory that is allocated before the bytes have arrived.
 const readStep = 256 << 10
 
-// Reader reads frames. It is not safe for concurrent use. It reads ahead, so nobody else can read what
-// follows the frames.
+// Reader reads frames. It is not safe for concurrent use. It reads ahead, so nobody else can read
+// what follows the frames.
 type Reader struct {
 	r       *bufio.Reader
 	seq     int64
@@ -123,9 +123,9 @@ type Reader struct {
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }
 
 // Read returns the next message as a pointer to a struct of package hosts. It returns io.EOF if the
-// stream ends after a complete frame or before the first, an error that wraps io.ErrUnexpectedEOF if it
-// ends inside a frame, one of this package's errors if the stream is malformed, and otherwise the error
-// of the underlying reader. After an error it returns the same error again.
+// stream ends after a complete frame or before the first, an error that wraps io.ErrUnexpectedEOF
+// if it ends inside a frame, one of this package's errors if the stream is malformed, and otherwise
+// the error of the underlying reader. After an error it returns the same error again.
 func (r *Reader) Read() (hosts.Message, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -212,8 +212,8 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	return k, int(size), uint32(crc), nil
 }
 
-// body reads n bytes and the newline after them. The slice is valid until the next call. Memory grows
-// with what has arrived, not with what was announced.
+// body reads n bytes and the newline after them. The slice is valid until the next call. Memory
+// grows with what has arrived, not with what was announced.
 func (r *Reader) body(n int) ([]byte, error) {
 	p := r.payload[:0]
 	for len(p) < n+1 {
@@ -239,8 +239,8 @@ func (r *Reader) body(n int) ([]byte, error) {
 	return p[:n], nil
 }
 
-// halves splits a message with a list Jobs into two messages that together mean the same. ok is false
-// if that is impossible.
+// halves splits a message with a list Jobs into two messages that together mean the same. ok is
+// false if that is impossible.
 func halves(m reflect.Value) (one, two hosts.Message, ok bool) {
 	list := m.FieldByName("Jobs")
 	if _, question := m.Interface().(hosts.List); question || !list.IsValid() || list.Len() < 2 {

@@ -20,7 +20,8 @@ import (
 // waits.
 const maxReports = 256
 
-// worker is a helper that has sent its hello. Two goroutines read and write until the link is closed.
+// worker is a helper that has sent its hello. Two goroutines read and write until the link is
+// closed.
 type worker struct {
 	host   string
 	link   hosts.Link
@@ -61,8 +62,8 @@ func (w *worker) start() {
 // Hello returns the helper's hello.
 func (w *worker) Hello() *hosts.Hello { return w.first }
 
-// Send queues messages and does not block. If a message is too large (ErrTooLarge), it sends nothing of
-// this call. Any other error means that the worker is closed.
+// Send queues messages and does not block. If a message is too large (ErrTooLarge), it sends
+// nothing of this call. Any other error means that the worker is closed.
 func (w *worker) Send(msgs ...hosts.Message) error {
 	w.mu.Lock()
 	for _, m := range msgs {
@@ -88,7 +89,8 @@ func (w *worker) Reports() <-chan hosts.Message { return w.reports }
 // KeepAlive requests a keepalive of the link.
 func (w *worker) KeepAlive(ctx context.Context) error { return w.link.KeepAlive(ctx) }
 
-// Err returns why the worker ended. It returns nil before the end, and if the helper left because of a Bye.
+// Err returns why the worker ended. It returns nil before the end, and if the helper left because
+// of a Bye.
 func (w *worker) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +165,8 @@ func (w *worker) whyEnded(err error) error {
 	return err
 }
 
-// write writes what Send has queued. After an error it gives the reader some time to find the reason.
+// write writes what Send has queued. After an error it gives the reader some time to find the
+// reason.
 func (w *worker) write() {
 	err := w.box.run(w.stream.Stdin(), w.stop)
 	if err == nil {
@@ -180,8 +183,8 @@ func (w *worker) write() {
 	}
 }
 
-// Limits on the bytes that are queued for hosts. They bound memory: a host that reads nothing is detected
-// by its silence.
+// Limits on the bytes that are queued for hosts. They bound memory: a host that reads nothing is
+// detected by its silence.
 const (
 	maxUnsent     = 256 << 20 // for all hosts together
 	maxUnsentSure = 1 << 20   // guaranteed to each host, in addition to one message of any size
@@ -189,8 +192,8 @@ const (
 
 var errClosed = errors.New("the link was closed")
 
-// mailbox is the io.Writer between Send, which must not block, and the stream, which may. It queues bytes up
-// to a limit. One goroutine runs it.
+// mailbox is the io.Writer between Send, which must not block, and the stream, which may. It queues
+// bytes up to a limit. One goroutine runs it.
 type mailbox struct {
 	wake chan struct{} // capacity 1: there are bytes
 	all  *atomic.Int64 // bytes queued in the mailboxes of all hosts
@@ -271,8 +274,8 @@ func (b *mailbox) run(w io.Writer, stop <-chan struct{}) error {
 	}
 }
 
-// lastWords reads the far end's standard error to its end. It logs each line, and keeps what explains the end
-// best: the first line of a crash or, without one, the last line.
+// lastWords reads the far end's standard error to its end. It logs each line, and keeps what
+// explains the end best: the first line of a crash or, without one, the last line.
 type lastWords struct {
 	log  func(line string) // may be nil
 	done chan struct{}     // closed at the end of the stream
@@ -319,7 +322,8 @@ func (l *lastWords) add(s string) {
 	}
 }
 
-// said quotes the line that best explains the end of the helper, for an error. It is "" if there is none.
+// said quotes the line that best explains the end of the helper, for an error. It is "" if there is
+// none.
 func (l *lastWords) said() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -340,9 +344,10 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 // maxLine is the maximum number of bytes of a host's line that are shown or logged.
 const maxLine = 4 << 10
 
-// clean converts a host's output to one printable line of valid UTF-8: without control sequences, control
-// characters, and characters that change the direction of text, and with at most maxLine bytes. Unlike
-// jobs.Clean it shows nothing in their place: the colors and titles of startup files would hide the text.
+// clean converts a host's output to one printable line of valid UTF-8: without control sequences,
+// control characters, and characters that change the direction of text, and with at most maxLine
+// bytes. Unlike jobs.Clean it shows nothing in their place: the colors and titles of startup files
+// would hide the text.
 func clean(s string) string {
 	s = escapes().ReplaceAllString(s, "")
 	s = strings.Map(func(r rune) rune {

@@ -154,8 +154,8 @@ func openText(t *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
 	return nFinished, what + " and " + jobs.Plural(queued, "queued job")
 }
 
-// cancelTimeout is the time that a live dispatcher has to cancel all jobs and end. Jobs have 5 s between
-// TERM and KILL.
+// cancelTimeout is the time that a live dispatcher has to cancel all jobs and end. Jobs have 5 s
+// between TERM and KILL.
 const cancelTimeout = 60 * time.Second
 
 // forceDelay is the delay before --force is suggested to a waiting user.
@@ -166,8 +166,8 @@ func forceText(run *rundir.Run) string {
 	return "dcs-tui cancel --force " + refTo(run) + "  takes the run over from it and ends every job"
 }
 
-// askOwner asks the dispatcher to cancel all jobs and waits until it has ended. It returns the request if
-// the dispatcher is dead and has left jobs, which the caller must end.
+// askOwner asks the dispatcher to cancel all jobs and waits until it has ended. It returns the
+// request if the dispatcher is dead and has left jobs, which the caller must end.
 func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, owner *journal.Owner) (*ask.Request, error) {
 	q.By, q.At = dispatch.Asker(), time.Now()
 	e, err := ask.Prepare(run, q)
@@ -244,8 +244,8 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*dispa
 	return d, o, nil
 }
 
-// cancelInventory returns the inventory of --hosts or that of the run, which includes hosts that the
-// inventory file no longer has.
+// cancelInventory returns the inventory of --hosts or that of the run, which includes hosts that
+// the inventory file no longer has.
 func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	inv, err := a.storedInventory(run)
 	if f.hosts != "" {
@@ -257,8 +257,8 @@ func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
-// cancelOurselves takes the run over, carries out the waiting requests, and ends when the jobs of this
-// request have ended. It starts no jobs.
+// cancelOurselves takes the run over, carries out the waiting requests, and ends when the jobs of
+// this request have ended. It starts no jobs.
 func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
 	d, o, err := a.takeOver(cmd, f, dir)
 	if err != nil {
@@ -285,8 +285,8 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, 
 	return nil
 }
 
-// awaitCancel waits until a request has been answered and its jobs have ended. It returns the reason
-// for the end of the wait.
+// awaitCancel waits until a request has been answered and its jobs have ended. It returns the
+// reason for the end of the wait.
 func awaitCancel(ctx context.Context, e *ask.Request) string {
 	late := time.After(cancelTimeout)
 	every := time.NewTicker(50 * time.Millisecond)

@@ -53,8 +53,8 @@ type sshSetup struct {
 	warned map[string]bool // by host and text
 }
 
-// checkSSH reads the ssh configuration, and starts to resolve all hosts. Each of them takes a process, so
-// it does not wait: the run is created meanwhile.
+// checkSSH reads the ssh configuration, and starts to resolve all hosts. Each of them takes a
+// process, so it does not wait: the run is created meanwhile.
 func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	hs = slices.DeleteFunc(slices.Clone(hs), func(h *hosts.Host) bool { return h.Link != "ssh" })
 	if a.ssh != nil || len(hs) == 0 {
@@ -73,8 +73,8 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	return nil
 }
 
-// warnSSH warns once about directives of the ssh configuration that are not supported. An error in the part
-// of one host affects only that host, when it is connected to.
+// warnSSH warns once about directives of the ssh configuration that are not supported. An error in
+// the part of one host affects only that host, when it is connected to.
 func (a *app) warnSSH() {
 	if a.ssh != nil {
 		a.ssh.checked.Do(a.warnOfSSH)
@@ -122,8 +122,9 @@ func (a *app) sshOpener(o *options) hosts.Opener {
 	return link.NewSSH(link.SSHOptions{Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret, Warn: warnOnce})
 }
 
-// checkBinary warns if this program, which is copied to hosts, is linked dynamically, because a host with
-// an older C library cannot start it. go build links dynamically where a C compiler is installed.
+// checkBinary warns if this program, which is copied to hosts, is linked dynamically, because a
+// host with an older C library cannot start it. go build links dynamically where a C compiler is
+// installed.
 func (a *app) checkBinary(hs []*hosts.Host) {
 	if !slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
 		return
@@ -154,8 +155,8 @@ func sshTo(config, host string, flags ...string) string {
 	return shellWords(append(words, host))
 }
 
-// onHost returns the command line that runs a command on a host of the run. It reaches the host in the same
-// way as the run does.
+// onHost returns the command line that runs a command on a host of the run. It reaches the host in
+// the same way as the run does.
 func onHost(run *rundir.Run, host string, words ...string) string {
 	prefix, shells := sshTo(sshConfigOf(run), host), 1 // ssh joins its arguments for a shell on the host
 	if inv, err := new(app).storedInventory(run); err == nil {

@@ -21,8 +21,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// console writes lines for people to stderr. On a terminal it keeps a progress line below them, which it
-// rewrites in place. It is safe for concurrent use. All text must have passed jobs.Clean.
+// console writes lines for people to stderr. On a terminal it keeps a progress line below them,
+// which it rewrites in place. It is safe for concurrent use. All text must have passed jobs.Clean.
 type console struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -161,8 +161,8 @@ func (c *console) erase(b *strings.Builder) {
 	}
 }
 
-// draw writes the progress line. It cuts the line so that it never wraps, because a wrapped line could
-// not be erased.
+// draw writes the progress line. It cuts the line so that it never wraps, because a wrapped line
+// could not be erased.
 func (c *console) draw(b *strings.Builder) {
 	if !c.tty || c.status == "" {
 		return
@@ -287,8 +287,8 @@ func progressLine(s *dispatch.Snapshot) string {
 	return b.String()
 }
 
-// numRunning returns the number of running jobs, without those that have been sent to a host and not
-// started.
+// numRunning returns the number of running jobs, without those that have been sent to a host and
+// not started.
 func numRunning(s *dispatch.Snapshot) int {
 	n := 0
 	for _, h := range s.Hosts {
@@ -318,8 +318,8 @@ func rateText(perSecond float64) string {
 	return fmt.Sprintf("%.1f/h", perSecond*3600)
 }
 
-// Limits of the name or command of a job in a line, in runes. maxTitle also applies where the width of
-// the terminal is unknown.
+// Limits of the name or command of a job in a line, in runes. maxTitle also applies where the width
+// of the terminal is unknown.
 const maxTitle, minTitle = 100, 16
 
 // JobLine describes a finished job in one line:
@@ -365,8 +365,8 @@ func (c *console) JobLine(r *results.Result) string {
 	return strings.Join(parts, "  ")
 }
 
-// jobLogLine returns the path of the standard error of a failed job, and its command if JobLine shows
-// its name instead. It returns "" for other jobs.
+// jobLogLine returns the path of the standard error of a failed job, and its command if JobLine
+// shows its name instead. It returns "" for other jobs.
 func jobLogLine(r *results.Result) string {
 	if r.State != jobs.Failed && r.State != jobs.TimedOut || r.Stderr == "" {
 		return ""
@@ -378,8 +378,8 @@ func jobLogLine(r *results.Result) string {
 	return line
 }
 
-// titleLimits returns how many runes of a job's title, and of the last line of its stderr, fit into a
-// line of the terminal that already has used runes.
+// titleLimits returns how many runes of a job's title, and of the last line of its stderr, fit into
+// a line of the terminal that already has used runes.
 func (c *console) titleLimits(used int, words string) (title, quoted int) {
 	if !c.tty {
 		return maxTitle, maxTitle
@@ -398,8 +398,8 @@ func (c *console) quote(s string, limit int) string {
 	return c.Paint(dim, c.Glyph("“", `"`)+jobs.Clean(s, limit)+c.Glyph("”", `"`))
 }
 
-// stateMark returns the color, the mark, and the word for the state of a finished job. The word repeats
-// the color, which not everybody can see.
+// stateMark returns the color, the mark, and the word for the state of a finished job. The word
+// repeats the color, which not everybody can see.
 func (c *console) stateMark(s jobs.JobState) (color, mark, word string) {
 	switch s {
 	case jobs.Succeeded:

@@ -197,7 +197,8 @@ func (d *dispatching) Notice(n dispatch.Notice) {
 	d.heldMu.Unlock()
 }
 
-// printHosts prints the notices about hosts since its last call. Hosts with the same notice share a line.
+// printHosts prints the notices about hosts since its last call. Hosts with the same notice share a
+// line.
 func (d *dispatching) printHosts() {
 	d.heldMu.Lock()
 	defer d.heldMu.Unlock()
@@ -351,8 +352,8 @@ func dispatcherLog(run *rundir.Run) (*os.File, error) {
 	return f, nil
 }
 
-// codeOf returns the exit code of a background dispatcher that has ended, and the signal that killed
-// it without a message; "" if none did.
+// codeOf returns the exit code of a background dispatcher that has ended, and the signal that
+// killed it without a message; "" if none did.
 func codeOf(p *run.Background) (code int, signal string) {
 	switch {
 	case p.Code >= 0:
@@ -363,7 +364,8 @@ func codeOf(p *run.Background) (code int, signal string) {
 	return exitLeft, p.Signal.String() // resume continues the run
 }
 
-// leftAtOnce implements run.Options.LastWords: it reports the exit at once, and what is left running.
+// leftAtOnce implements run.Options.LastWords: it reports the exit at once, and what is left
+// running.
 func (d *dispatching) leftAtOnce(r *run.Run, why string) {
 	left := "`dcs-tui resume " + refTo(r.Dir()) + "` adopts them"
 	if r.Deleted() {

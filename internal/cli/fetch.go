@@ -120,8 +120,8 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	return nil
 }
 
-// outputsReader returns a reader of outputs on these hosts. The inventory is file or, if that is "", the
-// inventory of the run.
+// outputsReader returns a reader of outputs on these hosts. The inventory is file or, if that is
+// "", the inventory of the run.
 func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...string) (*files.Reader, error) {
 	inv, err := a.storedInventory(run)
 	if file != "" {
@@ -258,8 +258,8 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	return lines
 }
 
-// farOutputs reads pieces of outputs on their hosts. It connects to a host when it first reads there, with
-// the settings of the run.
+// farOutputs reads pieces of outputs on their hosts. It connects to a host when it first reads
+// there, with the settings of the run.
 type farOutputs struct {
 	app *app
 	run *rundir.Run

@@ -330,8 +330,8 @@ func someNames(names []string, limit int) string {
 	return strings.Join(names, ", ")
 }
 
-// keptFlags are the flags of run that run.toml keeps among its options, for resume. Other settings of
-// a run have keys of their own there.
+// keptFlags are the flags of run that run.toml keeps among its options, for resume. Other settings
+// of a run have keys of their own there.
 var keptFlags = []string{
 	"tries", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
 	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "run-share", "max-slots", "tokens", "give-up",

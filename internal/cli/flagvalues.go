@@ -315,8 +315,8 @@ func parseFailures(text string) (func(*jobs.Outcome) bool, error) {
 	}), nil)
 }
 
-// final returns a function that reports whether a job is not retried after a failure. It returns nil if
-// neither query was given. The queries were checked when the flags were parsed.
+// final returns a function that reports whether a job is not retried after a failure. It returns
+// nil if neither query was given. The queries were checked when the flags were parsed.
 func final(retryOn, noRetryOn string, retryTimeouts bool) func(*jobs.Outcome) bool {
 	again, _ := parseFailures(retryOn)
 	never, _ := parseFailures(noRetryOn)

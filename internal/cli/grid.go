@@ -239,13 +239,13 @@ func (a *app) printCommands(t *grid.Template) error {
 	return w.Flush()
 }
 
-// maxKeptTemplate is the maximum size of a template that is kept although all of its jobs are stored, in
-// bytes.
+// maxKeptTemplate is the maximum size of a template that is kept although all of its jobs are
+// stored, in bytes.
 const maxKeptTemplate = 1 << 20
 
 // gridSource returns the jobs of a template for a new run. Usually all jobs are created and stored
-// before the first one starts. The jobs of a large product are created while the first ones run, and
-// resume continues where that was interrupted.
+// before the first one starts. The jobs of a large product are created while the first ones run,
+// and resume continues where that was interrupted.
 func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource, error) {
 	if file == stdinFile {
 		file = "grid" // standard input has been read to its end
@@ -329,8 +329,8 @@ func columnsOf(t *grid.Template) []string {
 	return columns
 }
 
-// searchOf returns the search of a template, with a proposer of jobs if the search learns. It returns nil
-// if the search only determines the jobs.
+// searchOf returns the search of a template, with a proposer of jobs if the search learns. It
+// returns nil if the search only determines the jobs.
 func searchOf(t *grid.Template, cwd string) *run.Search {
 	o := &run.Search{Trials: t.Search.Trials, Coordinates: t.Coordinates}
 	o.Best, _ = results.ParseBest(t.Search.Best())
@@ -399,8 +399,8 @@ func (a *app) readTemplate(f *gridFlags, file string) ([]*jobs.Spec, []string, e
 	return specs, columnsOf(t), err
 }
 
-// readingLines returns a function that yields the lines of standard input. earlier are the jobs of the
-// run.
+// readingLines returns a function that yields the lines of standard input. earlier are the jobs of
+// the run.
 func readingLines(in io.Reader, earlier []*jobs.Spec) func() (jobs.Line, error) {
 	return jobs.NewScanner(in, "standard input", false, 1).Stream(earlier).NextLine
 }
@@ -420,8 +420,8 @@ func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 	}
 }
 
-// flushTyped discards input of the terminal that was not read. Otherwise the shell would run the rest of
-// the jobs.
+// flushTyped discards input of the terminal that was not read. Otherwise the shell would run the
+// rest of the jobs.
 func (a *app) flushTyped() {
 	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // an error loses nothing

@@ -82,8 +82,8 @@ func forEachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// manual is a roff document with a header that fits on one line, and with every option on a line of its
-// own.
+// manual is a roff document with a header that fits on one line, and with every option on a line of
+// its own.
 type manual struct {
 	*roff.Document
 	indented bool // nothing has been written since the last indentation

@@ -137,8 +137,8 @@ func hostNames(hs []*hosts.Host) string {
 	return someNames(names, maxNamedHosts)
 }
 
-// reached returns the hosts of an inventory and, for each provider, an instance that represents all of its
-// instances where only the way to reach a host matters.
+// reached returns the hosts of an inventory and, for each provider, an instance that represents all
+// of its instances where only the way to reach a host matters.
 func reached(inv *hosts.Inventory) []*hosts.Host {
 	list := slices.Clone(inv.Hosts)
 	for _, p := range inv.Providers {
@@ -149,8 +149,8 @@ func reached(inv *hosts.Inventory) []*hosts.Host {
 	return list
 }
 
-// loadInventory reads the inventory of the flag or, if that is "", the one that hosts.FindInventory finds. If
-// there is none, it returns this machine.
+// loadInventory reads the inventory of the flag or, if that is "", the one that hosts.FindInventory
+// finds. If there is none, it returns this machine.
 func (a *app) loadInventory(flag string) (*hosts.Inventory, error) {
 	file, err := hosts.FindInventory(flag)
 	if err != nil {
@@ -167,8 +167,8 @@ func (a *app) loadInventory(flag string) (*hosts.Inventory, error) {
 	return inv, nil
 }
 
-// selectInventory returns the hosts of --host or the inventory of loadInventory. In a resume, --hosts
-// replaces the --host of the run.
+// selectInventory returns the hosts of --host or the inventory of loadInventory. In a resume,
+// --hosts replaces the --host of the run.
 func (a *app) selectInventory(f *runFlags) (*hosts.Inventory, error) {
 	if f.HostList == "" || f.hosts != "" {
 		return a.loadInventory(f.hosts)

@@ -204,7 +204,8 @@ func problemOf(c *hosts.CheckResult) (problem, advice string) {
 	return withoutName(c.Err, c.Host.Name), advice
 }
 
-// badLines describes hosts with the same problem. The text of g is the problem and a line of advice.
+// badLines describes hosts with the same problem. The text of g is the problem and a line of
+// advice.
 func badLines(out *console, g *runview.HostGroup, width int) []string {
 	problem, advice, _ := strings.Cut(g.Text, "\n")
 	name := fmt.Sprintf("%-*s", width, text.Line(g.Title()))
@@ -248,8 +249,8 @@ func usableLines(out *console, c *hosts.CheckResult, width int) []string {
 	return lines
 }
 
-// withoutName returns the text of an error without the host's name and the advice, which are printed
-// separately.
+// withoutName returns the text of an error without the host's name and the advice, which are
+// printed separately.
 func withoutName(err error, name string) string {
 	var e *hosts.Error
 	if errors.As(err, &e) && e.Err != nil {

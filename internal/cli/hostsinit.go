@@ -167,8 +167,8 @@ func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
 	return list, nil
 }
 
-// sshHosts returns the hosts of an ssh configuration. Of several names for one machine, only the first is
-// usable, because with all of them the slots of the machine would count several times.
+// sshHosts returns the hosts of an ssh configuration. Of several names for one machine, only the
+// first is usable, because with all of them the slots of the machine would count several times.
 func sshHosts(file string) ([]*found, error) {
 	names, err := link.SSHAliases(file)
 	if errors.Is(err, fs.ErrNotExist) && file == "" {

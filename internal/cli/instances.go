@@ -182,7 +182,8 @@ func countInstances(t *jobs.Table) (list []*instancesOf) {
 	return list
 }
 
-// instanceLines describes the number, the run time, and the price of the instances that a run has had.
+// instanceLines describes the number, the run time, and the price of the instances that a run has
+// had.
 func instanceLines(t *jobs.Table, providers []*hosts.Provider) []string {
 	var lines []string
 	left := 0

@@ -50,8 +50,8 @@ func newResultPrinter(a *app, f *runFlags, r *run.Run) *resultPrinter {
 		tag: f.tag, order: f.order, held: map[jobs.ID]*results.Result{}, next: 1}
 }
 
-// Print writes a result, and those that waited for it. After an error a part of a result may have been
-// written.
+// Print writes a result, and those that waited for it. After an error a part of a result may have
+// been written.
 func (p *resultPrinter) Print(r *results.Result) error {
 	if !p.order || r.Job < p.next {
 		return p.print(r)
@@ -169,8 +169,8 @@ func (p *resultPrinter) output(r *results.Result) error {
 	}
 }
 
-// write writes all of b. While the disk is full, write reports that and waits, until the disk has space or
-// the run is asked to stop. The run continues meanwhile.
+// write writes all of b. While the disk is full, write reports that and waits, until the disk has
+// space or the run is asked to stop. The run continues meanwhile.
 func (p *resultPrinter) write(b []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,8 +202,8 @@ func (p *resultPrinter) write(b []byte) error {
 	return nil
 }
 
-// lineCleaner cleans the output of a job for the terminal. Pieces may end in the middle of a line or of
-// a character.
+// lineCleaner cleans the output of a job for the terminal. Pieces may end in the middle of a line
+// or of a character.
 type lineCleaner struct {
 	rest []byte // of a line whose end is missing
 	asIs bool   // do not clean lines: the output is a file

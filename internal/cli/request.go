@@ -43,9 +43,9 @@ type answers struct {
 	waits bool // not all requests have been answered
 }
 
-// ask sends requests to the dispatcher of a run, in their order, and waits for the answers. Without a
-// dispatcher the requests wait in the run directory. It reports a request that the dispatcher does
-// not answer. A refused request is an error.
+// ask sends requests to the dispatcher of a run, in their order, and waits for the answers. Without
+// a dispatcher the requests wait in the run directory. It reports a request that the dispatcher
+// does not answer. A refused request is an error.
 func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Request) (*answers, error) {
 	owner, err := journal.ReadOwner(run)
 	if err != nil {

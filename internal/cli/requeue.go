@@ -122,8 +122,8 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	return a.tellRequeued(s, len(ids)-over, opt.json)
 }
 
-// spared returns SpareSucceeded if none of the jobs has succeeded. The request then leaves alone jobs
-// that have succeeded by the time it is carried out.
+// spared returns SpareSucceeded if none of the jobs has succeeded. The request then leaves alone
+// jobs that have succeeded by the time it is carried out.
 func spared(t *jobs.Table, over []jobs.ID) string {
 	if slices.ContainsFunc(over, func(id jobs.ID) bool { return t.Job(id).State == jobs.Succeeded }) {
 		return ""
@@ -217,9 +217,9 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	return a.tellUpdated(run, m, s, left, opt)
 }
 
-// settledTable returns the jobs of a run. It is an error if more jobs are being added: they would be
-// missing in the comparison, and be added again. For the same reason it reads the whole journal, also
-// records that the dispatcher has not published yet.
+// settledTable returns the jobs of a run. It is an error if more jobs are being added: they would
+// be missing in the comparison, and be added again. For the same reason it reads the whole journal,
+// also records that the dispatcher has not published yet.
 func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	names, _, err := run.RequestNames()
 	if err != nil {

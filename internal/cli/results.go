@@ -193,8 +193,8 @@ func (a *app) writeResults(list []results.Result, asJSON bool) error {
 	return w.Flush()
 }
 
-// pivotValue is the value of --pivot ROWS COLUMNS METRIC. pflag takes only the first word as the value; the
-// other two are the next arguments. One word with commas is allowed, too.
+// pivotValue is the value of --pivot ROWS COLUMNS METRIC. pflag takes only the first word as the
+// value; the other two are the next arguments. One word with commas is allowed, too.
 type pivotValue struct {
 	flags *pflag.FlagSet
 	names []string // all three, or ROWS alone
@@ -222,8 +222,8 @@ func (v *pivotValue) split(args []string) (names, rest []string, err error) {
 	return append(v.names[:1:1], args[v.at:v.at+2]...), slices.Concat(args[:v.at], args[v.at+2:]), nil
 }
 
-// tableQuery has the parsed flags of the table. They are parsed before the run is read, so that an error
-// is reported at once.
+// tableQuery has the parsed flags of the table. They are parsed before the run is read, so that an
+// error is reported at once.
 type tableQuery struct {
 	*tableFlags
 	columns  []*metrics.Metric
@@ -276,8 +276,8 @@ func parseEach[T any](flag string, texts []string, parse func(string) (T, error)
 	return list, nil
 }
 
-// resultColumns returns the columns that the run declares and those of the flags, which replace declared ones
-// of the same name.
+// resultColumns returns the columns that the run declares and those of the flags, which replace
+// declared ones of the same name.
 func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics.Metric {
 	columns, err := metrics.Declared(run.Asked)
 	if err != nil {
@@ -436,8 +436,8 @@ func columnNames(columns []*metrics.Metric) []string {
 	return names
 }
 
-// paramNames returns the names of the parameters of all jobs, also of jobs without a row, so that a table
-// has the same columns from the beginning of a run to its end.
+// paramNames returns the names of the parameters of all jobs, also of jobs without a row, so that a
+// table has the same columns from the beginning of a run to its end.
 func paramNames(t *jobs.Table) []string {
 	var names []string
 	had := map[string]bool{}

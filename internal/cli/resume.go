@@ -152,8 +152,8 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	return err
 }
 
-// keptSearch returns the search of a run, or nil if it has none. The search has no proposer if the last
-// dispatcher has proposed all jobs.
+// keptSearch returns the search of a run, or nil if it has none. The search has no proposer if the
+// last dispatcher has proposed all jobs.
 func (a *app) keptSearch(r *rundir.Run, had rundir.Input) *run.Search {
 	source, _ := r.Asked.Options[rundir.OptionSource].(string)
 	t, err := grid.ReadSource(source)
@@ -167,8 +167,8 @@ func (a *app) keptSearch(r *rundir.Run, had rundir.Input) *run.Search {
 	return s
 }
 
-// restOfInput returns a function that yields the jobs that had not been created when the last dispatcher
-// ended. It returns nil if there are none, or if they cannot be created.
+// restOfInput returns a function that yields the jobs that had not been created when the last
+// dispatcher ended. It returns nil if there are none, or if they cannot be created.
 func (a *app) restOfInput(r *rundir.Run, had rundir.Input, have int) func() (jobs.Line, error) {
 	source, _ := r.Asked.Options[rundir.OptionSource].(string)
 	if !had.Again || had.State != rundir.InputOpen {
@@ -182,9 +182,9 @@ func (a *app) restOfInput(r *rundir.Run, had rundir.Input, have int) func() (job
 	return run.JobLines(next)
 }
 
-// resumeInventory reads the inventory again, from --hosts or from the file of the run, and reports what
-// has changed. If the file of the run cannot be read or has an error, the run keeps its inventory,
-// because hosts of running jobs must be reachable.
+// resumeInventory reads the inventory again, from --hosts or from the file of the run, and reports
+// what has changed. If the file of the run cannot be read or has an error, the run keeps its
+// inventory, because hosts of running jobs must be reachable.
 func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
@@ -238,9 +238,9 @@ func (a *app) keepInventory(run *rundir.Run, inv *hosts.Inventory) {
 	}
 }
 
-// absentHosts describes each host that is not in the inventory although attempts may still run there. It
-// names the attempts and the time after which their jobs run elsewhere: the default lost_after, and
-// for attempts that may not have started also their lease, which --buffer extends.
+// absentHosts describes each host that is not in the inventory although attempts may still run
+// there. It names the attempts and the time after which their jobs run elsewhere: the default
+// lost_after, and for attempts that may not have started also their lease, which --buffer extends.
 func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
 	const maxNamed = 5 // attempts of a host
 	attempts, waits := map[string][]string{}, map[string]time.Duration{}
@@ -279,8 +279,8 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 	return lines
 }
 
-// removeStopFiles removes the files of an earlier stop, because a resumed run should continue, and a
-// canceled one has stopped. It calls removed for each.
+// removeStopFiles removes the files of an earlier stop, because a resumed run should continue, and
+// a canceled one has stopped. It calls removed for each.
 func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 	for _, name := range []string{rundir.StopFile, rundir.StopNowFile} {
 		err := run.Disk.Remove(run.Path(name))
@@ -308,8 +308,8 @@ func recovered(o *run.Owned, nRequests int) string {
 	return text
 }
 
-// findStandbys sets standbys to the hosts of --standby-on. A name in the inventory is that host; any
-// other name is reached like those of --host.
+// findStandbys sets standbys to the hosts of --standby-on. A name in the inventory is that host;
+// any other name is reached like those of --host.
 func (f *runFlags) findStandbys(inv *hosts.Inventory) error {
 	if f.StandbyOn == "" {
 		return nil
@@ -342,8 +342,8 @@ func (f *runFlags) checkStandby() error {
 	return nil
 }
 
-// checkJobLog drops --joblog if its directory does not exist on this machine, because a takeover would
-// fail. The run directory has a job log anyway.
+// checkJobLog drops --joblog if its directory does not exist on this machine, because a takeover
+// would fail. The run directory has a job log anyway.
 func (a *app) checkJobLog(f *runFlags) {
 	if f.joblog == "" {
 		return
@@ -354,8 +354,8 @@ func (a *app) checkJobLog(f *runFlags) {
 	}
 }
 
-// inBackground starts this command line in the background, and returns when that process watches the
-// dispatcher.
+// inBackground starts this command line in the background, and returns when that process watches
+// the dispatcher.
 func (a *app) inBackground() error {
 	p, dir, err := a.startHere()
 	if err == nil && dir == "" { // the process has reported why, if it could
@@ -364,8 +364,8 @@ func (a *app) inBackground() error {
 	return err
 }
 
-// standBy waits until the run needs a dispatcher, and takes it over. If the run ends first, it returns
-// nil and sets the exit code.
+// standBy waits until the run needs a dispatcher, and takes it over. If the run ends first, it
+// returns nil and sets the exit code.
 func (a *app) standBy(r *rundir.Run, f *runFlags) (*run.Owned, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

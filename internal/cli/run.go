@@ -134,8 +134,8 @@ func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 	return jobSource{files: []string{cmp.Or(name, "commands")}, known: specs}, f.queues.check(jobs.QueuesOf(specs))
 }
 
-// filesSource returns the jobs of files and templates for a new run. Each of several files is a queue of
-// its own. A single template is run as by dcs-tui grid.
+// filesSource returns the jobs of files and templates for a new run. Each of several files is a
+// queue of its own. A single template is run as by dcs-tui grid.
 func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	g := &gridFlags{runFlags: *f, limit: grid.DefaultLimit}
 	if len(files) == 1 && grid.IsTemplate(files[0]) && f.queues.empty() {
@@ -190,14 +190,14 @@ type jobSource struct {
 	files []string     // sources of the jobs, for run.toml, messages, and the name of the run
 	known []*jobs.Spec // all jobs, numbered or not; nil: next yields them
 
-	// next yields the next job or line, and io.EOF after the last. Any other error ends the input: the
-	// jobs before it continue, and the error is reported at the end. next is called by one
+	// next yields the next job or line, and io.EOF after the last. Any other error ends the input:
+	// the jobs before it continue, and the error is reported at the end. next is called by one
 	// goroutine, and may still block when the run ends.
 	next func() (jobs.Line, error)
 	// what describes the jobs of next in the first line: "jobs from standard input".
 	what string
-	// source is kept in run.toml (rundir.OptionSource), so that grid.Rest can yield the jobs that were
-	// not stored when the dispatcher ended. "": they cannot be created again.
+	// source is kept in run.toml (rundir.OptionSource), so that grid.Rest can yield the jobs that
+	// were not stored when the dispatcher ended. "": they cannot be created again.
 	source string
 	search *run.Search    // nil: no job depends on the results of others
 	keep   map[string]any // more options for run.toml
@@ -213,8 +213,8 @@ func (src *jobSource) lazy() bool {
 // fromStdin reports whether the jobs are read from standard input.
 func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
 
-// runJobs creates a run of the jobs of src, dispatches it to its end, and sets the exit code. The flags
-// have been checked, and absoluteFlags was called.
+// runJobs creates a run of the jobs of src, dispatches it to its end, and sets the exit code. The
+// flags have been checked, and absoluteFlags was called.
 func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	refs, env, err := run.ParseEnv(f.env, os.LookupEnv)
 	if err != nil {
@@ -374,7 +374,8 @@ func checkCwd(cwd string, hs []*hosts.Host) error {
 	return nil
 }
 
-// controls reports whether a rune may control a terminal. The output of a dry run may be piped to one.
+// controls reports whether a rune may control a terminal. The output of a dry run may be piped to
+// one.
 func controls(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
 // maxWhole is the maximum length of a command that a dry run prints whole, in bytes.

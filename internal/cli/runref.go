@@ -68,12 +68,12 @@ func (a *app) openDir(dir string) (*rundir.Run, error) {
 	return run, nil
 }
 
-// slowDelay is the delay before a command reports that it waits for a file system: if the file server is
-// down, the command hangs.
+// slowDelay is the delay before a command reports that it waits for a file system: if the file
+// server is down, the command hangs.
 const slowDelay = 3 * time.Second
 
-// reportSlow reports that a directory does not answer, unless answered is called within slowDelay. It
-// reports once per command, and not while a screen is shown, which reports it itself.
+// reportSlow reports that a directory does not answer, unless answered is called within slowDelay.
+// It reports once per command, and not while a screen is shown, which reports it itself.
 func (a *app) reportSlow(dir string) (answered func()) {
 	over := new(atomic.Bool)
 	var tell func()
@@ -113,8 +113,8 @@ func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// Every command that takes a RUN accepts HOST:RUN for a run on another machine. The command then runs
-// there, through the user's ssh, with the program that dispatches the run.
+// Every command that takes a RUN accepts HOST:RUN for a run on another machine. The command then
+// runs there, through the user's ssh, with the program that dispatches the run.
 
 // takesRun reports whether the first argument of a command is a RUN.
 func takesRun(cmd *cobra.Command) bool {
@@ -139,8 +139,8 @@ func cutHost(arg string) (host, run string, ok bool) {
 // localFileFlags are the flags that name files on this machine.
 var localFileFlags = []string{"hosts", "ssh-config", "joblog", "file"}
 
-// elsewhere runs a command on the machine of its RUN, in place of this process, and returns only if that
-// fails. It does nothing if the run is on this machine.
+// elsewhere runs a command on the machine of its RUN, in place of this process, and returns only if
+// that fails. It does nothing if the run is on this machine.
 func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
 	if !takesRun(cmd) || len(args) == 0 {
 		return nil
@@ -196,16 +196,16 @@ func (a *app) atTerminal() bool {
 	return ok && term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
 }
 
-// findProgram is a script for the host $0. With the arguments after $1 it runs the program that dispatches
-// the run $1, according to the owner file of the run, or else the program in PATH. It is one line,
-// because csh allows no newline between quotes.
+// findProgram is a script for the host $0. With the arguments after $1 it runs the program that
+// dispatches the run $1, according to the owner file of the run, or else the program in PATH. It is
+// one line, because csh allows no newline between quotes.
 const findProgram = `p=; for d in "$1" "dcs-runs/$1"; do if [ -O "$d/owner" ]; then ` +
 	`p=$(sed -n 's/.*"program":"\([^"\\]*\)".*/\1/p' "$d/owner"); break; fi; done; ` +
 	`[ -x "$p" ] || p=$(command -v dcs-tui) || { echo "dcs-tui: found no run $1 on $0, and dcs-tui is not in PATH there" >&2; exit 2; }; ` +
 	`shift; exec "$p" "$@"`
 
-// sshArgs returns the command line that runs the program on a host with these arguments. The login shell
-// there parses the last word.
+// sshArgs returns the command line that runs the program on a host with these arguments. The login
+// shell there parses the last word.
 func sshArgs(host, run string, args []string, terminal bool) []string {
 	words := []string{"exec", "/bin/sh", "-c", hosts.ShellQuote(findProgram), hosts.ShellQuote(host), hosts.ShellQuote(run)}
 	for _, arg := range args {

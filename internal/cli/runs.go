@@ -56,8 +56,8 @@ dcs-tui runs list --limit 0`,
 	return cmd
 }
 
-// runAlone runs dcs-tui without a command: on a terminal it shows the runs, if there are any, and runs
-// the chosen command.
+// runAlone runs dcs-tui without a command: on a terminal it shows the runs, if there are any, and
+// runs the chosen command.
 func (a *app) runAlone(cmd *cobra.Command, args []string) error {
 	for {
 		list, err := rundir.List(rundir.Base)
@@ -250,8 +250,8 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	return nil
 }
 
-// open opens a run for removal. It returns an error if the run must stay, and a nil run if the run is too
-// young.
+// open opens a run for removal. It returns an error if the run must stay, and a nil run if the run
+// is too young.
 func (p *pruneOptions) open(dir string) (*rundir.Run, *jobs.Table, error) {
 	r, err := rundir.Open(dir)
 	if err != nil {
@@ -269,8 +269,8 @@ func (p *pruneOptions) open(dir string) (*rundir.Run, *jobs.Table, error) {
 	return r, table, err
 }
 
-// candidates returns the run directories of the arguments or, without arguments, all but the newest ones
-// of --keep.
+// candidates returns the run directories of the arguments or, without arguments, all but the newest
+// ones of --keep.
 func (p *pruneOptions) candidates(args []string) (dirs []string, err error) {
 	if len(args) == 0 {
 		found, err := rundir.List(rundir.Base)
@@ -296,8 +296,9 @@ func (p *pruneOptions) candidates(args []string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// leftOnHosts returns a line for each host that keeps outputs of the run, with the command that removes
-// them. The host has reported the path, so the command removes only a directory with the id of the run.
+// leftOnHosts returns a line for each host that keeps outputs of the run, with the command that
+// removes them. The host has reported the path, so the command removes only a directory with the id
+// of the run.
 func leftOnHosts(run *rundir.Run) []string {
 	var lines []string
 	for host, place := range run.HostDirs() {

@@ -87,9 +87,9 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 	return a.screen(s, keys, o)
 }
 
-// onScreen shows the run of this command line on a screen, while a background process dispatches it.
-// done is false if that is not possible or not wanted. typed means that the jobs are typed on the
-// terminal.
+// onScreen shows the run of this command line on a screen, while a background process dispatches
+// it. done is false if that is not possible or not wanted. typed means that the jobs are typed on
+// the terminal.
 func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	if a.starter != nil || f.noTUI || f.json || f.output || f.dryRun || typed ||
 		!term.IsTerminal(int(a.stdout.Fd())) || !a.onTerminal {
@@ -131,8 +131,8 @@ func plainTerminal() bool {
 	return t == "" || t == "dumb"
 }
 
-// keyboard returns the file to read keys from: standard input or, if that is not a terminal, /dev/tty.
-// The caller closes it.
+// keyboard returns the file to read keys from: standard input or, if that is not a terminal,
+// /dev/tty. The caller closes it.
 func (a *app) keyboard() (*os.File, error) {
 	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fd, err := syscall.Dup(int(f.Fd()))
@@ -145,9 +145,9 @@ func (a *app) keyboard() (*os.File, error) {
 	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }
 
-// startHere starts the background dispatcher of this command line and waits until it dispatches. It returns
-// the run directory, which is "" if the dispatcher ended before. Meanwhile it passes signals on to the
-// dispatcher, which has a session of its own and gets none from the terminal.
+// startHere starts the background dispatcher of this command line and waits until it dispatches. It
+// returns the run directory, which is "" if the dispatcher ended before. Meanwhile it passes
+// signals on to the dispatcher, which has a session of its own and gets none from the terminal.
 func (a *app) startHere() (*run.Background, string, error) {
 	stdin, ok := a.stdin.(*os.File)
 	if !ok || term.IsTerminal(int(stdin.Fd())) {
@@ -197,8 +197,8 @@ type runScreen struct {
 }
 
 func (a *app) openScreen(run *rundir.Run) *runScreen {
-	// A screen is a process of its own. Nearly all of its memory is a table without pointers, which is
-	// cheap to collect. At the default of 100, the heap of a screen with a million jobs would be
+	// A screen is a process of its own. Nearly all of its memory is a table without pointers, which
+	// is cheap to collect. At the default of 100, the heap of a screen with a million jobs would be
 	// twice as large as necessary.
 	debug.SetGCPercent(25)
 	s := &runScreen{app: a, run: run}
@@ -208,8 +208,8 @@ func (a *app) openScreen(run *rundir.Run) *runScreen {
 	return s
 }
 
-// viewOptions returns the options of a view of a run. Invalid declarations of metrics in run.toml are
-// left out; dcs-tui results reports them.
+// viewOptions returns the options of a view of a run. Invalid declarations of metrics in run.toml
+// are left out; dcs-tui results reports them.
 func (a *app) viewOptions(run *rundir.Run) runview.Options {
 	figures, _ := metrics.Declared(run.Asked)
 	o := runview.Options{
@@ -280,8 +280,8 @@ func (s *runScreen) Do(ctx context.Context, a runview.Action) (*runview.Answer, 
 	return ans, err
 }
 
-// act carries out an action on a run that nobody dispatches. It starts a dispatcher if the action needs
-// one.
+// act carries out an action on a run that nobody dispatches. It starts a dispatcher if the action
+// needs one.
 func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	switch a.Do {
 	case runview.Resume:
@@ -331,8 +331,8 @@ func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
 	return list, err
 }
 
-// applyWaiting sets the priorities of jobs according to the waiting requests. A relative change adds to
-// these priorities.
+// applyWaiting sets the priorities of jobs according to the waiting requests. A relative change
+// adds to these priorities.
 func applyWaiting(run *rundir.Run, t *jobs.Table) error {
 	names, _, err := run.RequestNames()
 	for _, name := range names {
@@ -354,9 +354,9 @@ func applyWaiting(run *rundir.Run, t *jobs.Table) error {
 	return err
 }
 
-// request leaves the requests of an action in the run directory. A change of priorities waits there for
-// the next resume. For other actions, request starts a dispatcher, which carries the requests out
-// before it launches anything.
+// request leaves the requests of an action in the run directory. A change of priorities waits there
+// for the next resume. For other actions, request starts a dispatcher, which carries the requests
+// out before it launches anything.
 func (s *runScreen) request(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	list, err := s.requests(a)
 	if err != nil {
@@ -427,8 +427,8 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 		return nil, err
 	}
 	var out output
-	// The command continues when the screen is left. It has a session of its own, so that it does not
-	// use the terminal of the screen.
+	// The command continues when the screen is left. It has a session of its own, so that it does
+	// not use the terminal of the screen.
 	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", s.run.Dir}, ids...)...)
 	cmd.Args[0] = run.ProgramName
 	cmd.Stderr = &out
@@ -455,8 +455,8 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 	return cancelAnswer(before, after, failed != nil), nil
 }
 
-// cancelAnswer returns the result of a cancel from the states of the run before and after it, not from
-// the output of the command, which is written for a terminal.
+// cancelAnswer returns the result of a cancel from the states of the run before and after it, not
+// from the output of the command, which is written for a terminal.
 func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 	n := after.Counts[jobs.Canceled] - before.Counts[jobs.Canceled]
 	a := &runview.Answer{Done: n, Text: jobs.Plural(n, "job") + " canceled"}
@@ -475,8 +475,8 @@ func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 	return a
 }
 
-// output keeps the first part of the output of a program that was started here. exec writes to it from
-// one goroutine, which ends before Wait returns.
+// output keeps the first part of the output of a program that was started here. exec writes to it
+// from one goroutine, which ends before Wait returns.
 type output struct{ b bytes.Buffer }
 
 func (w *output) Write(p []byte) (int, error) {
@@ -484,8 +484,8 @@ func (w *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// problem returns the error that the program printed as one line, without its advice, which is about
-// command lines. If the program printed no error, problem returns everything that it printed.
+// problem returns the error that the program printed as one line, without its advice, which is
+// about command lines. If the program printed no error, problem returns everything that it printed.
 func (w *output) problem(otherwise string) string {
 	for line := range strings.Lines(w.b.String()) {
 		if msg, ok := strings.CutPrefix(line, "dcs-tui: "); ok {

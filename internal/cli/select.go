@@ -40,7 +40,8 @@ func (s *selection) parseNamed(args []string) error {
 }
 
 // pick returns the selected jobs. If the selection has only numbers, it returns these jobs in any
-// state, and the dispatcher counts those that it leaves alone. Otherwise the states must satisfy fit.
+// state, and the dispatcher counts those that it leaves alone. Otherwise the states must satisfy
+// fit.
 func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
 	filters, err := parseEach("where", s.where, query.Parse)
 	if err != nil {
@@ -71,9 +72,9 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 	return ids, nil
 }
 
-// jobsWhere returns the jobs that match the filters, like results --all --where. The host, exit code, and
-// signal of an unfinished job are those of its last attempt. Outputs are read only if a filter names a
-// declared metric.
+// jobsWhere returns the jobs that match the filters, like results --all --where. The host, exit
+// code, and signal of an unfinished job are those of its last attempt. Outputs are read only if a
+// filter names a declared metric.
 func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
 	at := metrics.Locations(run)
 	list := append(at.Finished(t), at.Unfinished(t)...)

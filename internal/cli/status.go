@@ -119,8 +119,8 @@ func (a *app) numRequests(run *rundir.Run, t *jobs.Table) (n int) {
 	return n
 }
 
-// wholeTable replays the whole journal of a run. The table also has the jobs that are stored and not yet
-// part of the run.
+// wholeTable replays the whole journal of a run. The table also has the jobs that are stored and
+// not yet part of the run.
 func wholeTable(run *rundir.Run) (*jobs.Table, error) {
 	t, _, err := journal.Replay(run)
 	if err != nil {
@@ -349,8 +349,8 @@ func padded(texts []string) []string {
 	return texts
 }
 
-// hostLines describes the hosts of a run that is dispatched. Idle hosts with the same last event, other
-// than that they are up, share a line.
+// hostLines describes the hosts of a run that is dispatched. Idle hosts with the same last event,
+// other than that they are up, share a line.
 func hostLines(list []hostStatus) []string {
 	var texts []runview.HostText
 	by := map[string]*hostStatus{}
@@ -392,9 +392,9 @@ func hostLines(list []hostStatus) []string {
 	return listed("hosts", lines, len(lines), maxListHosts)
 }
 
-// openLines lists the jobs that run, and then those that were only sent to a host. If nobody dispatches
-// the run, it lists the jobs that may run, with the time of their start, because it is not known how
-// long they ran.
+// openLines lists the jobs that run, and then those that were only sent to a host. If nobody
+// dispatches the run, it lists the jobs that may run, with the time of their start, because it is
+// not known how long they ran.
 func openLines(t *jobs.Table, dispatched bool) []string {
 	title, handed, running := "running", "sent", "running"
 	if !dispatched {
@@ -466,7 +466,8 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 	return listed("queues", lines, len(list), maxListQueues)
 }
 
-// deadlinesText counts the deadlines that were met and missed. It returns "" if no job has a deadline.
+// deadlinesText counts the deadlines that were met and missed. It returns "" if no job has a
+// deadline.
 func deadlinesText(t *jobs.Table, now time.Time) string {
 	d := runview.CountDeadlines(t, now)
 	var parts []string

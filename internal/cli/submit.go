@@ -135,8 +135,8 @@ func likeRun(run *rundir.Run) *gridFlags {
 	return g
 }
 
-// tellColumns warns about @result lines that the run does not have. A run has only the lines that it was
-// created with.
+// tellColumns warns about @result lines that the run does not have. A run has only the lines that
+// it was created with.
 func (a *app) tellColumns(run *rundir.Run, columns []string) {
 	declared, _ := metrics.Declared(run.Asked) // results reports the error
 	var flags []string
@@ -202,8 +202,8 @@ func (s *answers) json(b *grid.Batch) *submittedJSON {
 	return j
 }
 
-// runCommand adds one job to a run, waits for its end, prints its output, and sets the exit code to that
-// of the job. A signal cancels the job.
+// runCommand adds one job to a run, waits for its end, prints its output, and sets the exit code to
+// that of the job. A signal cancels the job.
 func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error {
 	spec, err := f.commandSpec(run, strings.Join(words, " "))
 	if err != nil {
@@ -337,8 +337,8 @@ func (a *app) openOutputs(run *rundir.Run) (src *runview.View, done func(), err 
 	return src, func() { src.Close(); far.close() }, nil
 }
 
-// codeOfJob returns the exit code of a job: as in a shell, 128 plus the number of the signal that ended
-// it; as with timeout(1), 124 after a timeout.
+// codeOfJob returns the exit code of a job: as in a shell, 128 plus the number of the signal that
+// ended it; as with timeout(1), 124 after a timeout.
 func codeOfJob(end *jobs.Record) int {
 	o := end.Outcome
 	switch {

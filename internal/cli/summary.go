@@ -180,7 +180,8 @@ func (a *app) nextLine(command, text string) string {
 	return "  " + a.con.Paint(bold, "dcs-tui "+command) + "  " + text
 }
 
-// logLines names the files with the outputs of jobs and, if there is one, the log of the dispatcher.
+// logLines names the files with the outputs of jobs and, if there is one, the log of the
+// dispatcher.
 func logLines(run *rundir.Run, hasDispatcherLog bool) []string {
 	lines := []string{"logs: " + text.ShellWord(dirOf(run, rundir.AttemptsDir)) + "/*/JOB.ATTEMPT.out and .err"}
 	if hasDispatcherLog {
@@ -189,8 +190,8 @@ func logLines(run *rundir.Run, hasDispatcherLog bool) []string {
 	return lines
 }
 
-// deletedAdvice returns what can be done about a run whose directory was deleted. No command can open
-// that run.
+// deletedAdvice returns what can be done about a run whose directory was deleted. No command can
+// open that run.
 func (s *summary) deletedAdvice() []string {
 	lines := []string{text.Line(s.Run.Dir) + " was deleted or moved, and with it the journal and the outputs: no command can resume or cancel this run",
 		"  if it was moved, put it back; then dcs-tui resume " + refTo(s.Run) + " adopts the running jobs and continues the run"}
@@ -210,8 +211,8 @@ func (s *summary) deletedAdvice() []string {
 		"  kill $(grep -lsz '^DCS_COOKIE="+s.Run.UID()+"/' /proc/[0-9]*/environ | cut -d/ -f3)")
 }
 
-// noHostsText explains why a run ends without a usable host. It names the first hosts, each with the first
-// clause of its reason; the whole messages were printed before.
+// noHostsText explains why a run ends without a usable host. It names the first hosts, each with
+// the first clause of its reason; the whole messages were printed before.
 func noHostsText(hs []sched.HostView) string {
 	const maxNamed, maxReason, minClause = 3, 60, 8
 	if len(hs) == 0 {
@@ -250,8 +251,8 @@ func (s *summary) efficiency() string {
 		results.HumanDuration(busy), jobs.Plural(s.MostSlots, "slot"), results.HumanDuration(lasted))
 }
 
-// endTimeout bounds the wait for the end of a dispatcher whose jobs have all ended. The dispatcher asks
-// every host to end processes that jobs left behind.
+// endTimeout bounds the wait for the end of a dispatcher whose jobs have all ended. The dispatcher
+// asks every host to end processes that jobs left behind.
 const endTimeout = 5 * time.Second
 
 // farewell reports the status of a run whose screen was left, where its logs are, and what to type
@@ -297,8 +298,8 @@ func (a *app) farewell(f *runScreen, last *runview.Snapshot) error {
 	return nil
 }
 
-// goesOn reports how to return to a run that is dispatched. another means that its dispatcher was not
-// started here.
+// goesOn reports how to return to a run that is dispatched. another means that its dispatcher was
+// not started here.
 func (a *app) goesOn(f *runScreen, l *look, last *runview.Snapshot, another bool) {
 	ref, what := refTo(f.run), a.con.Paint(bold, text.Line(f.run.Name()))
 	a.code = exitLeft

@@ -102,8 +102,8 @@ func readSecret(tty *os.File) ([]byte, error) {
 	return nil, errors.New("the passphrase is too long")
 }
 
-// askSecret asks for a passphrase, on the attached screens if this is a background dispatcher, and else
-// on the terminal.
+// askSecret asks for a passphrase, on the attached screens if this is a background dispatcher, and
+// else on the terminal.
 func (a *app) askSecret(what string) ([]byte, error) {
 	if a.questions != nil {
 		return a.questions.Ask(what)

@@ -51,7 +51,8 @@ func (a *app) runWait(args []string) error {
 	return a.nobodyDispatches(dir, r.Table())
 }
 
-// nobodyDispatches sets the exit code of a run that nobody dispatches, and reports jobs that are left.
+// nobodyDispatches sets the exit code of a run that nobody dispatches, and reports jobs that are
+// left.
 func (a *app) nobodyDispatches(dir *rundir.Run, t *jobs.Table) error {
 	how := sched.AllDone
 	if c := t.Closed; c.Epoch == t.Epoch && c.How == jobs.ClosedNoHosts {

@@ -53,8 +53,8 @@ func jobOfRun(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// openJob opens the run of the arguments, and returns the number of the job. It accepts them in either
-// order.
+// openJob opens the run of the arguments, and returns the number of the job. It accepts them in
+// either order.
 func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
 	number := func(word string) int { n, _ := strconv.Atoi(word); return max(0, n) }
 	word, rest := args[len(args)-1], args[:len(args)-1]
@@ -87,8 +87,8 @@ func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error
 // publishedAfter is the maximum time until readers can see a record of a live dispatcher.
 const publishedAfter = 2 * time.Second
 
-// detail returns the details of a job. It waits up to publishedAfter for a job that may just have been
-// added.
+// detail returns the details of a job. It waits up to publishedAfter for a job that may just have
+// been added.
 func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -163,8 +163,8 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	return nil
 }
 
-// askWhy asks the dispatcher why a job waits. It returns nil if no dispatcher can be asked. With local it
-// asks no other machine.
+// askWhy asks the dispatcher why a job waits. It returns nil if no dispatcher can be asked. With
+// local it asks no other machine.
 func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bool) (*whyJSON, error) {
 	if owner.Life() == journal.Dead || owner.Socket == "" {
 		return nil, nil
@@ -199,12 +199,12 @@ func dialSocket(ctx context.Context, run *rundir.Run, owner *journal.Owner) (*so
 	return socket.Dial(ctx, owner.Socket, run.UID())
 }
 
-// remoteTimeout bounds running a command on another machine, including the time to type a passphrase
-// for ssh.
+// remoteTimeout bounds running a command on another machine, including the time to type a
+// passphrase for ssh.
 const remoteTimeout = time.Minute
 
-// askWhyThere runs dcs-tui why on the machine of the owner. The path may be another run directory there, so
-// the answer must have the id of the run.
+// askWhyThere runs dcs-tui why on the machine of the owner. The path may be another run directory
+// there, so the answer must have the id of the run.
 func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*whyJSON, error) {
 	if !hostName.MatchString(owner.Host) {
 		return nil, fmt.Errorf("its owner file names the machine %q, which is not the name of a host", text.Shorten(text.Line(owner.Host)))

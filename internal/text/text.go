@@ -1,5 +1,5 @@
-// Package text prepares text of users and programs for messages: it makes the text fit on one line of a
-// terminal, shortens it, wraps it, and quotes it for a shell. Its errors carry advice.
+// Package text prepares text of users and programs for messages: it makes the text fit on one line
+// of a terminal, shortens it, wraps it, and quotes it for a shell. Its errors carry advice.
 //
 // jobs.Clean decides which characters are safe.
 package text
@@ -43,8 +43,8 @@ func Cut(s string, n int) string {
 	return s
 }
 
-// ShellWord quotes s so that a shell reads it as one word. Plain words stay as they are. Commands in
-// messages need it.
+// ShellWord quotes s so that a shell reads it as one word. Plain words stay as they are. Commands
+// in messages need it.
 func ShellWord(s string) string {
 	plain := s != ""
 	for _, c := range []byte(s) {

@@ -1,6 +1,7 @@
 // Package ttyguard restores the terminal after a program with a screen could not: it was killed, or
 // it crashed in a goroutine that nothing recovers. Start runs a guard, which is a child of the same
-// program. The guard holds the terminal and one end of a pipe, and does nothing until the pipe closes.
+// program. The guard holds the terminal and one end of a pipe, and does nothing until the pipe
+// closes.
 //
 // A program that is alive restores its terminal itself, and tells the guard.
 package ttyguard
@@ -82,7 +83,8 @@ func Start(in, out *os.File) (done func(), err error) {
 		guard.pipe = nil
 		guard.Unlock()
 		debug.SetCrashOutput(nil, debug.CrashOptions{})
-		// A screen that could not write to the terminal, and so not restore it, leaves that to the guard.
+		// A screen that could not write to the terminal, and so not restore it, leaves that to the
+		// guard.
 		if now, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil || *now == *state {
 			ours.Write([]byte{goodbye})
 		}
@@ -93,8 +95,8 @@ func Start(in, out *os.File) (done func(), err error) {
 	}), nil
 }
 
-// Asleep tells the guard that the terminal is given back for a while (true), or in use again (false).
-// If the program dies meanwhile, the guard must not disturb the shell.
+// Asleep tells the guard that the terminal is given back for a while (true), or in use again
+// (false). If the program dies meanwhile, the guard must not disturb the shell.
 func Asleep(yes bool) {
 	guard.Lock()
 	defer guard.Unlock()
@@ -135,8 +137,8 @@ func Main() int {
 	return 0
 }
 
-// readMessages reads the messages of a program until it ends. It returns what the program wrote when
-// it crashed, and whether the terminal must be restored.
+// readMessages reads the messages of a program until it ends. It returns what the program wrote
+// when it crashed, and whether the terminal must be restored.
 func readMessages(from io.Reader) (crash string, needed bool) {
 	r := bufio.NewReader(from)
 	needed = true

@@ -108,8 +108,8 @@ func (r *Request) Poll() {
 	})
 }
 
-// End returns the record that ended the first of the submitted jobs. It returns nil if the job has not
-// ended, or if other readers of the run cannot see the record yet.
+// End returns the record that ended the first of the submitted jobs. It returns nil if the job has
+// not ended, or if other readers of the run cannot see the record yet.
 func (r *Request) End() *jobs.Record {
 	if end, ok := r.ended[r.First]; ok && r.Answered && r.reader.Published() {
 		return &end
@@ -137,10 +137,10 @@ func (r *Request) Await(id jobs.ID) {
 // Awaits reports whether a job of Await has not ended.
 func (r *Request) Awaits() bool { return len(r.awaited) > 0 }
 
-// Wait sends the request to owner, the dispatcher of the run. It waits for the answer and for the end
-// of jobs that are being ended, up to the timeouts of this package. dial may be nil. gone reports that
-// the dispatcher has died before it answered or before the jobs ended; an unanswered request is then
-// in the run directory for the next dispatcher.
+// Wait sends the request to owner, the dispatcher of the run. It waits for the answer and for the
+// end of jobs that are being ended, up to the timeouts of this package. dial may be nil. gone
+// reports that the dispatcher has died before it answered or before the jobs ended; an unanswered
+// request is then in the run directory for the next dispatcher.
 func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (gone bool) {
 	answerTimeout := AnswerTimeout
 	if owner.Life() != journal.Alive {
@@ -214,9 +214,9 @@ func (r *Request) refusedBy(err error) bool {
 	return false
 }
 
-// send sends the request through the socket of the dispatcher or, if it is a file already, wakes the
-// dispatcher. sent yields the error, which is nil when the answer is durable. sent is nil if there is no
-// connection to the dispatcher.
+// send sends the request through the socket of the dispatcher or, if it is a file already, wakes
+// the dispatcher. sent yields the error, which is nil when the answer is durable. sent is nil if
+// there is no connection to the dispatcher.
 func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (sent <-chan error, closeConn func()) {
 	if dial == nil || owner.Socket == "" || owner.Life() != journal.Alive {
 		return nil, func() {}
@@ -295,8 +295,8 @@ func (t *Trace) See(r *jobs.Record) {
 // Over reports whether nothing is left to wait for.
 func (t *Trace) Over() bool { return t.Refused != "" || t.Answered && len(t.Ending) == 0 }
 
-// Undo returns the jobs that a requeue must name to undo a cancel: affected, and the queued jobs that
-// depend on them, directly or not.
+// Undo returns the jobs that a requeue must name to undo a cancel: affected, and the queued jobs
+// that depend on them, directly or not.
 func Undo(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 	children := map[jobs.ID][]jobs.ID{}
 	for j := range t.Rows() {

@@ -13,8 +13,8 @@ import (
 )
 
 // Diff is the difference between a changed jobs file and the run that was created from it. Two jobs
-// are the same if their commands, parameters, and occurrences are equal: the second of two equal jobs
-// in the file is the second of them in the run.
+// are the same if their commands, parameters, and occurrences are equal: the second of two equal
+// jobs in the file is the second of them in the run.
 type Diff struct {
 	Total     int // jobs in the file
 	Succeeded int

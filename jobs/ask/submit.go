@@ -8,7 +8,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// SubmitRequests returns the requests that add jobs to a run. Each is at most rundir.MaxSubmit bytes.
+// SubmitRequests returns the requests that add jobs to a run. Each is at most rundir.MaxSubmit
+// bytes.
 func SubmitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
 	blocks := submitBlocks(specs)
 	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
@@ -22,8 +23,8 @@ func SubmitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
 	return requests, nil
 }
 
-// submitBlocks splits jobs into blocks that fit into a request, and numbers the jobs of each block from
-// 1.
+// submitBlocks splits jobs into blocks that fit into a request, and numbers the jobs of each block
+// from 1.
 func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
 	if len(specs) == 0 {
 		return nil

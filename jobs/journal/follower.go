@@ -71,7 +71,7 @@ type UnknownKindError struct {
 	Ref   string // what to type as RUN
 }
 
-// Error describes what to do.
+// Error names the record's place and kind, and describes what to do.
 func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("%s: a newer dcs-tui wrote a record of kind %.40q, which this one does not know: use that version (`dcs-tui status %s` there)", e.Place, e.Kind, e.Ref)
 }

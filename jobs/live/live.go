@@ -128,7 +128,7 @@ type Host struct {
 	MemBytes int64      `json:"mem,omitempty"`
 	MemFree  int64      `json:"mem_free,omitempty"`
 	DiskFree int64      `json:"disk_free"` // -1: unknown
-	// Of the file system that holds the attempts.
+	// Response time of the file system that holds the attempts.
 	FSDelay time.Duration `json:"fs_delay_ns,omitempty"`
 	Delay   time.Duration `json:"delay_ns,omitempty"` // round trip of the link; 0: not measured
 
@@ -137,7 +137,7 @@ type Host struct {
 	Files string        `json:"files,omitempty"`
 	Beat  time.Duration `json:"beat_ns,omitempty"` // age of the last heartbeat; 0: never
 	Down  time.Duration `json:"down_ns,omitempty"` // time since it was up; 0: it is up
-	// Of an instance of a provider; 0: it is not idle.
+	// Idle time of an instance of a provider; 0: it is not idle.
 	Idle time.Duration `json:"idle_ns,omitempty"`
 	// Until the next connection attempt; 0: none is planned.
 	RetryIn time.Duration `json:"retry_in_ns,omitempty"`

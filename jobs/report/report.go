@@ -26,8 +26,8 @@ type Input struct {
 	Dispatched bool      // somebody dispatches the run
 	Jobs       *jobs.Table
 	Table      *results.Table // a row for each job
-	// Ended holds the times when attempts without an outcome were given up or ended, by the dispatcher's
-	// clock.
+	// Ended holds the times when attempts without an outcome were given up or ended, by the
+	// dispatcher's clock.
 	Ended map[jobs.AttemptID]jobs.Stamp
 	Loads map[string][]live.LoadSample // of hosts; may be nil
 	Notes []string                     // for the reader of the report

@@ -25,7 +25,8 @@ func (t *writer) aligned() {
 }
 
 // stay returns how many of the first columns identify a row: the number of a job, or the common
-// values of a group. Of the values of a group, it counts only those that fit into half of the width.
+// values of a group. Of the values of a group, it counts only those that fit into half of the
+// width.
 func (t *writer) stay(widths []int) int {
 	n := 1
 	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != Stat && 2*tableWidth(widths[:n+1]) <= t.o.Width {

@@ -71,8 +71,8 @@ func TestAPictureOfARun(t *testing.T) {
 	})
 }
 
-// TestALookWaits checks that a Snapshot waits for changes and is woken at most every 100 ms. An idle
-// run wakes it only for values that age.
+// TestALookWaits checks that a Snapshot waits for changes and is woken at most every 100 ms. An
+// idle run wakes it only for values that age.
 func TestALookWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")

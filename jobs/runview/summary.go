@@ -19,7 +19,7 @@ type QueueCount struct {
 	Name  string         `json:"name"` // "": the queue of jobs that name none
 	Jobs  map[string]int `json:"jobs"` // by state, without zeros
 	Total int            `json:"total"`
-	// Of all finished attempts, multiplied by their slots.
+	// Run time of all finished attempts, multiplied by their slots.
 	Seconds  float64 `json:"run_seconds"`
 	Share    int     `json:"share"`
 	Priority int     `json:"priority"`
@@ -119,7 +119,7 @@ type HostCount struct {
 	Running int `json:"running"`     // open attempts
 	Handed  int `json:"handed_over"` // of Running, those that are not known to have started
 	Ended   int `json:"ended"`       // attempts with an outcome
-	// Of Ended, those that failed; one that was ended on request did not fail.
+	// Those of Ended that failed. One that was ended on request did not fail.
 	Failed int `json:"failed"`
 }
 

@@ -23,7 +23,7 @@ type TableQuery struct {
 	Group   []string // one row for each group of jobs with equal values in these columns
 	MinSize int      // groups with fewer successful jobs are omitted
 	Heat    bool     // a heat map instead of rows
-	// Of the heat map: down, across, metric or metric:measure; nil: two parameters that vary.
+	// The heat map's down, across, and metric or metric:measure; nil: two parameters that vary.
 	Pivot []string
 }
 

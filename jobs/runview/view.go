@@ -86,7 +86,7 @@ type View struct {
 	// Number of specifications that are shown, including those that no record accepts yet.
 	stored int
 	facts  facts
-	// Of the current dispatcher; nil: nobody dispatches the run, or nothing is known.
+	// State of the current dispatcher; nil: nobody dispatches the run, or nothing is known.
 	state   *live.State
 	seenAt  time.Time      // when state was received, by our clock
 	ahead   time.Duration  // difference of the dispatcher's clock to ours; 0: same machine

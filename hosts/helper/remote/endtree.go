@@ -17,8 +17,8 @@ import (
 // choose selects the processes to end from a snapshot of all processes.
 type choose func(t table) []proc
 
-// withCookie chooses every process whose environment has a cookie that ok accepts, every process of the group,
-// and everything below these. It never chooses the caller or the pids in spare.
+// withCookie chooses every process whose environment has a cookie that ok accepts, every process of
+// the group, and everything below these. It never chooses the caller or the pids in spare.
 func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) choose {
 	return func(t table) []proc {
 		var pids, roots []int
@@ -36,8 +36,8 @@ func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) c
 	}
 }
 
-// jobTree chooses the processes with a cookie, those of a process group, those that also accepts, and
-// everything below them.
+// jobTree chooses the processes with a cookie, those of a process group, those that also accepts,
+// and everything below them.
 func jobTree(mine string, group pgroup, spare map[int]bool, also func(p proc) bool) choose {
 	marked := withCookie(func(s string) bool { return s == mine }, group, spare)
 	return func(t table) []proc {
@@ -72,18 +72,21 @@ func (t table) pick(pids []int, spare map[int]bool) []proc {
 	return out
 }
 
-// Surviving processes get SIGKILL until both bounds are reached. Rounds alone would end too early for processes
-// that quickly start others, and time alone would allow too few rounds on a busy host.
+// Surviving processes get SIGKILL until both bounds are reached. Rounds alone would end too early
+// for processes that quickly start others, and time alone would allow too few rounds on a busy
+// host.
 const (
 	killRounds = 20
 	killTime   = 10 * time.Second
 )
 
-// endAll ends what pick chooses: SIGTERM and SIGCONT, up to grace to end, and then SIGKILL, with a new snapshot
-// per round, until nothing is left. It returns what could not be ended because it is stuck in the kernel.
+// endAll ends what pick chooses: SIGTERM and SIGCONT, up to grace to end, and then SIGKILL, with a
+// new snapshot per round, until nothing is left. It returns what could not be ended because it is
+// stuck in the kernel.
 func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, nil, grace) }
 
-// endChasing is endAll for processes that may include our own children: those that mine accepts are chased.
+// endChasing is endAll for processes that may include our own children: those that mine accepts are
+// chased.
 func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 	c := &chaser{mine: mine, dead: map[int]bool{}}
 	gone := func(left []proc, signals ...unix.Signal) bool {
@@ -133,8 +136,8 @@ func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 	return left
 }
 
-// parentsFirst orders processes so that parents precede their children: a shell that outlives its command would
-// run the next one.
+// parentsFirst orders processes so that parents precede their children: a shell that outlives its
+// command would run the next one.
 func parentsFirst(ps []proc) []proc {
 	parent := make(map[int]int, len(ps))
 	for _, p := range ps {
@@ -156,8 +159,8 @@ func parentsFirst(ps []proc) []proc {
 	return ordered
 }
 
-// signalAll sends signals to exactly these processes, parents first. A pidfd holds each process while its start
-// time is compared, so that a reused pid is never hit.
+// signalAll sends signals to exactly these processes, parents first. A pidfd holds each process
+// while its start time is compared, so that a reused pid is never hit.
 func signalAll(ps []proc, signals ...unix.Signal) {
 	for _, p := range parentsFirst(ps) {
 		fd, err := unix.PidfdOpen(p.pid, 0)
@@ -217,8 +220,9 @@ func name(ps []proc) string {
 	return strings.TrimSpace(b.String())
 }
 
-// A snapshot may miss a process that starts a child and exits, or it is gone when the signal comes. But its child
-// becomes ours, because we are a subreaper, and our children can be listed much faster.
+// A snapshot may miss a process that starts a child and exits, or it is gone when the signal comes.
+// But its child becomes ours, because we are a subreaper, and our children can be listed much
+// faster.
 
 const (
 	chaseTime     = 300 * time.Millisecond // maximum duration of a chase
@@ -253,8 +257,8 @@ func (c *chaser) chase(signals ...unix.Signal) (found bool) {
 	return found || empty == 0
 }
 
-// children returns the children of our first thread, to which orphans fall, or none if the kernel does not
-// report them.
+// children returns the children of our first thread, to which orphans fall, or none if the kernel
+// does not report them.
 func children() (pids []int) {
 	for _, w := range bytes.Fields(procFile(os.Getpid(), "task/"+strconv.Itoa(os.Getpid())+"/children")) {
 		pids = append(pids, int(number(w)))
@@ -262,8 +266,8 @@ func children() (pids []int) {
 	return pids
 }
 
-// look returns those of pids, our children, that mine accepts. It is not sure if one of them has ended since they
-// were listed, because its children are ours now.
+// look returns those of pids, our children, that mine accepts. It is not sure if one of them has
+// ended since they were listed, because its children are ours now.
 func (c *chaser) look(pids []int) (out []proc, sure bool) {
 	known := c.dead
 	c.dead = map[int]bool{} // without those that are not listed any more: their pids may be reused
@@ -286,8 +290,8 @@ func (c *chaser) look(pids []int) (out []proc, sure bool) {
 	return out, sure
 }
 
-// pgroup is the process group of a job's shell. Its number alone proves nothing later, because the kernel reuses
-// it after the last member has ended, possibly for the same user.
+// pgroup is the process group of a job's shell. Its number alone proves nothing later, because the
+// kernel reuses it after the last member has ended, possibly for the same user.
 type pgroup struct {
 	id     int    // pid of the shell; 0: unknown
 	leader uint64 // start of the shell; 0: unknown, because it had ended when we looked
@@ -303,9 +307,9 @@ func groupOf(pid int, by holder) pgroup {
 	return g
 }
 
-// has reports whether p, found in t, belongs to the job because of its group alone. While the shell exists, even as a
-// zombie, the number cannot be reused. Without it, only members count whose environment cannot be seen (bare): the
-// others would show the job's cookie.
+// has reports whether p, found in t, belongs to the job because of its group alone. While the shell
+// exists, even as a zombie, the number cannot be reused. Without it, only members count whose
+// environment cannot be seen (bare): the others would show the job's cookie.
 func (g pgroup) has(t table, p proc, bare bool) bool {
 	if g.id <= 0 || p.group != g.id || p.start < g.since {
 		return false

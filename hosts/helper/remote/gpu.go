@@ -22,8 +22,8 @@ import (
 )
 
 // GPUs are shared with other runs and users of the host. For each device, every user has a file
-// gpu<DEVICE>.<UID> in a sticky directory on the host's local disk. Whoever uses the device holds an
-// OFD write lock on his own file, and a device is in use if any of its files is locked. A
+// gpu<DEVICE>.<UID> in a sticky directory on the host's local disk. Whoever uses the device holds
+// an OFD write lock on his own file, and a device is in use if any of its files is locked. A
 // supervisor locks its own file first and then looks at the others. If one of them is locked, it
 // releases its own. If two users do that at the same instant, both may fail. They try again at
 // different times, because the dispatcher's delays are random.
@@ -221,8 +221,8 @@ func lockedGPUs(dir string) (use gpuUse) {
 	return use
 }
 
-// A device is not used while a process computes on it that belongs to no job. A supervisor asks
-// the vendor's tool before a job with GPUs starts, and keeps the answer in the spool for the others.
+// A device is not used while a process computes on it that belongs to no job. A supervisor asks the
+// vendor's tool before a job with GPUs starts, and keeps the answer in the spool for the others.
 // The helper asks again only while such processes are known.
 
 // gpuFresh is the maximum age of an answer when a job starts. The helper asks again when an answer

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proc is a process as described by /proc/PID/stat. pid and start identify it within a boot: a pid alone may be
-// reused.
+// proc is a process as described by /proc/PID/stat. pid and start identify it within a boot: a pid
+// alone may be reused.
 type proc struct {
 	pid, ppid, group int
 	state            byte
@@ -40,7 +40,8 @@ func readProc(pid int) (proc, bool) {
 	return parseStat(pid, buf[:n])
 }
 
-// parseStat parses the fields after the last ')': the command's name may contain blanks and parentheses.
+// parseStat parses the fields after the last ')': the command's name may contain blanks and
+// parentheses.
 func parseStat(pid int, b []byte) (p proc, ok bool) {
 	end := bytes.LastIndexByte(b, ')')
 	f := bytes.Fields(b[end+1:]) // from field 3 of proc(5) on
@@ -67,8 +68,8 @@ func number(b []byte) (n uint64) {
 	return n
 }
 
-// procFile reads /proc/PID/NAME. It returns nil if the file cannot be read. It makes fewer system calls than
-// os.ReadFile, because there may be thousands of processes.
+// procFile reads /proc/PID/NAME. It returns nil if the file cannot be read. It makes fewer system
+// calls than os.ReadFile, because there may be thousands of processes.
 func procFile(pid int, name string) []byte {
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), '/')
 	fd, err := openProc(string(append(path, name...)))
@@ -203,8 +204,9 @@ func markIn(env []byte) mark {
 	return mark{}
 }
 
-// A process that hangs in the kernel, on a file server that is gone, can hold locks that its files in /proc need.
-// Whoever reads these files hangs, too, as ps does. So processes that do not answer are left out until they do.
+// A process that hangs in the kernel, on a file server that is gone, can hold locks that its files
+// in /proc need. Whoever reads these files hangs, too, as ps does. So processes that do not answer
+// are left out until they do.
 
 const (
 	procTimeout      = time.Second            // for the first process that does not answer
@@ -258,8 +260,8 @@ type walk struct {
 	left   bool
 }
 
-// each calls ask for all of pids that answer, without waiting for the others. tell runs in a goroutine that may
-// outlive the call, but never after it.
+// each calls ask for all of pids that answer, without waiting for the others. tell runs in a
+// goroutine that may outlive the call, but never after it.
 func (h *hung) each(pids []int, ask func(pid int) (tell func())) {
 	patience := procTimeout
 	for len(pids) > 0 {
@@ -325,8 +327,8 @@ func (h *hung) procs(pids []int) (found []proc) {
 	return found
 }
 
-// clear waits for a while until no process of ours hangs. It returns false if some did and answer now, so that it is
-// worth looking again.
+// clear waits for a while until no process of ours hangs. It returns false if some did and answer
+// now, so that it is worth looking again.
 func (h *hung) clear() bool {
 	if len(h.ours()) == 0 {
 		return true

@@ -277,8 +277,8 @@ func (s *slot) forgetShard() {
 	s.shardID, s.shardFD = "", -1
 }
 
-// pendingReport is the report of an attempt whose sentinel was written. It is sent after the start of
-// the next job, if there is one: the slot is busy sooner, and one write sends both reports.
+// pendingReport is the report of an attempt whose sentinel was written. It is sent after the start
+// of the next job, if there is one: the slot is busy sooner, and one write sends both reports.
 type pendingReport struct {
 	a    *attempt
 	exit *report
@@ -335,8 +335,8 @@ func (s *slot) flushPending() {
 const stopTimeout = 2 * time.Second
 
 // stopAsked reports whether a stop file in the run directory forbids new starts. It looks only if
-// there is no helper, because otherwise the dispatcher handles stop files. A directory that does not
-// respond within stopTimeout counts as having none.
+// there is no helper, because otherwise the dispatcher handles stop files. A directory that does
+// not respond within stopTimeout counts as having none.
 func (s *slot) stopAsked() bool {
 	if s.cfg.RunDir == "" || !s.isAlone() {
 		return false

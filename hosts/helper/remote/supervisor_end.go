@@ -116,8 +116,8 @@ func settle(s spool, cfg *slotConfig, by holder) {
 	}
 }
 
-// writeStatus replaces a status file. A job may have removed the directories above it, except for the
-// run's own, whose removal deletes the run. If a directory is in its place, it is renamed.
+// writeStatus replaces a status file. A job may have removed the directories above it, except for
+// the run's own, whose removal deletes the run. If a directory is in its place, it is renamed.
 func writeStatus(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) error {
 	path := jobs.AttemptFile(cfg.Dir, id, jobs.FileStatus)
 	temp := cfg.temps(by)
@@ -134,8 +134,8 @@ func writeStatus(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) error 
 	return err
 }
 
-// leftChildren counts the descendants that the job left behind. It records its children, so that they
-// do not count as the next job's.
+// leftChildren counts the descendants that the job left behind. It records its children, so that
+// they do not count as the next job's.
 func (s *slot) leftChildren() int {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
@@ -186,8 +186,8 @@ const (
 	fullTimeout = time.Second
 )
 
-// onFullDisk reports whether one of the directories is on a full disk, so that people do not read just
-// "exit 1". A disk that does not answer in time does not count.
+// onFullDisk reports whether one of the directories is on a full disk, so that people do not read
+// just "exit 1". A disk that does not answer in time does not count.
 func (s *slot) onFullDisk(dirs ...string) bool {
 	var full atomic.Bool
 	s.disks.do(fullTimeout, func() {

@@ -36,12 +36,12 @@ type attempt struct {
 	gpus   []gpuLock
 }
 
-// run handles a token: it takes the spec, unless it was withdrawn or taken, and runs it, unless its lease
-// has run out or it was claimed before.
+// run handles a token: it takes the spec, unless it was withdrawn or taken, and runs it, unless its
+// lease has run out or it was claimed before.
 func (s *slot) run(generation int64, id jobs.AttemptID) {
 	name := specName(generation, id)
-	// Read the lease once: if taking or claiming hangs beyond it, the dispatcher may have given up the
-	// attempt, and a later extension must not revive it.
+	// Read the lease once: if taking or claiming hangs beyond it, the dispatcher may have given up
+	// the attempt, and a later extension must not revive it.
 	lease := s.ctl.lease()
 	if uptime() > lease {
 		// Remove the spec, because what has lapsed must never be queued again.
@@ -92,7 +92,8 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 // wideTimeout bounds the wait of a job for several slots of a shared host.
 const wideTimeout = 5 * time.Second
 
-// take renames the spec into taken/. If a reply is lost, the directory shows whether that succeeded.
+// take renames the spec into taken/. If a reply is lost, the directory shows whether that
+// succeeded.
 func (s *slot) take(a *attempt, name string) bool {
 	err := renameat(s.in, name, s.taken, a.taken)
 	for told := false; err != nil && !errors.Is(err, unix.ENOENT) && s.ctl.at(ctlEnd).Load() == 0; told = true {
@@ -232,13 +233,13 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	s.finish(a, dir, &o)
 }
 
-// maxArgument is the length of the longest command that is passed as an argument. The kernel's limit is
-// 128 KiB. Longer commands are passed in a script.
+// maxArgument is the length of the longest command that is passed as an argument. The kernel's
+// limit is 128 KiB. Longer commands are passed in a script.
 const maxArgument = 100 << 10
 
 // start runs the shell in its own process group, with standard input, output, and error, and the
-// descriptors of its GPU locks. The job gets no session of its own, because the kernel makes a scheduling
-// group per session, which costs as much as everything else that we do for a job.
+// descriptors of its GPU locks. The job gets no session of its own, because the kernel makes a
+// scheduling group per session, which costs as much as everything else that we do for a job.
 func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcome) (int, error) {
 	setup := job.Setup
 	if setup == "" {
@@ -338,8 +339,8 @@ func (s *slot) refuse(a *attempt, err error) {
 	s.forgetShard() // another file system may be mounted there by now
 }
 
-// giveBack releases an attempt that was not started, after making sure by a tombstone that it never will
-// be, and reports r. If that is not certain, it asks the helper to examine the attempt.
+// giveBack releases an attempt that was not started, after making sure by a tombstone that it never
+// will be, and reports r. If that is not certain, it asks the helper to examine the attempt.
 func (s *slot) giveBack(a *attempt, r *report) {
 	s.close(a)
 	dir, err := s.shard(a.id.Job)
@@ -360,8 +361,8 @@ func (s *slot) drop(a *attempt, r *report) {
 	s.report(r)
 }
 
-// release moves the file of a taken spec to free/ for reuse, which is cheaper than creating another file.
-// Large files are removed.
+// release moves the file of a taken spec to free/ for reuse, which is cheaper than creating another
+// file. Large files are removed.
 func (s *slot) release(a *attempt) {
 	if a.large || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
 		again(func() error { return unlinkat(s.taken, a.taken, 0) })
@@ -391,8 +392,8 @@ func notSent(err *files.SendError, o *jobs.Outcome) {
 	o.Ended, o.Exit, o.Error = o.Started, 126, "its files cannot be sent: "+err.Text
 }
 
-// collect records the files that a successful job returns. If there are none, it removes the directory of
-// the attempt.
+// collect records the files that a successful job returns. If there are none, it removes the
+// directory of the attempt.
 func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 	if job.Files == nil {
 		return
@@ -416,8 +417,9 @@ func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 	}
 }
 
-// script puts the setup before the command, in the same shell. If the setup fails, the job fails with its
-// exit code instead of running in a wrong environment. That is possible only in Bourne shells.
+// script puts the setup before the command, in the same shell. If the setup fails, the job fails
+// with its exit code instead of running in a wrong environment. That is possible only in Bourne
+// shells.
 func script(shell []string, setup, command string) string {
 	if setup == "" {
 		return command
@@ -429,8 +431,8 @@ func script(shell []string, setup, command string) string {
 	return setup + "\n" + command
 }
 
-// hostsFault reports whether a process could not be started because the host lacks resources. A missing
-// file is the job's fault: the next attempt goes to another host, which may have it.
+// hostsFault reports whether a process could not be started because the host lacks resources. A
+// missing file is the job's fault: the next attempt goes to another host, which may have it.
 func hostsFault(err error) bool {
 	for _, e := range []error{
 		unix.EAGAIN, unix.ENOMEM, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE,
@@ -443,8 +445,8 @@ func hostsFault(err error) bool {
 	return false
 }
 
-// explain sets the outcome of a job whose shell could not be started. The exit code is that of a shell: 127
-// if a file does not exist, otherwise 126.
+// explain sets the outcome of a job whose shell could not be started. The exit code is that of a
+// shell: 127 if a file does not exist, otherwise 126.
 func (s *slot) explain(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
 	o.Exit = 126
 	cwd := s.cwd(job)

@@ -20,11 +20,12 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// heartbeatFileInterval is the interval at which the heartbeat file of a host is updated while jobs run.
+// heartbeatFileInterval is the interval at which the heartbeat file of a host is updated while jobs
+// run.
 const heartbeatFileInterval = 10 * time.Second
 
-// watch handles timeouts, requests to stop, memory limits, and the heartbeat file while the loop waits for
-// the job. It costs short jobs without a timeout nothing.
+// watch handles timeouts, requests to stop, memory limits, and the heartbeat file while the loop
+// waits for the job. It costs short jobs without a timeout nothing.
 type watch struct {
 	slot *slot
 
@@ -114,8 +115,8 @@ func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer 
 	return timer
 }
 
-// end is called by the loop when the job's shell has ended. If the tree is being ended, it waits for that.
-// used is the memory in use when the job exceeded its limit.
+// end is called by the loop when the job's shell has ended. If the tree is being ended, it waits
+// for that. used is the memory in use when the job exceeded its limit.
 func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
 	w.mu.Lock()
 	c := w.cur
@@ -219,8 +220,8 @@ func (w *watch) stop(c *current, why endCause) {
 	}()
 }
 
-// child returns a function that reports whether a process is our child and belongs to c: it has its cookie,
-// or it has none (a process can clear its environment) and was not left by an earlier job.
+// child returns a function that reports whether a process is our child and belongs to c: it has its
+// cookie, or it has none (a process can clear its environment) and was not left by an earlier job.
 func (w *watch) child(c *current) func(p proc) bool {
 	mine := w.slot.cookies + c.id.String()
 	return func(p proc) bool {
@@ -237,7 +238,8 @@ func (w *watch) tree(c *current) choose {
 	return jobTree(w.slot.cookies+c.id.String(), groupOf(c.pid, w.slot.by), map[int]bool{w.slot.by.PID: true}, w.child(c))
 }
 
-// tick updates the heartbeat file while a job runs. It continues jobs that nobody else is left to continue.
+// tick updates the heartbeat file while a job runs. It continues jobs that nobody else is left to
+// continue.
 func (w *watch) tick() {
 	w.mu.Lock()
 	running := w.cur != nil
@@ -253,8 +255,8 @@ func (w *watch) tick() {
 	w.beat.do(0, w.touch)
 }
 
-// touch writes the time into the host's heartbeat file, once per heartbeatFileInterval for all supervisors
-// of the host.
+// touch writes the time into the host's heartbeat file, once per heartbeatFileInterval for all
+// supervisors of the host.
 func (w *watch) touch() {
 	last := w.slot.ctl.at(ctlBeat)
 	now, was := int64(uptime()), last.Load()
@@ -268,18 +270,19 @@ func (w *watch) touch() {
 	}
 }
 
-// A job with a memory limit (mem=) is ended when its processes exceed it together. If the user's systemd
-// offers scopes, the kernel enforces the limit at every instant. Otherwise the supervisor sums the memory of
-// the processes at intervals.
+// A job with a memory limit (mem=) is ended when its processes exceed it together. If the user's
+// systemd offers scopes, the kernel enforces the limit at every instant. Otherwise the supervisor
+// sums the memory of the processes at intervals.
 
 const (
 	memoryInterval = 500 * time.Millisecond
-	// memoryCost bounds the CPU time of the sums: the pause before the next one is so many times the
-	// duration of the last one.
+	// memoryCost bounds the CPU time of the sums: the pause before the next one is so many times
+	// the duration of the last one.
 	memoryCost = 200
 )
 
-// checkMemory ends c if it exceeds its memory limit. Otherwise it checks again later, until c has ended.
+// checkMemory ends c if it exceeds its memory limit. Otherwise it checks again later, until c has
+// ended.
 func (w *watch) checkMemory(c *current) {
 	w.mu.Lock()
 	over := w.cur != c || c.ending != nil
@@ -298,8 +301,8 @@ func (w *watch) checkMemory(c *current) {
 	time.AfterFunc(max(memoryInterval, memoryCost*(uptime()-began)), func() { w.checkMemory(c) })
 }
 
-// memoryOf returns the memory of the processes of c. The sum of their resident sizes is cheap but counts
-// shared pages several times. If it exceeds the limit, the proportional sizes are summed.
+// memoryOf returns the memory of the processes of c. The sum of their resident sizes is cheap but
+// counts shared pages several times. If it exceeds the limit, the proportional sizes are summed.
 func (w *watch) memoryOf(c *current) (used int64) {
 	t := scan(nil)
 	for pid, start := range c.left {
@@ -322,8 +325,8 @@ func (w *watch) memoryOf(c *current) (used int64) {
 	return used
 }
 
-// proportional returns the memory of a process with its part of shared pages (Pss). If the kernel does not
-// report that, shared pages do not count.
+// proportional returns the memory of a process with its part of shared pages (Pss). If the kernel
+// does not report that, shared pages do not count.
 func proportional(pid int) int64 {
 	if _, rest, ok := bytes.Cut(procFile(pid, "smaps_rollup"), []byte("\nPss:")); ok {
 		return int64(number(bytes.TrimLeft(rest, " "))) << 10
@@ -356,8 +359,8 @@ type scopes struct {
 // scopeTimeout bounds the questions to the user's systemd.
 const scopeTimeout = 10 * time.Second
 
-// command returns the command to put before a job's shell in order to limit its memory, or nil if scopes are
-// not offered. systemd-run replaces itself by the shell, so the process stays our child.
+// command returns the command to put before a job's shell in order to limit its memory, or nil if
+// scopes are not offered. systemd-run replaces itself by the shell, so the process stays our child.
 func (s *scopes) command(limit int64) []string {
 	if !s.asked {
 		s.asked = true
@@ -371,16 +374,16 @@ func (s *scopes) command(limit int64) []string {
 
 func (s *scopes) offered() bool { return s.path != "" }
 
-// scopeArgs returns the arguments of systemd-run. The kernel ends all processes of the scope when they exceed
-// the limit. Swapping would only delay that.
+// scopeArgs returns the arguments of systemd-run. The kernel ends all processes of the scope when
+// they exceed the limit. Swapping would only delay that.
 func scopeArgs(limit int64) []string {
 	return []string{"--user", "--scope", "--quiet", "--collect", "-p", "MemoryMax=" + strconv.FormatInt(limit, 10),
 		"-p", "MemorySwapMax=0", "-p", "OOMPolicy=kill", "--"}
 }
 
-// findScopes returns the path of systemd-run if scopes can be used. They can not without lingering, because
-// the user's systemd would then end, with all jobs, with the user's last session. The limit is read back,
-// because without cgroup v2 it has no effect.
+// findScopes returns the path of systemd-run if scopes can be used. They can not without lingering,
+// because the user's systemd would then end, with all jobs, with the user's last session. The limit
+// is read back, because without cgroup v2 it has no effect.
 func findScopes() string {
 	path, err := exec.LookPath("systemd-run")
 	if err != nil {
@@ -401,9 +404,9 @@ func findScopes() string {
 	return path
 }
 
-// oomShare raises the oom_score_adj of jobs, as if they held half of the machine's memory in addition. So the
-// kernel ends a job before its supervisor and the programs of other people, but not before a
-// program that holds nearly all of the memory. Raising the score needs no privilege.
+// oomShare raises the oom_score_adj of jobs, as if they held half of the machine's memory in
+// addition. So the kernel ends a job before its supervisor and the programs of other people, but
+// not before a program that holds nearly all of the memory. Raising the score needs no privilege.
 const oomShare = 500
 
 const maxOOM = 1000 // proc(5)
@@ -436,8 +439,8 @@ func openOOM() oomScore {
 // oomFresh is the maximum age of the number of kills when a job begins.
 const oomFresh = 10 * time.Second
 
-// begin counts the processes that the kernel has ended because memory ran out. It is called when a job begins,
-// and counts again only if the last count is old.
+// begin counts the processes that the kernel has ended because memory ran out. It is called when a
+// job begins, and counts again only if the last count is old.
 func (o *oomScore) begin() {
 	if now := uptime(); o.countAt == 0 || now-o.countAt > oomFresh {
 		o.kills, o.countAt = oomKills(), now
@@ -460,8 +463,8 @@ func oomKills() uint64 {
 	return number(rest)
 }
 
-// offer raises the score of this process, and thus of children that it starts before withdraw. Children have
-// the score from their first instruction on.
+// offer raises the score of this process, and thus of children that it starts before withdraw.
+// Children have the score from their first instruction on.
 func (o *oomScore) offer() {
 	if o.fd >= 0 {
 		unix.Pwrite(o.fd, o.job, 0)
