@@ -13,7 +13,7 @@ import (
 // readRequest requests a part of an output file from a host.
 type readRequest struct {
 	msg    hosts.Read
-	answer chan readAnswer // room for one
+	answer chan readAnswer // capacity 1
 }
 
 type readAnswer struct {

@@ -17,7 +17,7 @@ const maxFaults = 10
 type Fault struct {
 	File         string
 	Line, Column int
-	Text         string // what is wrong and what to do, on one line
+	Text         string // the problem and its remedy, on one line
 }
 
 // Error returns FILE:LINE:COLUMN: TEXT, without control characters.

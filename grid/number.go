@@ -131,7 +131,7 @@ func (d decimal) float() float64 {
 var powersOfTen = [23]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
 	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// rounded formats a number with so many significant digits.
+// rounded formats a number with the given number of significant digits.
 func rounded(f float64, digits int) string {
 	s := strconv.FormatFloat(f, 'e', digits-1, 64)
 	if d, ok := parseDecimal(s); ok {

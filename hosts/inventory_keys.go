@@ -40,7 +40,7 @@ type inventoryKey struct {
 	value
 }
 
-// scope is where a key may stand.
+// scope tells in which tables a key may be.
 type scope int
 
 const (

@@ -241,8 +241,8 @@ type Beat struct {
 	Seq      int64 // of the latest Ping received
 	Uptime   time.Duration
 	Load     [3]float64
-	Busy     float64 // cores busy, all users, since the last beat
-	Ours     float64 // cores busy with our jobs, since the last beat
+	Busy     float64 // cores busy, all users, since the last heartbeat
+	Ours     float64 // cores busy with our jobs, since the last heartbeat
 	MemFree  int64   // bytes available; -1: unknown
 	DiskFree int64   // bytes, where attempts are written; -1: not known in time
 	FSDelay  time.Duration
@@ -261,7 +261,7 @@ type Beat struct {
 	Files string `json:",omitempty"`
 	// By attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes.
 	Progress map[string]string `json:",omitempty"`
-	// By attempt id: cores used since the last beat, if more than one.
+	// Cores that an attempt used since the last heartbeat, if more than one, by attempt id.
 	Cores map[string]float64 `json:",omitempty"`
 	// Reports are the lines that jobs have appended to DCS_REPORT since the last heartbeat, by
 	// attempt id; of many lines the last ones.

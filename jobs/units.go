@@ -226,7 +226,7 @@ func (g GPUs) Text() string {
 	return Plural(g.Devices(), "GPU")
 }
 
-// check returns what is wrong with the number.
+// check returns an error if the number is not valid.
 func (g GPUs) check() error {
 	if g != HalfGPU && (!(g >= 0 && g <= MaxGPUs) || g != GPUs(g.Devices())) {
 		return fmt.Errorf("%s is neither 0.5 nor a whole number up to %d", g, MaxGPUs)
@@ -277,7 +277,7 @@ func ParseToken(s string) (t Token, err error) {
 	return t, err
 }
 
-// CheckTokenName returns what is wrong with the name of a kind of tokens, or nil.
+// CheckTokenName returns an error if a text cannot be the name of a kind of tokens.
 func CheckTokenName(name string) error {
 	if name == "" || strings.ContainsAny(name, " ,:=") {
 		return fmt.Errorf("%q is not a name of tokens, such as matlab", name)

@@ -198,7 +198,7 @@ func (q *Questions) Answer(id int64, text string) error {
 	if q.open == nil || q.open.ID != id {
 		return socket.Refusef("that was answered already")
 	}
-	q.answer <- text // has room
+	q.answer <- text // does not block: the channel has capacity
 	q.set(nil)
 	return nil
 }

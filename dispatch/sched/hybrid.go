@@ -88,7 +88,7 @@ func (c *Core) launchShortest(l *candidates) {
 	}
 }
 
-// fitsNow reports whether the host has room for a candidate now.
+// fitsNow reports whether the host has space for a candidate now.
 func (c *Core) fitsNow(h *host, w *candidate) bool {
 	slots := w.class.key.slots
 	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)

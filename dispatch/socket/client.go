@@ -159,7 +159,7 @@ func (c *Client) read() {
 		case r.Live != nil && state != nil:
 			state(r.Live)
 		case answer != nil:
-			answer <- r // has room
+			answer <- r // does not block: the channel has capacity
 		}
 	}
 	c.mu.Lock()

@@ -50,7 +50,7 @@ func New(o Options) *Connector {
 	return &Connector{opt: o, binaries: newBinaries()}
 }
 
-// Connect opens a link to h, brings the helper there if necessary, sends open, and receives the
+// Connect opens a link to h, copies the helper there if necessary, sends open, and receives the
 // hello. ctx counts only until Connect returns. Errors are of the classes of package hosts, or a
 // *hosts.FencedError if another dispatcher has taken the run over.
 func (c *Connector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {

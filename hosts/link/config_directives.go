@@ -65,7 +65,7 @@ func always(string) bool    { return true }
 func isOn(v string) bool    { return !isOff(v) }
 func notNone(v string) bool { return !isNone(v) }
 
-// isNone reports whether a value stands for nothing at all.
+// isNone reports whether a value means none.
 func isNone(value string) bool { return strings.EqualFold(value, "none") }
 
 // isOff reports whether a value is no, in the file's spelling or in that of `ssh -G`.

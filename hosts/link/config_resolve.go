@@ -243,7 +243,7 @@ func parsePort(s string) (int, error) {
 	return int(n), nil
 }
 
-// parseJump parses [user@]host[:port]. An IPv6 address stands in brackets when a port follows.
+// parseJump parses [user@]host[:port]. An IPv6 address must be in brackets if a port follows.
 func parseJump(spec string) (request, error) {
 	rest := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(spec), "ssh://"), "/")
 	var q request

@@ -332,7 +332,7 @@ type known struct {
 	stamps []stamp  // of all files of the set
 	db     *knownhosts.HostKeyDB
 	names  map[string]string // name of a file by that of its cleaned copy
-	bad    []string          // FILE:LINE: what is wrong
+	bad    []string          // FILE:LINE: problem
 }
 
 func (k *knownFiles) load(files []string) (*known, error) {
@@ -417,9 +417,9 @@ func (k *known) place(file string, line int) string {
 	return fmt.Sprintf("%s:%d", k.original(file), line)
 }
 
-// cleanKnown empties the lines of a known_hosts file that the library cannot parse, so that
-// line numbers stay the same. It parses each line alone, in the file scratch. bad has a
-// "LINE: what is wrong" for each.
+// cleanKnown empties the lines of a known_hosts file that the library cannot parse, so that line
+// numbers stay the same. It parses each line alone, in the file scratch. bad has a "LINE: problem"
+// for each.
 func cleanKnown(text []byte, scratch string) (good []byte, bad []string, err error) {
 	n := 0
 	for line := range bytes.Lines(text) {

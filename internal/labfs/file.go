@@ -114,7 +114,7 @@ func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, off int6
 	return written, errno
 }
 
-// store writes a chunk to the server, if there is room.
+// store writes a chunk to the server, if there is space.
 func (n *node) store(c chunk) syscall.Errno {
 	if n.m.faults.isFull() {
 		var st unix.Stat_t

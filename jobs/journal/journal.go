@@ -225,7 +225,7 @@ func (j *Journal) SetProblem(text string) error {
 	return j.change(func(o *Owner) { o.Problem = jobs.Clean(text, maxProblem) })
 }
 
-// beat writes the owner file with what is durable now.
+// beat writes the owner file with the currently durable position.
 func (j *Journal) beat(change func(*Owner)) error {
 	return j.beats.beat(func(o *Owner) {
 		if e := j.synced.Load(); e != nil {

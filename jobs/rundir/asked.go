@@ -41,8 +41,8 @@ type Asked struct {
 	EnvNames []EnvRef `toml:"env,omitempty"`
 }
 
-// EnvRef is one --env. NAME=VALUE is stored; of a NAME handed on from the user's
-// own environment only the hash is, because it may be a secret.
+// EnvRef is one --env. For NAME=VALUE the value is stored. For NAME alone, whose value comes from
+// the user's own environment, only a hash is stored, because the value may be a secret.
 type EnvRef struct {
 	Name   string `toml:"name"`
 	Value  string `toml:"value,omitempty"`

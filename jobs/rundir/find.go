@@ -179,7 +179,7 @@ func open(d Disk, dir string) (*Run, error) {
 // MaxName is the maximum length of a run name, in bytes.
 const MaxName = 64
 
-// CheckName returns what is wrong with the name of a run, or nil. A name is one directory below
+// CheckName returns an error if a text cannot be the name of a run. A name is one directory below
 // dcs-runs and is shown on screens.
 func CheckName(name string) error {
 	why := ""

@@ -268,7 +268,7 @@ func (t *tables) publish(w *tableRequest, unread int, tell bool) {
 	t.notify()
 }
 
-// tell wakes waiting readers.
+// notify wakes waiting readers.
 func (t *tables) notify() {
 	t.v.mu.Lock()
 	defer t.v.mu.Unlock()

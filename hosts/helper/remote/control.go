@@ -50,7 +50,7 @@ const (
 	ctlServing    = 16 // one word per slot: pid of the supervisor that takes specs in it
 )
 
-// maxSlots is the number of slots that the page has room for, at least jobs.MaxSlots.
+// maxSlots is the number of slots for which the page has space, at least jobs.MaxSlots.
 const maxSlots = controlBytes/8 - ctlServing - 1
 
 const _ = uint(maxSlots - jobs.MaxSlots) // does not compile if maxSlots is smaller

@@ -132,8 +132,8 @@ func makeDirs(dir string) error {
 	return err
 }
 
-// removeTree removes a directory and everything below it. It goes on after an error and
-// returns the first one. Missing files are no error.
+// removeTree removes a directory and everything below it. It continues after an error and returns
+// the first one. Missing files are no error.
 func removeTree(dir string) error {
 	names, err := list(dir)
 	for _, n := range names {

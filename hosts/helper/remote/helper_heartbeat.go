@@ -19,9 +19,9 @@ import (
 // (max_load, min_mem_free, min_disk_free) starts nothing before it.
 const firstHeartbeatDelay = 150 * time.Millisecond
 
-// sendHeartbeats sends a heartbeat with measurements every lim.beat, and the first one soon.
-// It reads no file system but /proc, and does not wait for locks that are held during file
-// I/O: a hung NFS must not make the host look dead.
+// sendHeartbeats sends a heartbeat with measurements every lim.beat. The first one follows after
+// firstHeartbeatDelay. It reads no file system but /proc, and does not wait for locks that are held
+// during file I/O: a hung NFS must not make the host look dead.
 func (h *helper) sendHeartbeats() {
 	m := &meter{}
 	m.measure(nil)

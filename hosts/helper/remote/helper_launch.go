@@ -90,8 +90,8 @@ func (r *refusals) add(id jobs.AttemptID, why string) {
 	*r = append(*r, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why})
 }
 
-// refuseLate refuses a launch that came too late. For attempts that an earlier copy of the
-// launch has brought, it reports their state instead.
+// refuseLate refuses a launch that came too late. For attempts that an earlier copy of the launch
+// contained, it reports their state instead.
 func (h *helper) refuseLate(ids []jobs.AttemptID, late time.Duration) {
 	known, refused := h.splitKnown(ids)
 	h.sendRefused(refused, fmt.Sprintf("the launch came %v too late", late))

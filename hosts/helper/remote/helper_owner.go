@@ -36,7 +36,7 @@ type site struct {
 type owners struct {
 	site
 	mode     string
-	idle     time.Duration // a user whose terminal is unused for so long counts as gone
+	idle     time.Duration // a user whose terminal is unused for this time counts as gone
 	used     map[string]use
 	accounts map[string]account // cache, by name or uid
 }

@@ -26,9 +26,9 @@ const (
 	receiveRetry = 2 * time.Second
 )
 
-// receiver brings files of jobs to this host: those that every job gets, again after each
-// Resend, and those of single attempts. While the files of an attempt are missing, its spec
-// waits in the spool without a token.
+// receiver copies files of jobs to this host: those that every job gets, again after each Resend,
+// and those of single attempts. While the files of an attempt are missing, its spec waits in the
+// spool without a token.
 type receiver struct {
 	store   files.Store
 	window  *window
@@ -98,7 +98,7 @@ func (r *receiver) begun(bytes int64) {
 	r.total.Add(bytes)
 }
 
-// ended records that a transfer of so many bytes has ended.
+// ended records the end of a transfer of the given number of bytes.
 func (r *receiver) ended(bytes int64) {
 	if r.total.Add(-bytes) <= 0 {
 		r.got.Store(0)

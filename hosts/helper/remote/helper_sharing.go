@@ -38,7 +38,7 @@ type sharing struct {
 
 	wish    atomic.Pointer[hosts.Share]   // from the dispatcher; nil: it shares nothing
 	now     atomic.Pointer[hosts.Sharing] // nil: nobody else uses the host
-	changed chan struct{}                 // capacity 1: wish has changed
+	changed chan struct{}                 // capacity 1: the run's share has changed
 }
 
 // maxReportedClaims bounds the reports about files of others.
@@ -81,8 +81,8 @@ func (h *helper) watchShare() {
 	}
 }
 
-// lookAtShare publishes what the run wants and computes how many slots it may use. Without a
-// wish it only computes.
+// lookAtShare publishes what the run wants and computes how many slots it may use. If the run wants
+// nothing, it only computes.
 func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 	s, dir := &h.sharing, h.cfg.ShareDir
 	s.mu.Lock()

@@ -76,11 +76,11 @@ func printSum(w io.Writer) error {
 
 // limits are timeouts and intervals of the host side. Tests shorten them.
 type limits struct {
-	// A helper that receives nothing for so long leaves; its supervisors stay.
+	// A helper that receives nothing for this time leaves; its supervisors stay.
 	silence  time.Duration
-	nowhere  time.Duration // a supervisor that can store an outcome nowhere for so long leaves
+	nowhere  time.Duration // a supervisor that cannot store an outcome for this time leaves
 	beat     time.Duration // interval of heartbeats and of looks at the spool
-	lastSlot time.Duration // a user who gets no slot for so long may use one though others hold all
+	lastSlot time.Duration // a user without a slot for this time may use one that others hold
 	site     site
 }
 

@@ -368,7 +368,7 @@ type usedSlots struct {
 }
 
 // hold makes the supervisor hold n slots. It publishes them, counts those of others, and releases
-// all if the host does not have so many. If the shared directory cannot be used, slots are not
+// all if that exceeds the slots of the host. If the shared directory cannot be used, slots are not
 // shared and hold succeeds. The helper reports that.
 func (s *slot) hold(n int) bool {
 	u := &s.used
