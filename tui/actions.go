@@ -46,8 +46,13 @@ func (m *model) onJobs() bool {
 	return m.focus().hasJobs()
 }
 
-// targets returns the jobs that a key acts on. The cursor stays on its job from then on.
+// targets returns the jobs that a key or a command acts on. The cursor stays on its job from then
+// on. Nobody means a job of a list that is not shown.
 func (m *model) targets() jobs.Ranges {
+	if !m.onJobs() && !m.shown(m.jobs) {
+		m.complain("which jobs? their numbers, or go to a list of jobs first")
+		return nil
+	}
 	m.focus().hold()
 	if len(m.focus().picked()) == 0 && m.slid() {
 		return nil
@@ -212,17 +217,19 @@ func (m *model) acted(a runview.Action) {
 	}
 }
 
-func (m *model) editCurrent() tea.Cmd {
-	r, ok := m.job()
-	if !ok {
-		m.complain(noJob)
-		return nil
-	}
-	if m.focus().hold(); m.slid() {
-		return nil
-	}
-	if m.jobs.sel.n > 0 && !slices.Equal(m.jobs.sel.which, jobs.One(r.ID)) {
+// toEdit returns the job that a key or a command edits. Without exactly one it shows why.
+func (m *model) toEdit() (runview.Row, bool) {
+	which := m.targets()
+	r, ok := m.single(which)
+	if !ok && len(which) > 0 {
 		m.complain("only one job can be edited at a time: esc clears the selection")
+	}
+	return r, ok
+}
+
+func (m *model) editCurrent() tea.Cmd {
+	r, ok := m.toEdit()
+	if !ok {
 		return nil
 	}
 	if !editable(r.Phase) {

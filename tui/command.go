@@ -298,10 +298,10 @@ func (m *model) commandEdit(arg string) (tea.Cmd, error) {
 	if arg == "" {
 		return m.editCurrent(), nil
 	}
-	r, ok := m.job()
+	r, ok := m.toEdit()
 	switch {
 	case !ok:
-		return nil, errors.New("there is no job under the cursor")
+		return nil, nil
 	case !editable(r.Phase):
 		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), stands(r.Phase))
 	}

@@ -126,6 +126,19 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestCommandsLeaveHiddenJobsAlone checks that a command without a job's number does nothing in a
+// view that shows no job, whatever job the cursor of the hidden list is on.
+func TestCommandsLeaveHiddenJobsAlone(t *testing.T) {
+	for _, line := range []string{"cancel", "requeue", "prio 5", "edit", "edit true"} {
+		src := sample()
+		m, _ := screenOn(t, src, aQueued, 100, 30)
+		enter(t, m, "view hosts")
+		enter(t, m, line)
+		same(t, src)
+		shows(t, m, "which jobs?", "[2 Hosts")
+	}
+}
+
 // TestCommandTable checks that the help names every command and that the table has no duplicates.
 func TestCommandTable(t *testing.T) {
 	seen := map[string]bool{}

@@ -257,7 +257,8 @@ func (noPane) hasJobs() bool                  { return false }
 func (noPane) picked() jobs.Ranges            { return nil }
 func (noPane) hold()                          {}
 
-// current returns the job under the cursor of the list of jobs, because commands act on it.
+// current returns the job under the cursor of the list of jobs: commands and the output below may
+// use it. targets does not.
 func (noPane) current(m *model) (runview.Row, bool) { return m.jobs.job() }
 
 // tab is one of the five views.
