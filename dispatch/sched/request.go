@@ -163,6 +163,10 @@ func (c *Core) control(a *pendingRequest, ev Event) {
 // million jobs would take more memory than the jobs.
 const maxPerStep = 20_000
 
+// PendingRequests returns the number of requests that are not carried out yet. Until they are, no
+// job is launched, skipped, or stopped for its hardness.
+func (c *Core) PendingRequests() int { return len(c.requests) }
+
 // carryOut continues the pending requests, for at most maxPerStep jobs.
 func (c *Core) carryOut() {
 	for budget := maxPerStep; len(c.requests) > 0 && budget > 0; {

@@ -61,9 +61,10 @@ func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
 	}
 }
 
-// checkStopped checks the running jobs at the end of a turn.
+// checkStopped checks the running jobs at the end of a turn. While requests are pending, the core
+// waits: an edit may let the job that timed out run again. An edit itself waits during a takeover.
 func (w *World) checkStopped(l *life, t *jobs.Table) {
-	if t.Counts[jobs.TimedOut] == 0 || t.Counts[jobs.Running] == 0 || t.Damaged {
+	if t.Counts[jobs.TimedOut] == 0 || t.Counts[jobs.Running] == 0 || t.Damaged || l.core.PendingRequests() > 0 {
 		return
 	}
 	var late []*jobs.Spec
