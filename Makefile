@@ -34,7 +34,7 @@ endif
 
 faults: ## FAULTS random faults (SEED repeats them) and the targeted ones, on labs of real ssh hosts in namespaces; needs root
 	@scripts/need-faults
-	DCS_REQUIRE_FAULTS=1 go test -count=1 -timeout 24h -v -parallel 12 ./internal/faults -faults $(FAULTS) -seed $(SEED) $(if $(KEEP),-keep $(KEEP))
+	DCS_REQUIRE_FAULTS=1 go test -count=1 -timeout 24h -v -parallel 6 ./internal/faults -faults $(FAULTS) -seed $(SEED) $(if $(KEEP),-keep $(KEEP))
 
 sweep: ## every file-system call of helper and supervisor fails once, in every way, or is the last of its process (hours)
 	go test -count=1 -timeout 24h ./hosts/helper/remote -run TestSweep -v -sweep

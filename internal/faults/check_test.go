@@ -32,9 +32,10 @@ type result struct {
 	Command string
 }
 
-// check checks the promises for a run that has ended.
+// check ends the faults that have outlasted the run, and checks the promises for it.
 func (d *director) check() {
 	d.t.Helper()
+	d.healAll()
 	d.nothingToDo()
 	rs := d.results()
 	marks := d.ranOnce()

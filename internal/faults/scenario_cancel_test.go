@@ -3,7 +3,6 @@ package faults
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"dcs-tui/internal/polltest"
 )
@@ -35,11 +34,11 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 	out, code, err := l.ask(l.desks[1], "cancel", d.runDir(), "--yes")
 	d.note("cancel: %d, %v: %s", code, err, out)
 	for _, m := range l.hosts {
-		if m != ws2 && !polltest.Within(time.Minute, func() bool { return on(d.marked(), m.name) > 0 && len(m.find(isJob)) == 0 }) {
+		if m != ws2 && !polltest.Within(polltest.Patience, func() bool { return on(d.marked(), m.name) > 0 && len(m.find(isJob)) == 0 }) {
 			t.Errorf("on %s lives on: %v", m.name, m.find(isJob))
 		}
 	}
-	d.until("the end of the run", 3*time.Minute, func() bool { return d.over })
+	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
 	if said := d.lives[0].words(); !strings.Contains(said, "ws2 could not be reached at the end") {
 		t.Errorf("ws2 is not named:\n%s", tail(said, 20))
 	}

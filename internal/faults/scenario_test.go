@@ -52,7 +52,7 @@ func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 	ws1 := l.hosts[0]
 	d.must(ws1.link(false))
 	d.note("link down: ws1, until the end")
-	d.until("the end of the run, without ws1", 3*time.Minute, func() bool { return d.over })
+	d.until("the end of the run, without ws1", polltest.Patience, func() bool { return d.over })
 	d.onlyOnce()
 	said := d.lives[0].words()
 	for _, want := range []string{"ws1  no heartbeat for 15 s", "ws1"} {
@@ -120,7 +120,7 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 	d.must(cut.blackhole(true))
 	d.must(l.openGate(d.name))
 	d.note("black hole: %s; the gate is open", cut.name)
-	d.until("its jobs are tried elsewhere", 2*time.Minute, func() bool { return d.marks() == len(list) })
+	d.until("its jobs are tried elsewhere", polltest.Patience, func() bool { return d.marks() == len(list) })
 	d.must(cut.blackhole(false))
 	d.note("healed: %s", cut.name)
 	d.finish()
@@ -193,7 +193,7 @@ func wakeFenced(t *testing.T, force bool) {
 	first.signal(syscall.SIGSTOP)
 	d.fenced = append(d.fenced, first)
 	d.must(d.resume(l.desks[1], force))
-	d.until("the other is at work", 2*time.Minute, func() bool { return strings.Contains(d.cur.words(), "+ ok") })
+	d.until("the other is at work", polltest.Patience, func() bool { return strings.Contains(d.cur.words(), "+ ok") })
 	before := l.read(d.runDir() + "/journal/000001.jsonl")
 	d.note("waking %s", first.name)
 	first.signal(syscall.SIGCONT)
