@@ -47,10 +47,10 @@ func (m *model) onJobs() bool {
 }
 
 // targets returns the jobs that a key or a command acts on. The cursor stays on its job from then
-// on. Nobody means a job of a list that is not shown.
+// on. A job of a list that is not shown is no target.
 func (m *model) targets() jobs.Ranges {
 	if !m.onJobs() && !m.shown(m.jobs) {
-		m.complain("which jobs? their numbers, or go to a list of jobs first")
+		m.complain("which jobs? give their numbers, or go to a list of jobs")
 		return nil
 	}
 	m.focus().hold()

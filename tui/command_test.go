@@ -135,7 +135,7 @@ func TestCommandsLeaveHiddenJobsAlone(t *testing.T) {
 		enter(t, m, "view hosts")
 		enter(t, m, line)
 		same(t, src)
-		shows(t, m, "which jobs?", "[2 Hosts")
+		shows(t, m, "which jobs? give their numbers", "[2 Hosts")
 	}
 }
 

@@ -22,7 +22,7 @@ type Request struct {
 	Epoch   int     // epoch of the dispatcher that the request is for; others refuse it; 0: any
 	Refused string  // why the request cannot be carried out; it is only answered then; "": it can
 
-	First jobs.ID // first of the Count jobs that the Submit of this request has added; 0: none
+	First jobs.ID // first of the Count jobs that a Submit before this request added; 0: none
 	Count int
 }
 
